@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Losses accounts for the packets of a capture. Packets = Updates + Acks + Bypassed + Malformed.
+// Losses counts the packets in a capture by kind. Packets is the sum of Updates, Acks, Bypassed and Malformed.
 type Losses struct {
 	Packets   int64 `json:"packets"`
 	Updates   int64 `json:"updates"`
@@ -29,7 +29,7 @@ type Losses struct {
 	Duplicates int64 `json:"duplicates"`
 }
 
-// Account counts the packets of a capture. The zero value is empty.
+// Account counts the packets in a capture. The zero value is ready to use.
 type Account struct {
 	losses   Losses
 	faults   [olaf.FrameFaults]int64
@@ -37,15 +37,15 @@ type Account struct {
 	untagged []byte // the newest packet with a VLAN tag, without it
 }
 
-// sequence contains one worker's oldest and newest numbers. The bits of seen show which of the 64 numbers up to the
-// newest arrived; bit 0 is the newest.
+// sequence tracks the sequence numbers from one worker. The bits in seen show which of the last 64 numbers up to newest
+// arrived; bit 0 stands for newest.
 type sequence struct {
 	oldest, newest uint32
 	seen           uint64
 }
 
-// Packet parses and counts a captured packet after removing one VLAN tag. The frame is valid as long as the packet's
-// data and until the next call. The error is an olaf.FrameFault.
+// Packet parses and counts a captured packet, from which it first removes one VLAN tag. The returned frame is valid
+// until the next call or until the packet's data changes. The error is an olaf.FrameFault.
 func (a *Account) Packet(p *Packet) (olaf.Frame, error) {
 	if len(p.Data) < p.Wire {
 		a.losses.Truncated++
@@ -101,7 +101,7 @@ func (a *Account) followSequence(s *sequence, seq uint32) {
 	}
 }
 
-// fillGap counts a number below the newest that had not arrived before.
+// fillGap counts a sequence number below the newest one that had not arrived before.
 func (a *Account) fillGap(s *sequence, seq uint32) {
 	if below := int64(int32(s.oldest - seq)); below > 0 {
 		a.losses.Missing += below - 1
@@ -134,13 +134,13 @@ func (a *Account) Fault(err error) {
 // Losses returns the counts so far.
 func (a *Account) Losses() Losses { return a.losses }
 
-// FaultCount is one reason why frames were bypassed or malformed, and the number of such frames.
+// FaultCount contains a reason why frames were bypassed or malformed, and the number of such frames.
 type FaultCount struct {
 	Fault olaf.FrameFault
 	Count int64
 }
 
-// Faults returns the reasons that occurred.
+// Faults returns the reasons why frames were bypassed or malformed.
 func (a *Account) Faults() []FaultCount {
 	var list []FaultCount
 	for f, n := range a.faults {

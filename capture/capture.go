@@ -1,8 +1,7 @@
-// Package capture turns packets into observations: it reads and writes pcap and pcapng files with nanosecond stamps,
-// finds the OLAF frames among the packets, and accounts for lost, broken, foreign and misordered ones. A Recording
-// does so while packets arrive from package capture/live.
-//
-// Package capture/replay sends a capture through a queue.
+// Package capture converts packets into observations. It reads and writes pcap and pcapng files with nanosecond
+// timestamps, finds the OLAF frames among the packets, and counts lost, broken, foreign and misordered frames. A
+// Recording does this while packets arrive from package capture/live. Package capture/replay sends a capture through a
+// queue.
 package capture
 
 import (
@@ -14,25 +13,26 @@ import (
 
 // Kinds of capture errors, for errors.Is.
 var (
-	// ErrFormat reports that the file is not pcap or pcapng, or is damaged.
+	// ErrFormat is the error for a file that is not in pcap or pcapng format or that is damaged.
 	ErrFormat = olaf.NewError(olaf.Usage, "not a readable capture")
-	// ErrCut reports that the file ends inside a packet.
+	// ErrCut is the error for a file that ends inside a packet.
 	ErrCut = olaf.NewError(olaf.Usage, "the capture is cut")
-	// ErrLink reports that packets were not captured from an Ethernet interface.
+	// ErrLink is the error for packets that were not captured from an Ethernet interface.
 	ErrLink = olaf.NewError(olaf.Usage, "not an Ethernet capture")
-	// ErrTime reports that a packet's time is missing or outside the run clock's range.
+	// ErrTime is the error for a packet whose time is missing or outside the run clock's range.
 	ErrTime = olaf.NewError(olaf.Usage, "unusable packet time")
-	// ErrTimeBackwards reports that a packet is older than its predecessor.
+	// ErrTimeBackwards is the error for a packet that is older than its predecessor.
 	ErrTimeBackwards = olaf.NewError(olaf.Usage, "the capture goes backwards in time")
-	// ErrNoOLAF reports that no packet was an OLAF frame.
+	// ErrNoOLAF is the error for a capture without OLAF frames.
 	ErrNoOLAF = olaf.NewError(olaf.Usage, "no OLAF frames")
-	// ErrIdle reports that a live capture has no packet at the moment; the caller may wait and retry.
+	// ErrIdle is returned by a live capture that has no packet at the moment. The caller may wait and try again.
 	ErrIdle = errors.New("no packet waits")
-	// ErrExists reports that an output file exists already.
+	// ErrExists is the error for an output file that already exists.
 	ErrExists = olaf.NewError(olaf.Usage, "exists")
 )
 
-// Error is a read error with its place. It wraps one of the kinds.
+// Error is a read error with the place in the capture where it occurred. It wraps the error that gives its kind, such
+// as ErrFormat.
 type Error struct {
 	File   string
 	Packet int // from 1; 0 for the file header
@@ -40,7 +40,7 @@ type Error struct {
 	Advice string // details, or a remedy
 }
 
-// Error returns one line: file, packet, kind, advice.
+// Error returns a line with the file, the packet, the kind of error and advice.
 func (e *Error) Error() string {
 	where := e.File
 	if e.Packet > 0 {
@@ -52,7 +52,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %v: %s", where, e.Kind, e.Advice)
 }
 
-// Unwrap returns the kind.
+// Unwrap returns the error that gives the kind, such as ErrFormat.
 func (e *Error) Unwrap() error { return e.Kind }
 
 // Packet is one captured frame.
@@ -67,7 +67,7 @@ type Packet struct {
 	Comment string
 }
 
-// Tap returns the updates delivered since the last call, in order of time. The twin implements it.
+// Tap returns the updates that were delivered since the last call, in order of time. The twin implements it.
 type Tap interface {
 	Drain(buf []olaf.Observation) []olaf.Observation
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// clockClaim is the clock error that a capture carries in a comment of its first packet. It names the packet's stamp,
-// so that it no longer counts in a file whose stamps were shifted (editcap -t).
+// clockClaim is the clock error that is stored in a comment on the first packet of a capture. It includes the packet's
+// timestamp, which invalidates the claim if the timestamps are shifted (editcap -t).
 type clockClaim struct{ errorNS, atNS int64 }
 
 const claimFormat = "olafctl: stamps and workers' clocks are at most %d ns apart, first stamp %d ns"
 
 func (c clockClaim) String() string { return fmt.Sprintf(claimFormat, c.errorNS, c.atNS) }
 
-// parseClaim reads a comment; ok is false for other comments.
+// parseClaim parses a packet comment. ok is false if the comment is not a clock claim.
 func parseClaim(comment string) (c clockClaim, ok bool) {
 	if _, err := fmt.Sscanf(comment, claimFormat, &c.errorNS, &c.atNS); err != nil {
 		return clockClaim{}, false
@@ -22,13 +22,13 @@ func parseClaim(comment string) (c clockClaim, ok bool) {
 	return c, c.errorNS >= 0 && c.String() == comment
 }
 
-// clockState is the clock error of one interface of a file, from the packets so far.
+// clockState is the clock error of one interface in a file, according to the packets read so far.
 type clockState struct {
 	seen, known bool
 	errorNS     int64
 }
 
-// note records the claim of a packet stamped atNS; nil for a packet without one.
+// note records the claim in a packet with timestamp atNS. c is nil if the packet has no claim.
 func (s *clockState) note(c *clockClaim, atNS int64) {
 	if c == nil && s.seen {
 		return
@@ -40,8 +40,8 @@ func (s *clockState) note(c *clockClaim, atNS int64) {
 	}
 }
 
-// ClockErrorNS returns the file's bound in ns on the difference between the stamps' clock and the workers'. It is
-// missing if an interface with packets has none.
+// ClockErrorNS returns the file's bound in ns on the difference between the clock of the timestamps and the workers'
+// clock. The value is missing if an interface with packets has no bound.
 func (r *Reader) ClockErrorNS() results.Float {
 	if r.ng == nil {
 		return results.Missing()

@@ -18,7 +18,7 @@ type Source interface {
 	Next(p *Packet) error
 }
 
-// Arrival is one OLAF frame of a capture.
+// Arrival is an OLAF frame in a capture.
 type Arrival struct {
 	Number int       // packet number, from 1
 	At     olaf.Time // when the last bit was seen, since the decoder's origin
@@ -31,13 +31,14 @@ type Arrival struct {
 	Truncated bool
 }
 
-// Observation returns the arrival as the parameter server observes it. Its queueing time and contributors are
+// Observation returns the arrival as an observation at the parameter server. Its queueing time and its contributors are
 // unknown.
 func (a *Arrival) Observation() olaf.Observation {
 	return olaf.Observation{At: a.At, Queued: -1, Update: a.Update}
 }
 
-// Decoder finds the OLAF frames in a stream of packets and counts the others. It allocates once per worker.
+// Decoder finds the OLAF frames in a stream of packets and counts the other packets. It allocates memory only once per
+// worker.
 type Decoder struct {
 	src     Source
 	name    string
@@ -51,12 +52,12 @@ type Decoder struct {
 	others map[string]int
 }
 
-// maxVirtualNS is the range of the run clock, 106 days. A capture whose first packet is less than that after 1970
-// was stamped by a run clock, not by a wall clock.
+// maxVirtualNS is the range of the run clock, about 106 days. If the first packet of a capture is less than this time
+// after 1970, the timestamps come from a run clock and not from a wall clock.
 const maxVirtualNS = math.MaxInt64 / int64(olaf.Nanosecond)
 
-// NewDecoder returns a decoder for src. It times arrivals on the run clock if the capture was stamped by one, such
-// as a twin's; otherwise from the first packet.
+// NewDecoder returns a decoder for src. Arrival times are on the run clock if the capture's timestamps come from one,
+// such as a twin's. Otherwise they count from the first packet.
 func NewDecoder(src Source) *Decoder {
 	d := &Decoder{src: src, name: "capture"}
 	if named, ok := src.(interface{ Name() string }); ok {
@@ -65,20 +66,22 @@ func NewDecoder(src Source) *Decoder {
 	return d
 }
 
-// Name returns the capture's name for errors.
+// Name returns the capture's name for use in errors.
 func (d *Decoder) Name() string { return d.name }
 
 // SetOrigin sets the wall-clock time, in ns since 1970, at which the generator was armed, so that ages can be
 // computed from a capture with the generator's clock. It must be called before the first Next.
 func (d *Decoder) SetOrigin(unixNS int64) { d.origin, d.known, d.virtual = unixNS, true, true }
 
-// Origin returns the time, in ns since 1970, from which arrivals are timed, and whether generation times count from
-// there too. Otherwise ages have no meaning.
+// Origin returns the time, in ns since 1970, from which arrival times count. sameClock reports whether generation times
+// count from the same time. If not, ages have no meaning.
 func (d *Decoder) Origin() (unixNS int64, sameClock bool) { return d.origin, d.virtual }
 
-// Next decodes the next OLAF frame, an update or an ACK, into a; its frame is valid until the next call. Other packets
-// are counted and skipped. At the end Next returns io.EOF, or an error that matches ErrNoOLAF if there was no OLAF
-// frame. Other errors are ErrTime and the source's errors; after ErrIdle, Next may be called again.
+// Next decodes the next OLAF frame, an update or an ACK, into a. The frame is valid until the next call. Other packets
+// are counted and skipped.
+//
+// At the end, Next returns io.EOF, or an error that matches ErrNoOLAF if there was no OLAF frame. Other errors match
+// ErrTime or come from the source. After ErrIdle, Next may be called again.
 func (d *Decoder) Next(a *Arrival) error {
 	p := &d.packet
 	for {
@@ -119,7 +122,7 @@ func (d *Decoder) toRunClock(unixNS int64) (olaf.Time, error) {
 	return olaf.Time(ns * int64(olaf.Nanosecond)), nil
 }
 
-// countForeign counts a frame from another system.
+// countForeign counts a packet that belongs to another system.
 func (d *Decoder) countForeign(p *Packet) {
 	if d.Others == nil {
 		return
@@ -157,7 +160,8 @@ func (d *Decoder) noOLAFError() error {
 	return &Error{d.name, 0, ErrNoOLAF, advice}
 }
 
-// Grain returns the resolution of the stamps read so far, or a nanosecond if the source does not report it.
+// Grain returns the resolution of the timestamps read so far, or one nanosecond if the source does not report a
+// resolution.
 func (d *Decoder) Grain() olaf.Duration {
 	if r, ok := d.src.(interface{ Grain() olaf.Duration }); ok {
 		return max(r.Grain(), olaf.Nanosecond)
@@ -165,8 +169,8 @@ func (d *Decoder) Grain() olaf.Duration {
 	return olaf.Nanosecond
 }
 
-// ClockErrorNS returns the source's bound in ns on the difference between the stamps' clock and the workers', or a
-// missing value if it has none.
+// ClockErrorNS returns the source's bound in ns on the difference between the clock of the timestamps and the workers'
+// clock. The value is missing if the source has no bound.
 func (d *Decoder) ClockErrorNS() results.Float {
 	if r, ok := d.src.(interface{ ClockErrorNS() results.Float }); ok {
 		return r.ClockErrorNS()
@@ -189,7 +193,7 @@ func (d *Decoder) Losses() Losses {
 // Faults returns the reasons why frames were bypassed or malformed.
 func (d *Decoder) Faults() []FaultCount { return d.account.Faults() }
 
-// unwrapGeneration returns the instant in ns that is nearest to atNS and equal to gen modulo 2^48.
+// unwrapGeneration returns the instant in ns that is congruent to gen modulo 2^48 and nearest to atNS.
 func unwrapGeneration(atNS int64, gen uint64) int64 {
 	const shift = 64 - 48
 	return atNS - int64((uint64(atNS)-gen)<<shift)>>shift

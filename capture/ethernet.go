@@ -23,7 +23,8 @@ func isTagged(frame []byte) bool {
 	return kind == typeTag || kind == typeServiceTag
 }
 
-// ipv4End returns the offset in bytes at which the IPv4 packet of a frame ends.
+// ipv4End returns the offset in bytes at which the IPv4 packet in a frame ends. It returns false if there is no IPv4
+// packet.
 func ipv4End(frame []byte) (int, bool) {
 	at := addressBytes
 	if isTagged(frame) {
@@ -36,8 +37,8 @@ func ipv4End(frame []byte) (int, bool) {
 	return at + int(binary.BigEndian.Uint16(frame[at+ipLengthAt:])), true
 }
 
-// removeTag removes one VLAN tag from a packet. It copies into buf and returns the buffer for the next call. Packets
-// without a tag are not copied.
+// removeTag removes one VLAN tag from a packet. It copies the packet into buf and returns the buffer for the next call.
+// Packets without a tag are not copied.
 func removeTag(p *Packet, buf []byte) (frame []byte, wire int, reuse []byte) {
 	if !isTagged(p.Data) {
 		return p.Data, p.Wire, buf

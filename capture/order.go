@@ -1,11 +1,11 @@
 package capture
 
-// maxHeld bounds the packets in an Order.
+// maxHeld is the maximum number of packets in an Order.
 const maxHeld = 1 << 16
 
-// Order sorts packets by their stamps. An interface with several receive queues, or a host with several processors,
-// delivers packets slightly out of order. An Order keeps each packet until one arrives that is WindowNS younger. All
-// other fields start at zero.
+// Order sorts packets by their timestamps. An interface with several receive queues, or a host with several processors,
+// delivers packets slightly out of order. An Order keeps each packet until another packet arrives that is WindowNS
+// younger. All fields except WindowNS start at zero.
 type Order struct {
 	WindowNS int64
 
@@ -16,7 +16,7 @@ type Order struct {
 	out    []byte // data of the packet that was returned last
 }
 
-// Push adds a copy of p.
+// Push adds a copy of p to the order.
 func (o *Order) Push(p *Packet) {
 	kept := *p
 	kept.Data = append(o.takeBuffer(), p.Data...)
@@ -39,8 +39,8 @@ func (o *Order) takeBuffer() []byte {
 	return nil
 }
 
-// Pop returns the oldest packet if no older one can arrive, or any packet if all is set. The packet is valid until
-// the next Pop.
+// Pop returns the oldest packet if no older packet can arrive, or unconditionally if all is set. The packet is valid
+// until the next Pop.
 func (o *Order) Pop(p *Packet, all bool) bool {
 	if o.out != nil {
 		o.free = append(o.free, o.out)

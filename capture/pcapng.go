@@ -38,13 +38,14 @@ const (
 	flagLinkErrors = 0xffff0000
 )
 
-// maxBlock bounds a block's length, so that a damaged length costs no memory. Wireshark has the same limit.
+// maxBlock is the maximum length of a block in bytes. It prevents large allocations for damaged lengths. Wireshark has
+// the same limit.
 const maxBlock = 16 << 20
 
-// errDamaged matches errors about contradictions in a pcapng file.
+// errDamaged is matched by errors about contradictions in a pcapng file.
 var errDamaged = errors.New("the file is damaged")
 
-// ngInterface is an interface of a section, with the losses that its blocks report.
+// ngInterface is an interface in a section, with the losses that the section's blocks report for it.
 type ngInterface struct {
 	link     layers.LinkType
 	stamps   resolution
@@ -55,11 +56,12 @@ type ngInterface struct {
 	clock             clockState
 }
 
-// lostPackets returns the number of lost packets. An interface's statistics include the losses between its packets.
+// lostPackets returns the number of lost packets. An interface's statistics include the losses that are reported
+// between its packets.
 func (i *ngInterface) lostPackets() int64 { return max(i.stated, i.atPackets) }
 
-// ngReader reads the packets of a pcapng file. It checks the lengths of all blocks and reads the options for stamps
-// and losses, which the library's reader ignores.
+// ngReader reads the packets in a pcapng file. It checks the lengths of all blocks. It also reads the options for
+// timestamps and losses, which the library's reader ignores.
 type ngReader struct {
 	in         io.Reader
 	order      binary.ByteOrder
@@ -81,7 +83,7 @@ func newNgReader(in io.Reader) (*ngReader, error) {
 	return r, r.startSection()
 }
 
-// readBlock reads the next block. After the last one it returns io.EOF.
+// readBlock reads the next block. After the last block, it returns io.EOF.
 func (r *ngReader) readBlock() error {
 	var head [12]byte
 	if _, err := io.ReadFull(r.in, head[:8]); err != nil {
@@ -127,7 +129,7 @@ func (r *ngReader) readBlock() error {
 	return nil
 }
 
-// cutShort converts io.EOF inside a block to io.ErrUnexpectedEOF.
+// cutShort converts io.EOF to io.ErrUnexpectedEOF, for reads inside a block.
 func cutShort(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -135,7 +137,7 @@ func cutShort(err error) error {
 	return err
 }
 
-// startSection drops the interfaces of the previous section.
+// startSection starts a new section and removes the interfaces of the previous one.
 func (r *ngReader) startSection() error {
 	if len(r.body) < 16 {
 		return fmt.Errorf("a section header of %d bytes is too short; %w", len(r.body), errDamaged)
@@ -149,7 +151,7 @@ func (r *ngReader) startSection() error {
 	return nil
 }
 
-// countDropped returns the number of lost packets that the blocks so far report.
+// countDropped returns the number of lost packets that the blocks read so far report.
 func (r *ngReader) countDropped() int64 {
 	n := r.earlier
 	for i := range r.interfaces {
@@ -158,7 +160,8 @@ func (r *ngReader) countDropped() int64 {
 	return n
 }
 
-// nextPacket reads up to the next packet, which is valid until the next call. In a simple packet block it has no time.
+// nextPacket reads blocks up to the next packet and returns the packet, which is valid until the next call. A packet in
+// a simple packet block has no time.
 func (r *ngReader) nextPacket() (rawPacket, error) {
 	for {
 		if err := r.readBlock(); err != nil {
@@ -203,8 +206,8 @@ func (r *ngReader) addInterface() error {
 	return err
 }
 
-// fcsBytes returns the length of a frame check sequence in bytes. The option counts bits by definition, but bytes in
-// files written by Wireshark. Every Ethernet FCS has four bytes.
+// fcsBytes returns the length of a frame check sequence in bytes. By definition, the option contains the number of
+// bits, but in files from Wireshark it contains the number of bytes. Every Ethernet FCS has four bytes.
 func fcsBytes(stated int) int {
 	if stated == 32 || stated == 4 {
 		return 4
@@ -212,7 +215,7 @@ func fcsBytes(stated int) int {
 	return 0
 }
 
-// readStatistics reads an interface's loss counter. A later block replaces an earlier one.
+// readStatistics reads the loss counter for an interface. A later block replaces the values of an earlier one.
 func (r *ngReader) readStatistics() error {
 	i, err := r.interfaceAt(12, 4)
 	if err != nil {
@@ -230,8 +233,8 @@ func (r *ngReader) readStatistics() error {
 	return err
 }
 
-// interfaceAt returns the interface whose index is in the first idBytes of the block, which must have at least the
-// given length.
+// interfaceAt returns the interface whose index is stored in the first idBytes bytes of the block. The block must have
+// at least the given length.
 func (r *ngReader) interfaceAt(least, idBytes int) (*ngInterface, error) {
 	if len(r.body) < least {
 		return nil, fmt.Errorf("a block of type %d with %d bytes is too short; %w", r.kind, len(r.body), errDamaged)
@@ -246,7 +249,7 @@ func (r *ngReader) interfaceAt(least, idBytes int) (*ngInterface, error) {
 	return &r.interfaces[id], nil
 }
 
-// readSimplePacket reads a packet without a time.
+// readSimplePacket reads a simple packet block, whose packet has no time.
 func (r *ngReader) readSimplePacket() (rawPacket, error) {
 	if len(r.body) < 4 || len(r.interfaces) == 0 {
 		return rawPacket{}, fmt.Errorf("a simple packet without a length or an interface; %w", errDamaged)
@@ -256,7 +259,7 @@ func (r *ngReader) readSimplePacket() (rawPacket, error) {
 	return rawPacket{untimed: true, link: r.interfaces[0].link, data: data[:min(len(data), wire)], wire: wire}, nil
 }
 
-// readPacket reads an enhanced packet or an obsolete packet block.
+// readPacket reads an enhanced packet block or an obsolete packet block.
 func (r *ngReader) readPacket() (rawPacket, error) {
 	idBytes := 4
 	if r.kind == blockPacket {
@@ -298,7 +301,7 @@ func (r *ngReader) readPacket() (rawPacket, error) {
 	return p, err
 }
 
-// readOptions calls take for each option of a block. The end is an option of code 0 or the end of the block.
+// readOptions calls take for each option of a block, up to an option with code 0 or the end of the block.
 func (r *ngReader) readOptions(b []byte, take func(code uint16, value []byte)) error {
 	for len(b) >= 4 {
 		code, length := r.order.Uint16(b), int(r.order.Uint16(b[2:]))

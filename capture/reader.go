@@ -19,14 +19,15 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// maxPacket is the longest accepted packet. It is tcpdump's limit; jumbo frames have 9,036 bytes.
+// maxPacket is the length in bytes of the longest packet that is accepted. It is the same as tcpdump's limit. For
+// comparison, jumbo frames have 9,036 bytes.
 const maxPacket = 262144
 
-// bufferBytes is the size of read and write buffers.
+// bufferBytes is the size of read and write buffers in bytes.
 const bufferBytes = 1 << 16
 
-// Reader reads a pcap or pcapng file, optionally compressed with gzip, packet by packet. It detects the format by
-// the first bytes.
+// Reader reads a pcap or pcapng file packet by packet. The file may be compressed with gzip. The reader detects the
+// format from the first bytes.
 type Reader struct {
 	name   string
 	closer io.Closer
@@ -38,7 +39,7 @@ type Reader struct {
 	failed error
 }
 
-// rawPacket is a packet as described in a file. Its time counts ticks of the given resolution.
+// rawPacket is a packet as it is described in a file. Its time is a number of ticks of the given resolution.
 type rawPacket struct {
 	data     []byte
 	wire     int
@@ -52,7 +53,7 @@ type rawPacket struct {
 	claim    *clockClaim // may be nil
 }
 
-// Open opens the file at path, or standard input for "-". Errors are those of os.Open and NewReader.
+// Open opens the file at path, or standard input if path is "-". It returns the same errors as os.Open and NewReader.
 func Open(path string) (*Reader, error) {
 	f, name := os.Stdin, "standard input"
 	if path != "-" {
@@ -71,7 +72,7 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader reads the header of a capture; name is the capture's name in errors, which are *Error.
+// NewReader reads the header of a capture. name is the capture's name in errors, which have type *Error.
 func NewReader(src io.Reader, name string) (*Reader, error) {
 	r := &Reader{name: name}
 	in := bufio.NewReaderSize(src, bufferBytes)
@@ -103,12 +104,14 @@ func NewReader(src io.Reader, name string) (*Reader, error) {
 	return r, nil
 }
 
-// compressors lists programs whose files are mistaken for captures, by the first bytes of their files.
+// compressors lists the first bytes of compressed files that users may pass by mistake, with the commands that
+// decompress them.
 var compressors = []struct{ magic, command string }{
 	{"\xfd7zXZ", "xz -dc"}, {"\x28\xb5\x2f\xfd", "zstd -dc"}, {"\x04\x22\x4d\x18", "lz4 -dc"}, {"BZh", "bzip2 -dc"},
 }
 
-// refuseCompressed returns an error with the program that decompresses the file, or nil for other files.
+// refuseCompressed returns an error that names the program for decompressing the file, or nil if the file is not
+// compressed.
 func (r *Reader) refuseCompressed(in *bufio.Reader) error {
 	head, _ := in.Peek(4)
 	for _, c := range compressors {
@@ -171,7 +174,7 @@ func (r *Reader) openNg(in io.Reader) error {
 	return nil
 }
 
-// Name returns the capture's name in errors.
+// Name returns the name of the capture for use in errors.
 func (r *Reader) Name() string { return r.name }
 
 // DroppedPackets returns the number of packets that the part of the capture read so far reports as lost, either in
@@ -183,7 +186,7 @@ func (r *Reader) DroppedPackets() int64 {
 	return r.ng.countDropped()
 }
 
-// LinkErrors returns the number of packets so far that are marked as damaged on the wire.
+// LinkErrors returns the number of packets read so far that are marked as damaged on the wire.
 func (r *Reader) LinkErrors() int64 {
 	if r.ng == nil {
 		return 0
@@ -191,8 +194,8 @@ func (r *Reader) LinkErrors() int64 {
 	return r.ng.faulty
 }
 
-// Grain returns the resolution of the stamps, the coarsest of the interfaces with packets so far. The order of
-// events within it is unknown.
+// Grain returns the resolution of the timestamps, which is the coarsest among the interfaces with packets so far.
+// Events closer together than this have no known order.
 func (r *Reader) Grain() olaf.Duration { return r.grain }
 
 // Close closes the file if Open opened it.
@@ -203,7 +206,8 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// Next reads the next packet into p. After the last one it returns io.EOF. Other errors are *Error and final.
+// Next reads the next packet into p. After the last packet, it returns io.EOF. Other errors have type *Error and are
+// final.
 func (r *Reader) Next(p *Packet) error {
 	if r.failed != nil {
 		return r.failed
@@ -251,7 +255,8 @@ func (r *Reader) readPacket(p *Packet) error {
 	return nil
 }
 
-// maxSeconds is the end of 2261: in 2262, nanoseconds since 1970 exceed 64 bits.
+// maxSeconds is the number of seconds from 1970 to the end of 2261. In 2262, the number of nanoseconds since 1970
+// exceeds 64 bits.
 var maxSeconds = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).Unix() - 1
 
 // unixNS returns the packet's time in ns since 1970.
@@ -268,8 +273,9 @@ func (p *rawPacket) unixNS() (int64, error) {
 	return (int64(seconds)+p.offset)*nsPerSecond + ns, nil
 }
 
-// removeFCS removes a frame check sequence, which a cut packet may have only in part. Frames that a host sends itself
-// have none, regardless of the file's statement: their IPv4 packet fills the frame.
+// removeFCS removes the frame check sequence, of which a truncated packet may contain only a part. Frames that a host
+// itself sends have no frame check sequence, whatever the file states. They can be recognised because their IPv4 packet
+// fills the frame.
 func (p *rawPacket) removeFCS() {
 	if length, ok := ipv4End(p.data); ok && length+p.fcsBytes > p.wire {
 		return
@@ -283,7 +289,7 @@ func (r *Reader) wrongLink(link layers.LinkType) error {
 		fmt.Sprintf("its link type is %v; capture on one Ethernet interface, not on \"any\"", link)}
 }
 
-// wrapError converts errors of the libraries to our kinds.
+// wrapError converts errors from libraries into errors of this package's kinds.
 func (r *Reader) wrapError(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		advice := "it ends in the file's header"

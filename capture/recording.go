@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/capture/ages"
 )
 
-// Recording takes packets from a live source, sorts them by stamp, counts them, and writes them to a file if there is
-// one. It has no clock: its caller decides when to take packets and when no older one can arrive.
+// Recording receives packets from a live source, sorts them by timestamp, counts them and, if there is a file, writes
+// them to it. It has no clock. The caller decides when to take packets and when no older packet can arrive.
 type Recording struct {
 	Source Source
 	Order  Order
@@ -29,8 +29,8 @@ type Recording struct {
 	origin    int64 // start of the ages' clock
 }
 
-// Take takes at most n packets and reports whether the source is idle. Every error that does not come from the source
-// is Unwritten.
+// Take takes at most n packets from the source and reports whether the source is idle. If the error does not come from
+// the source, it is the one in r.Unwritten.
 func (r *Recording) Take(n int) (idle bool, err error) {
 	var p Packet
 	for range n {
@@ -50,10 +50,10 @@ func (r *Recording) Take(n int) (idle bool, err error) {
 	return false, nil
 }
 
-// Flush passes on all waiting packets. Older packets that arrive later are out of order.
+// Flush counts and writes all waiting packets. Older packets that arrive later are out of order.
 func (r *Recording) Flush() error { return r.passOn(true) }
 
-// passOn counts and writes the packets whose place is known, or all of them.
+// passOn counts and writes the packets whose place in the order is final or, if all is set, all packets.
 func (r *Recording) passOn(all bool) error {
 	var p Packet
 	for r.Unwritten == nil && r.Order.Pop(&p, all) {

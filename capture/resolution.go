@@ -8,13 +8,13 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// resolution is a unit of time in pcapng's encoding: 10 to the power of minus its value or, with the high bit set, 2
-// to the power of minus the rest.
+// resolution is a unit of time in the encoding of pcapng: 10 to the power of minus its value or, if the high bit is
+// set, 2 to the power of minus the remaining bits.
 type resolution uint8
 
 const binaryResolution resolution = 0x80
 
-// nsPerSecond is the unit of all times outside the reader.
+// nsPerSecond is the number of nanoseconds in a second. All times outside the reader are in nanoseconds.
 const nsPerSecond = 1_000_000_000
 
 // perSecond returns the number of ticks per second, or 0 if it exceeds 64 bits.
@@ -32,8 +32,8 @@ func (r resolution) perSecond() uint64 {
 	return n
 }
 
-// split converts ticks to seconds and nanoseconds, rounded to the nearest nanosecond. Products are computed in 128
-// bits, so they do not overflow at any resolution. ok is false if the ticks per second exceed 64 bits.
+// split converts ticks to seconds and nanoseconds, rounded to the nearest nanosecond. It computes products with 128
+// bits, which do not overflow at any resolution. ok is false if the number of ticks per second exceeds 64 bits.
 func (r resolution) split(ticks uint64) (seconds uint64, ns int64, ok bool) {
 	perSecond := r.perSecond()
 	if perSecond == 0 {
@@ -46,8 +46,8 @@ func (r resolution) split(ticks uint64) (seconds uint64, ns int64, ok bool) {
 	return seconds + rounded/nsPerSecond, int64(rounded % nsPerSecond), true
 }
 
-// span returns the resolution as a duration, rounded up to a picosecond and at least a nanosecond, the unit of all
-// times outside the reader.
+// span returns the resolution as a duration. It is rounded up to a picosecond and is at least one nanosecond, the unit
+// of all times outside the reader.
 func (r resolution) span() olaf.Duration {
 	perSecond := r.perSecond()
 	if perSecond == 0 {
@@ -56,7 +56,7 @@ func (r resolution) span() olaf.Duration {
 	return max(olaf.Nanosecond, olaf.Duration(math.Ceil(float64(olaf.Second)/float64(perSecond))))
 }
 
-// String returns the resolution in seconds, such as 10^-6 s.
+// String returns the resolution as text in seconds, such as 10^-6 s.
 func (r resolution) String() string {
 	if r&binaryResolution != 0 {
 		return fmt.Sprintf("2^-%d s", r&^binaryResolution)

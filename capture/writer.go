@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Format is a capture file format. Both formats have nanosecond stamps.
+// Format is a capture file format. Both formats use timestamps in nanoseconds.
 type Format uint8
 
 // The formats.
@@ -28,7 +28,7 @@ const (
 	PCAP
 )
 
-// FormatOf returns the format for a file name: PCAP for .pcap, otherwise PCAPNG.
+// FormatOf returns the format for a file name. It is PCAP for the extension .pcap and PCAPNG for all others.
 func FormatOf(path string) Format {
 	if strings.EqualFold(filepath.Ext(path), ".pcap") {
 		return PCAP
@@ -36,7 +36,7 @@ func FormatOf(path string) Format {
 	return PCAPNG
 }
 
-// Interface is a pcapng file's description of the interface that its packets came from.
+// Interface describes in a pcapng file the interface from which the packets were captured.
 type Interface struct {
 	Name      string
 	Comment   string // may be empty
@@ -47,11 +47,11 @@ type Interface struct {
 	ClockErrorNS *int64
 }
 
-// queueOutput describes the point between a queue and its receiver, which is not a real interface. It names no
-// operating system or hardware, so that the same run gives the same bytes on every machine.
+// queueOutput describes the point between a queue and its receiver, which is not a real interface. It contains no
+// operating system or hardware, because the same run must produce the same bytes on every machine.
 var queueOutput = Interface{Name: "olaf", SnapBytes: int(olaf.MaxFrame)}
 
-// Writer writes frames to a capture. Equal frames give equal files. It is not safe for concurrent use.
+// Writer writes frames to a capture. The same frames always produce the same bytes. It is not safe for concurrent use.
 type Writer struct {
 	classic *pcapgo.Writer
 	ng      *pcapgo.NgWriter
@@ -65,13 +65,13 @@ type Writer struct {
 	frame   []byte
 }
 
-// NewWriter writes the header of a capture of the given format. Packet times are on the run clock, counted from
-// originNS after 1970; 0 keeps the run clock visible.
+// NewWriter writes the header of a capture in the given format. The times passed to the writer are on the run clock.
+// originNS is the start of the run clock in ns since 1970. If it is 0, the file contains run clock times.
 func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
 	return newWriter(w, format, originNS, queueOutput)
 }
 
-// newWriter writes the header of a capture from several interfaces; the classic format has only one.
+// newWriter writes the header of a capture from one or several interfaces. The pcap format supports only one interface.
 func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*Writer, error) {
 	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame), kept: make([]uint64, len(from)), from: from}
 	if format == PCAP {
@@ -88,7 +88,7 @@ func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*
 	return out, err
 }
 
-// toSection returns the interface's description for the file.
+// toSection returns the interface's description in the form that pcapgo writes.
 func (i *Interface) toSection() pcapgo.NgInterface {
 	return pcapgo.NgInterface{
 		Name: i.Name, Comment: i.Comment, Filter: i.Filter,
@@ -96,20 +96,20 @@ func (i *Interface) toSection() pcapgo.NgInterface {
 	}
 }
 
-// WriteFrame writes a frame whose last bit was seen at the given time.
+// WriteFrame writes a frame whose last bit was received at the given time.
 func (w *Writer) WriteFrame(at olaf.Time, frame []byte) error {
 	return w.writePacket(0, w.origin+at.NS(), frame, len(frame), "")
 }
 
-// WritePacket writes a captured packet with its own time, independent of the origin.
+// WritePacket writes a captured packet with the packet's own time, which does not depend on the origin.
 func (w *Writer) WritePacket(p *Packet) error {
 	return w.writePacket(p.Interface, p.UnixNS, p.Data, p.Wire, p.Comment)
 }
 
-// SetDropped sets the number of lost packets that a pcapng file reports at its end; default 0.
+// SetDropped sets the number of lost packets that a pcapng file reports at its end. The default is 0.
 func (w *Writer) SetDropped(n int64) { w.dropped = uint64(n) }
 
-// WriteUpdate encodes and writes an update. nil lanes are written as zeros.
+// WriteUpdate encodes and writes an update. If lanes is nil, all lanes are written as zeros.
 func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, lanes []int32) error {
 	n, err := olaf.EncodeUpdate(w.frame, addr, u, lanes)
 	if err != nil {
@@ -118,7 +118,7 @@ func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update,
 	return w.writePacket(0, w.origin+at.NS(), w.frame[:n], n, "")
 }
 
-// WriteAck encodes and writes an ACK. nil lanes are written as zeros.
+// WriteAck encodes and writes an ACK. If lanes is nil, all lanes are written as zeros.
 func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, status olaf.QueueStatus,
 	lanes []int32) error {
 	n, err := olaf.EncodeAck(w.frame, addr, u, status, lanes)
@@ -152,11 +152,11 @@ func (w *Writer) writePacket(from int, unixNS int64, kept []byte, wire int, comm
 // Packets returns the number of packets written.
 func (w *Writer) Packets() uint64 { return w.packets }
 
-// PacketsOf returns the number of packets written for an interface, by its index.
+// PacketsOf returns the number of packets written for the interface with the given index.
 func (w *Writer) PacketsOf(from int) uint64 { return w.kept[from] }
 
-// Finish writes the end of the capture and flushes the buffer. A pcapng file reports the numbers of packets received at
-// each interface and dropped.
+// Finish writes the end of the capture and flushes the buffer. In a pcapng file, the end contains the number of dropped
+// packets and the number of packets received at each interface.
 func (w *Writer) Finish() error {
 	if w.classic != nil {
 		return w.buf.Flush()
@@ -173,7 +173,7 @@ func (w *Writer) Finish() error {
 	return w.ng.Flush()
 }
 
-// File is a Writer to a file that appears under its name only when complete.
+// File is a Writer that writes to a file. The file appears under its name only when it is complete.
 type File struct {
 	*Writer
 	pending *renameio.PendingFile
@@ -181,13 +181,14 @@ type File struct {
 	force   bool
 }
 
-// Create prepares the file at path, in the format of its name, without changing an existing file. An existing file
-// gives ErrExists unless force is set.
+// Create prepares the file at path, in the format that its name selects. It does not change an existing file. If there
+// is one and force is not set, Create returns an error that matches ErrExists.
 func Create(path string, force bool, originNS int64) (*File, error) {
 	return createFile(path, force, originNS, queueOutput)
 }
 
-// CreateFrom is like Create for packets captured from one interface or, for a pcapng file, from several.
+// CreateFrom is like Create for packets that were captured from one interface or, for a pcapng file, from several
+// interfaces.
 func CreateFrom(path string, force bool, from ...Interface) (*File, error) {
 	return createFile(path, force, 0, from...)
 }
@@ -211,15 +212,15 @@ func createFile(path string, force bool, originNS int64, from ...Interface) (*Fi
 	return &File{w, pending, path, force}, nil
 }
 
-// WritePacket writes a packet; its error names the file.
+// WritePacket writes a packet. Errors include the name of the file.
 func (f *File) WritePacket(p *Packet) error { return f.wrapError(f.Writer.WritePacket(p)) }
 
-// WriteUpdate writes an update; its error names the file.
+// WriteUpdate writes an update. Errors include the name of the file.
 func (f *File) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, lanes []int32) error {
 	return f.wrapError(f.Writer.WriteUpdate(at, addr, u, lanes))
 }
 
-// wrapError adds the file to an error.
+// wrapError adds the name of the file to an error.
 func (f *File) wrapError(err error) error {
 	if err == nil {
 		return nil
@@ -242,9 +243,9 @@ func dropPath(err error) error {
 	return err
 }
 
-// Commit completes the file and moves it to its path. If another file has appeared there, Commit puts this one next
-// to it and returns an error that matches ErrExists and names the place. It leaves no temporary file, even on
-// errors.
+// Commit completes the file and moves it to its path. If another file has appeared there, Commit stores this file next
+// to it and returns an error that matches ErrExists and contains the new path. It leaves no temporary file behind, even
+// if it fails.
 func (f *File) Commit() error { return errors.Join(f.place(), f.pending.Cleanup()) }
 
 func (f *File) place() error {
@@ -271,7 +272,7 @@ func (f *File) place() error {
 	return errors.Join(err, linked)
 }
 
-// linkBeside links the file to a free name next to its path.
+// linkBeside links the file to an unused name in the same folder as its path and returns that name.
 func (f *File) linkBeside() (path string, err error) {
 	ending := filepath.Ext(f.path)
 	for n := 2; n < 100; n++ {
@@ -283,7 +284,7 @@ func (f *File) linkBeside() (path string, err error) {
 	return path, err
 }
 
-// Abandon drops the file; an earlier file stays. After Commit it does nothing.
+// Abandon removes the unfinished file. An existing file at its path is not changed. After Commit, Abandon does nothing.
 func (f *File) Abandon() error { return f.pending.Cleanup() }
 
 func checkAbsent(path string, force bool) error {

@@ -10,15 +10,15 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ElectionID is an unsigned 128-bit number. Among the controllers of a device, the one with the highest id may
-// write. A server remembers the highest id it has seen until it restarts.
+// ElectionID is an unsigned 128-bit number. Of the controllers of a device, the one with the highest ID may write.
+// Until it restarts, a server remembers the highest ID that it has seen.
 type ElectionID struct{ High, Low uint64 }
 
-// DefaultElectionID returns the id that a session announces by default, just above p4runtime-shell's default of (1,
-// 0).
+// DefaultElectionID returns the ID that a session announces by default. It is just above (1, 0), the default of
+// p4runtime-shell.
 func DefaultElectionID() ElectionID { return ElectionID{High: 1, Low: 1} }
 
-// ParseElectionID parses HIGH:LOW or just LOW, in decimal or with 0x.
+// ParseElectionID parses an ID of the form HIGH:LOW or LOW. The numbers are decimal or have the prefix 0x.
 func ParseElectionID(s string) (ElectionID, error) {
 	high, low, both := strings.Cut(s, ":")
 	if !both {
@@ -32,7 +32,7 @@ func ParseElectionID(s string) (ElectionID, error) {
 	return ElectionID{h, l}, nil
 }
 
-// String formats the id as HIGH:LOW, which ParseElectionID reads.
+// String returns the ID in the form HIGH:LOW, which ParseElectionID accepts.
 func (e ElectionID) String() string { return fmt.Sprintf("%d:%d", e.High, e.Low) }
 
 // Compare returns -1, 0 or 1 if e is lower than, equal to or higher than f.
@@ -46,7 +46,7 @@ func (e ElectionID) Compare(f ElectionID) int {
 	return 1
 }
 
-// Next returns the next higher id, or e if it is the highest.
+// Next returns the next higher ID, or e if there is none.
 func (e ElectionID) Next() ElectionID {
 	if e.Low < math.MaxUint64 {
 		return ElectionID{e.High, e.Low + 1}

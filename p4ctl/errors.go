@@ -15,30 +15,31 @@ import (
 
 // Kinds of errors, for errors.Is. Errors sent by a server also unwrap to their gRPC status.
 var (
-	// ErrUnreachable reports that no P4Runtime server answers.
+	// ErrUnreachable is returned if no P4Runtime server answers.
 	ErrUnreachable = olaf.NewError(olaf.Device, "no P4Runtime server answers")
-	// ErrElectionInUse reports that another live controller has the same election id.
+	// ErrElectionInUse is returned if another live controller uses the same election ID.
 	ErrElectionInUse = olaf.NewError(olaf.Device, "election id is in use by another controller")
-	// ErrNotPrimary reports that another controller writes the tables.
+	// ErrNotPrimary is returned if another controller is primary and may write to the tables.
 	ErrNotPrimary = olaf.NewError(olaf.Device, "not primary")
-	// ErrPreempted reports that this session was primary until a controller with a higher election id took over.
+	// ErrPreempted is the error for a session that was primary until a controller with a higher election ID took over.
 	ErrPreempted = olaf.NewError(olaf.Device, "pre-empted by a higher election id")
-	// ErrBusy reports that the server admits no further controller, or not this user.
+	// ErrBusy is returned if the server does not accept any more controllers, or does not accept this user.
 	ErrBusy = olaf.NewError(olaf.Device, "the server is in use")
-	// ErrTablesUnknown reports that the device behind the server is gone, was replaced, or failed halfway.
+	// ErrTablesUnknown is returned if the device behind the server disappeared, was replaced, or failed in the middle
+	// of a write.
 	ErrTablesUnknown = olaf.NewError(olaf.Device, "the device's tables are unknown")
-	// ErrClosed reports that the session was closed or ended for good.
+	// ErrClosed is the error for a session that was closed or ended permanently.
 	ErrClosed = errors.New("P4Runtime session is closed")
-	// ErrNoPipeline reports that the device has no pipeline config yet.
+	// ErrNoPipeline is the error for a device that has no pipeline config yet.
 	ErrNoPipeline = errors.New("the device has no pipeline config")
 
-	// Kinds of rejected updates.
+	// ErrExists and the errors below are the kinds of rejected updates.
 	ErrExists   = errors.New("exists already")
 	ErrNotFound = errors.New("does not exist")
 	ErrFull     = errors.New("is full")
 )
 
-// UpdateError describes why the server rejected one update of a batch.
+// UpdateError describes why the server rejected an update in a batch.
 type UpdateError struct {
 	Index   int        // position in the slice that was written, from 0
 	Update  *v1.Update // nil if the server reported more results than there were updates
@@ -49,7 +50,7 @@ type UpdateError struct {
 	known   []p4.Table // tables of switch programs, for their names
 }
 
-// Error returns one sentence with the update's index, its object and the reason.
+// Error returns a sentence with the index of the update, its object and the reason.
 func (e *UpdateError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "update %d", e.Index)
@@ -63,7 +64,7 @@ func (e *UpdateError) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is this rejection's kind.
+// Is reports whether target is the error for this kind of rejection.
 func (e *UpdateError) Is(target error) bool {
 	switch target {
 	case ErrExists:
@@ -76,7 +77,8 @@ func (e *UpdateError) Is(target error) bool {
 	return false
 }
 
-// BatchError describes a batch with at least one rejected update. errors.Is and errors.As reach the single errors.
+// BatchError describes a batch in which at least one update was rejected. errors.Is and errors.As find the individual
+// errors.
 type BatchError struct {
 	Updates int            // number of updates in the batch
 	Failed  []*UpdateError // in batch order, without updates that were only rolled back
@@ -84,7 +86,7 @@ type BatchError struct {
 	status  error
 }
 
-// Error returns the first failure and the number of others.
+// Error returns the first failure and the number of further failures.
 func (e *BatchError) Error() string {
 	rest := ""
 	if n := len(e.Failed) - 1; n > 0 {
@@ -109,7 +111,7 @@ func (e *BatchError) Unwrap() []error {
 	return append(all, e.status)
 }
 
-// writeError decodes the response to a Write of updates. offset is the index of the first one in the caller's slice.
+// writeError decodes the response to a Write of updates. offset is the index of the first update in the caller's slice.
 func writeError(err error, updates []*v1.Update, offset int, atomic bool) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -138,7 +140,7 @@ func writeError(err error, updates []*v1.Update, offset int, atomic bool) error 
 	return batch
 }
 
-// kinded adds a kind for errors.Is to an error and still unwraps to the gRPC status.
+// kinded adds a kind for errors.Is to an error. It still unwraps to the gRPC status.
 type kinded struct {
 	kind error
 	text string
@@ -161,7 +163,7 @@ type ContestError struct {
 func (e *ContestError) Error() string { return e.why.Error() }
 func (e *ContestError) Unwrap() error { return e.why }
 
-// rpcError returns a failed RPC's error with the kind for its gRPC code.
+// rpcError returns the error for a failed RPC, with the kind that corresponds to its gRPC code.
 func rpcError(what string, err error) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -185,11 +187,11 @@ func rpcError(what string, err error) error {
 	return fmt.Errorf("%s: %v: %s%w", what, st.Code(), st.Message(), silent{err})
 }
 
-// silent makes an error match without repeating its text.
+// silent makes an error match another error without repeating the other error's text.
 type silent struct{ error }
 
 func (silent) Error() string   { return "" }
 func (s silent) Unwrap() error { return s.error }
 
-// Code returns the gRPC code of an error: OK for nil, Unknown if it has none.
+// Code returns the gRPC code of an error. It returns OK for nil and Unknown for an error without a code.
 func Code(err error) codes.Code { return status.Code(err) }

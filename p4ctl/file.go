@@ -16,10 +16,10 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TablesSchema is the schema name of a file with desired tables.
+// TablesSchema is the schema name of files with desired tables.
 const TablesSchema = "olafctl.tables/v1"
 
-// FileError describes a fault in a file of desired tables. It matches ErrTables.
+// FileError describes a fault in a file with desired tables. It matches ErrTables.
 type FileError struct {
 	Line  int    // from 1; 0 if the fault concerns the whole file
 	Field string // a path such as workers[2].cluster
@@ -46,15 +46,15 @@ func (e *FileError) Unwrap() error { return ErrTables }
 //	servers: [192.168.0.1]
 //	workers:
 //	  - {address: 10.0.0.1, cluster: 0, worker: 0}
-//	clusters:                       # both lists may be left out together: then every
-//	  - {cluster: 0, group: 1}      # cluster gets a group of all its workers behind
-//	groups:                         # multicast_port, 1 when that is left out too
+//	clusters:                       # clusters and groups may both be omitted; every
+//	  - {cluster: 0, group: 1}      # cluster then has a group of all its workers
+//	groups:                         # behind multicast_port (default 1)
 //	  - {id: 1, members: [{port: 1, instance: 0}]}
-//	programs:                       # tables of switch known switch programs, by the names of
-//	  isw.members:                  # their fields; may be left out
+//	programs:                       # tables of known switch programs, with the names
+//	  isw.members:                  # of their fields; may be omitted
 //	    - {job: 0, worker: 0, port: 0}
 //
-// Unknown fields and values out of range are a *FileError with line and field.
+// For unknown fields and values out of range, it returns a *FileError with the line and the field.
 func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 	root, second, err := yamldoc.FindRoot(text)
 	switch {
@@ -87,14 +87,14 @@ func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 	return f.tables, nil
 }
 
-// tablesFile collects the contents of a file and the line of each element.
+// tablesFile collects the contents of a file and the line number of each element.
 type tablesFile struct {
 	tables Tables
 	port   uint32
 	lines  map[string]int // by path, such as workers[2]
 }
 
-// locateFault adds the line of the faulty element to a *Fault from Validate.
+// locateFault adds the line number of the faulty element to a *Fault that Validate returned.
 func (f *tablesFile) locateFault(err error) error {
 	var fault *Fault
 	if !errors.As(err, &fault) {
@@ -104,10 +104,10 @@ func (f *tablesFile) locateFault(err error) error {
 	return &FileError{Line: f.lines[element], Field: element + "." + fault.Field, Text: fault.Text}
 }
 
-// visitor reads one value; at is its path.
+// visitor reads a value. at is the path of the value in the file.
 type visitor func(n *yaml.Node, at string) error
 
-// readFields reads a mapping and rejects unknown keys and missing required ones.
+// readFields reads a mapping. It rejects unknown keys and missing required keys.
 func readFields(n *yaml.Node, at string, known map[string]visitor, required ...string) error {
 	n = resolveAlias(n)
 	if n.Kind != yaml.MappingNode {
@@ -137,7 +137,7 @@ func readFields(n *yaml.Node, at string, known map[string]visitor, required ...s
 	return nil
 }
 
-// listOf returns a visitor that reads a sequence element by element. null reads as an empty list.
+// listOf returns a visitor that calls element for each element of a sequence. It reads null as an empty list.
 func listOf(element visitor) visitor {
 	return func(n *yaml.Node, at string) error {
 		n = resolveAlias(n)
@@ -156,7 +156,7 @@ func listOf(element visitor) visitor {
 	}
 }
 
-// resolveAlias returns the node behind an alias.
+// resolveAlias returns the node to which an alias refers, or n if it is not an alias.
 func resolveAlias(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
@@ -314,7 +314,7 @@ func (f *tablesFile) readEntry(n *yaml.Node, at string, t p4.Table) error {
 	return readFields(n, at, known, required...)
 }
 
-// AppendYAML appends the tables to b in the form that ParseTables reads, in canonical order.
+// AppendYAML appends the tables to b in the form that ParseTables reads. The order is canonical.
 func (t Tables) AppendYAML(b []byte) []byte {
 	t = t.Canonical()
 	b = append(b, "schema: "+TablesSchema+"\n"...)
@@ -335,7 +335,7 @@ func (t Tables) AppendYAML(b []byte) []byte {
 	return t.appendPrograms(b)
 }
 
-// appendPrograms appends the switch programs' tables, if they have entries.
+// appendPrograms appends the tables of switch programs to b, if they have entries.
 func (t Tables) appendPrograms(b []byte) []byte {
 	if len(t.Entries) > 0 {
 		b = append(b, "programs:\n"...)

@@ -7,14 +7,15 @@ import (
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 )
 
-// change is one write that a plan makes.
+// change is a write in a plan.
 type change struct {
 	op            v1.Update_Type
 	before, after object
 }
 
-// Plan lists the writes that turn actual tables into desired ones. Their order keeps every packet's cluster with a
-// group: groups, clusters, servers, workers, tables of switch programs, then deletions in reverse.
+// Plan lists the writes that turn the actual tables into the desired ones. They are ordered so that the cluster of
+// every packet always has a group: groups, clusters, servers, workers, tables of switch programs, and finally deletions
+// in reverse order.
 type Plan struct{ changes []change }
 
 // Diff returns the plan that turns actual into desired. Both must be valid.
@@ -62,7 +63,7 @@ func (p Plan) Empty() bool { return len(p.changes) == 0 }
 // Len returns the number of updates.
 func (p Plan) Len() int { return len(p.changes) }
 
-// Count returns the numbers of added, changed and deleted objects.
+// Count returns the number of added, changed and deleted objects.
 func (p Plan) Count() (added, changed, deleted int) {
 	for _, c := range p.changes {
 		switch c.op {
@@ -77,7 +78,7 @@ func (p Plan) Count() (added, changed, deleted int) {
 	return added, changed, deleted
 }
 
-// String lists the changes, one per line: + added, ~ changed, - deleted.
+// String lists the changes, one per line. Lines begin with + for added, ~ for changed and - for deleted objects.
 func (p Plan) String() string {
 	if p.Empty() {
 		return "no changes\n"

@@ -9,8 +9,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Add returns the tables with more workers, and adds them to the multicast groups of their clusters behind port. A
-// cluster without a group gets one. Like Move and Remove it leaves t unchanged; errors match ErrTables.
+// Add returns the tables with additional workers. It adds the workers to the multicast groups of their clusters behind
+// port. A cluster without a group gets one. Like Move and Remove, Add does not change t, and its errors match
+// ErrTables.
 func (t Tables) Add(port uint32, workers ...Worker) (Tables, error) {
 	t = t.Canonical()
 	for _, w := range workers {
@@ -38,8 +39,9 @@ func (t *Tables) admit(j program.Job) {
 	}
 }
 
-// Move returns the tables with the workers at addresses in another cluster, and moves them between both multicast
-// groups. A worker keeps its id and port; entries of switch programs for it follow.
+// Move returns tables in which the workers at addresses belong to the cluster to. It moves the workers from their old
+// multicast groups to the new one. A worker keeps its ID and port, and its entries in switch programs are changed
+// accordingly.
 func (t Tables) Move(to olaf.ClusterID, addresses ...netip.Addr) (Tables, error) {
 	t = t.Canonical()
 	for _, a := range addresses {
@@ -62,7 +64,7 @@ func (t Tables) Move(to olaf.ClusterID, addresses ...netip.Addr) (Tables, error)
 	return t, t.Validate()
 }
 
-// Remove returns the tables without the workers at addresses. Their clusters stay.
+// Remove returns the tables without the workers at addresses. It does not remove their clusters.
 func (t Tables) Remove(addresses ...netip.Addr) (Tables, error) {
 	t = t.Canonical()
 	for _, a := range addresses {
@@ -78,8 +80,8 @@ func (t Tables) Remove(addresses ...netip.Addr) (Tables, error) {
 	return t, t.Validate()
 }
 
-// RemoveCluster returns the tables without a cluster and its workers. Its group goes too unless another cluster uses
-// it.
+// RemoveCluster returns the tables without a cluster and its workers. It also removes the cluster's group, unless
+// another cluster uses the group.
 func (t Tables) RemoveCluster(c olaf.ClusterID) (Tables, error) {
 	t = t.Canonical()
 	workers, clusters := len(t.Workers), len(t.Clusters)
@@ -97,12 +99,12 @@ func (t Tables) RemoveCluster(c olaf.ClusterID) (Tables, error) {
 	return t, t.Validate()
 }
 
-// belongsTo reports whether the entry is for worker w in its cluster.
+// belongsTo reports whether the entry is about worker w in the worker's cluster.
 func (e *Entry) belongsTo(w *Worker) bool {
 	return e.Table.ByMember() && slices.Equal(e.Key, e.Table.KeyOf(w.Cluster, w.ID))
 }
 
-// jobID returns the job that the entry concerns.
+// jobID returns the job that the entry is about.
 func (e *Entry) jobID() olaf.ClusterID {
 	j, _ := e.Table.ReadEntry(e.Key, e.Params)
 	return j.ID
@@ -116,7 +118,7 @@ func (t *Tables) findWorker(a netip.Addr) (int, error) {
 	return at, nil
 }
 
-// groupOf returns the multicast group of a cluster, or nil.
+// groupOf returns the multicast group of a cluster, or nil if there is none.
 func (t *Tables) groupOf(c olaf.ClusterID) *Group {
 	at := slices.IndexFunc(t.Clusters, func(e Cluster) bool { return e.ID == c })
 	if at < 0 {

@@ -1,8 +1,7 @@
-// Package p4ctl is the P4Runtime client: it takes the primary role of a device by an election id, pushes the
-// pipeline, and reconciles the tables with the desired ones.
-//
-// A Session owns one connection and one supervisor for its stream. The supervisor reconnects with the same election
-// id. Preempted signals that another controller took over.
+// Package p4ctl implements a P4Runtime client. It becomes the primary controller of a device by means of an election
+// ID, pushes the pipeline, and reconciles the tables with the desired ones. A Session owns one connection and one
+// supervisor for its stream. The supervisor reconnects with the same election ID. Preempted signals that another
+// controller has taken over.
 package p4ctl
 
 import (
@@ -42,7 +41,7 @@ const (
 	Closed  // ended for good
 )
 
-// String returns the state in a word.
+// String returns the name of the state.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -52,7 +51,7 @@ func (s State) String() string {
 
 var stateNames = [...]string{"disconnected", "connecting", "backup", "primary", "closed"}
 
-// Event reports a change of state or the end of a restore.
+// Event reports a change of state, or that the tables were restored.
 type Event struct {
 	State    State
 	Highest  ElectionID // highest id that the server has seen; zero if it did not report one
@@ -60,7 +59,7 @@ type Event struct {
 	Restored *Plan      // objects that were missing after a reconnect; nil for a change of state
 }
 
-// Options configures a session; zero values select the defaults named here.
+// Options configures a session. Zero values select the defaults that are named here.
 type Options struct {
 	DeviceID   uint64     // p4.DeviceID
 	ElectionID ElectionID // DefaultElectionID
@@ -82,7 +81,7 @@ type Options struct {
 	BatchSize int
 }
 
-// maxBatch is the largest batch whose error details all known servers deliver.
+// maxBatch is the maximum number of updates in a batch for which all known servers return complete error details.
 const maxBatch = 100
 
 func (o Options) withDefaults() Options {
@@ -104,7 +103,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Session is a controller's session with one device. It is safe for concurrent use.
+// Session is the session of a controller with one device. It is safe for concurrent use.
 type Session struct {
 	target  string
 	options Options
@@ -135,9 +134,9 @@ type Session struct {
 	desired  *Tables                      // last synced
 }
 
-// Dial connects to unix:PATH or HOST:PORT and waits for the first arbitration answer. State and Err then show
-// whether the session is primary. It fails if the server does not answer, the device is unknown, or another live
-// controller has the election id. Afterwards the session reconnects until Close.
+// Dial connects to unix:PATH or HOST:PORT and waits for the first answer to its arbitration message. State and Err then
+// report whether the session is primary. Dial returns an error if the server does not answer, the device is unknown, or
+// another live controller uses the election ID. Afterwards, the session reconnects automatically until Close is called.
 func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	o = o.withDefaults()
 	s, err := dial(ctx, target, o)
@@ -148,8 +147,8 @@ func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	return s, err
 }
 
-// DialBeside dials with the lowest election id that no live controller uses. Such a session is primary only on a
-// server that has seen no other id.
+// DialBeside dials with the lowest election ID that no live controller uses. Such a session becomes primary only if the
+// server has seen no other ID.
 func DialBeside(ctx context.Context, target string, o Options) (s *Session, err error) {
 	for low := range uint64(maxBeside) {
 		o.ElectionID = ElectionID{Low: low + 1}
@@ -160,7 +159,7 @@ func DialBeside(ctx context.Context, target string, o Options) (s *Session, err 
 	return s, err
 }
 
-// maxBeside bounds the ids that DialBeside tries: the number of controllers that an agent admits.
+// maxBeside is the maximum number of IDs that DialBeside tries. It is the number of controllers that an agent accepts.
 const maxBeside = 64
 
 func dial(ctx context.Context, target string, o Options) (*Session, error) {
@@ -175,7 +174,7 @@ func dial(ctx context.Context, target string, o Options) (*Session, error) {
 	return s, nil
 }
 
-// newSession returns a session that has not begun; o must have no defaults left.
+// newSession returns a session that has not started. All defaults in o must be filled in.
 func newSession(target string, conn io.Closer, client v1.P4RuntimeClient, o Options) *Session {
 	s := &Session{
 		target: target, options: o, known: p4.TablesOf(o.Programs), conn: conn, client: client,
@@ -187,7 +186,7 @@ func newSession(target string, conn io.Closer, client v1.P4RuntimeClient, o Opti
 	return s
 }
 
-// begin starts the supervisor and waits for the first arbitration answer.
+// begin starts the supervisor and waits for the first answer to its arbitration message.
 func (s *Session) begin(ctx context.Context) error {
 	if s.options.ReadOnly {
 		close(s.left)
@@ -216,7 +215,8 @@ func (s *Session) isVacant() bool {
 	return s.vacant
 }
 
-// Connect opens a connection without a session. A nil secure means plain text, for unix sockets and loopback only.
+// Connect opens a connection without a session. If secure is nil, the connection is not encrypted, which is allowed
+// only for unix sockets and loopback addresses.
 func Connect(target string, secure *tls.Config) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
 	if secure != nil {
@@ -235,7 +235,7 @@ func Connect(target string, secure *tls.Config) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// userName is sent with each call, for agents whose device is reserved.
+// userName is a credential that is sent with each call. Agents need it if the device is reserved.
 type userName string
 
 // GetRequestMetadata implements credentials.PerRPCCredentials.
@@ -243,13 +243,14 @@ func (u userName) GetRequestMetadata(context.Context, ...string) (map[string]str
 	return map[string]string{caller.MetadataKey: string(u)}, nil
 }
 
-// RequireTransportSecurity reports false: the name is no secret.
+// RequireTransportSecurity returns false, because the name is not secret.
 func (userName) RequireTransportSecurity() bool { return false }
 
-// leavePatience bounds how long Close waits for the server to end the stream.
+// leavePatience is the maximum time for which Close waits for the server to end the stream.
 const leavePatience = time.Second
 
-// Close ends the session. The server then has no primary, and the election id is free. Further calls do nothing.
+// Close ends the session. The server then has no primary, and the election ID is free. Calling Close again has no
+// effect.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	again := s.closing
@@ -278,7 +279,7 @@ func (s *Session) State() State {
 	return s.state
 }
 
-// Err returns why the session is not primary, or nil if it is.
+// Err returns the reason why the session is not primary, or nil if it is primary.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,19 +293,20 @@ func (s *Session) ElectionID() ElectionID {
 	return s.id
 }
 
-// Target returns the dialled address.
+// Target returns the address that was dialled.
 func (s *Session) Target() string { return s.target }
 
-// Events returns the channel of state changes. It drops the newest events when full; State is always current.
+// Events returns the channel for state changes. When the channel is full, new events are dropped. State is always
+// current.
 func (s *Session) Events() <-chan Event { return s.events }
 
-// Preempted returns a channel that is closed when a higher election id takes over from this session.
+// Preempted returns a channel that is closed when a controller with a higher election ID takes over from this session.
 func (s *Session) Preempted() <-chan struct{} { return s.preempted }
 
-// Done returns a channel that is closed when the session has ended for good.
+// Done returns a channel that is closed when the session has ended permanently.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Takeover announces an id above all others and waits until the session is primary.
+// Takeover announces an election ID above all others and waits until the session is primary.
 func (s *Session) Takeover(ctx context.Context) error {
 	if s.options.ReadOnly {
 		return fmt.Errorf("take over: %w: the session is read-only", ErrNotPrimary)
@@ -338,7 +340,7 @@ func (s *Session) Takeover(ctx context.Context) error {
 	}
 }
 
-// AwaitPrimary waits until the session is primary, across reconnects.
+// AwaitPrimary waits until the session is primary, even if it has to reconnect.
 func (s *Session) AwaitPrimary(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -364,7 +366,7 @@ func (s *Session) highestSeen() ElectionID {
 	return s.highest
 }
 
-// setState changes the state and wakes all waiting calls.
+// setState sets the state and wakes all waiting calls.
 func (s *Session) setState(state State, highest ElectionID, err error) {
 	s.mu.Lock()
 	s.state, s.highest, s.err = state, highest, err
@@ -377,7 +379,7 @@ func (s *Session) setState(state State, highest ElectionID, err error) {
 	s.emit(Event{State: state, Highest: highest, Err: err})
 }
 
-// supervise keeps a stream open until the session is closed or the server gives a permanent error.
+// supervise keeps a stream open until the session is closed or the server returns a permanent error.
 func (s *Session) supervise(first chan<- error) {
 	pause := s.options.BackoffMin
 	answered := false
@@ -412,7 +414,8 @@ func (s *Session) supervise(first chan<- error) {
 	}
 }
 
-// jitter returns a pause within a fifth of the given one, so that many controllers do not reconnect at once.
+// jitter returns a random pause that differs from the given pause by at most a fifth, so that many controllers do not
+// reconnect at the same time.
 func jitter(pause time.Duration) time.Duration { return pause*4/5 + rand.N(pause*2/5+1) }
 
 func (s *Session) isLeaving() bool {
@@ -424,8 +427,9 @@ func (s *Session) isLeaving() bool {
 	}
 }
 
-// isPermanent reports whether the server will answer a new stream with the same error. An election id in use is not
-// permanent: it may be this session's old stream, which the server has not yet seen end.
+// isPermanent reports whether the server would answer a new stream with the same error. An election ID that is in use
+// is not a permanent error, because it may belong to this session's old stream, whose end the server may not have
+// noticed yet.
 func isPermanent(err error) bool {
 	switch status.Code(err) {
 	case codes.NotFound, codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied:
@@ -434,7 +438,8 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// runStream runs one stream until it ends; again is true after the first stream. It calls arbitrated for every answer.
+// runStream runs a stream until it ends and calls arbitrated for every answer. again is true for all streams but the
+// first.
 func (s *Session) runStream(again bool, arbitrated func()) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -520,7 +525,8 @@ func (s *Session) handleAnswer(a *v1.MasterArbitrationUpdate) bool {
 	return false
 }
 
-// silenceClause describes how long the agent has not heard from the primary, if the agent is ours and the time is long.
+// silenceClause returns a clause that states how long the primary has sent nothing. It is empty if the agent is not
+// ours or the time is short.
 func silenceClause(details []*anypb.Any) string {
 	for _, d := range details {
 		var quiet durationpb.Duration
@@ -531,12 +537,12 @@ func silenceClause(details []*anypb.Any) string {
 	return ""
 }
 
-// contestError returns the error of a session that may not write.
+// contestError returns the error for a session that may not write.
 func (s *Session) contestError(highest ElectionID, why error) error {
 	return &ContestError{Target: s.target, Chosen: !s.options.Succeed, Highest: highest, Vacant: s.isVacant(), why: why}
 }
 
-// restore writes the last pipeline and tables again and emits the outcome.
+// restore writes the last pipeline and tables again and sends an event with the outcome.
 func (s *Session) restore() {
 	s.mu.Lock()
 	config, desired := s.config, s.desired
@@ -552,7 +558,7 @@ func (s *Session) restore() {
 	s.emit(Event{State: s.State(), Highest: s.highestSeen(), Err: err, Restored: &plan})
 }
 
-// emit sends an event and drops it if the channel is full.
+// emit sends an event, or drops it if the channel is full.
 func (s *Session) emit(e Event) {
 	select {
 	case s.events <- e:

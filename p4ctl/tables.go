@@ -14,41 +14,41 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ErrTables matches all faults in desired tables.
+// ErrTables is matched by all errors about desired tables.
 var ErrTables = olaf.NewError(olaf.Usage, "bad tables")
 
-// Worker is an entry of vnp4_1.workers: the worker's identity by IPv4 address.
+// Worker is an entry in vnp4_1.workers. It maps an IPv4 address to the identity of a worker.
 type Worker struct {
 	Address netip.Addr
 	Cluster olaf.ClusterID
 	ID      olaf.WorkerID
 }
 
-// Cluster is an entry of vnp4_2.cluster_groups: the multicast group for a cluster's ACKs.
+// Cluster is an entry in vnp4_2.cluster_groups. It maps a cluster to the multicast group for its ACKs.
 type Cluster struct {
 	ID    olaf.ClusterID
 	Group uint32 // id of a Group
 }
 
-// Member is the receiver of one copy from a multicast group.
+// Member is a member of a multicast group, which receives one copy of each packet.
 type Member struct {
 	Port     uint32
 	Instance uint16 // the worker's id
 }
 
-// Group is a multicast group; the order of its members has no meaning.
+// Group is a multicast group. The order of its members has no meaning.
 type Group struct {
 	ID      uint32 // from 1
 	Members []Member
 }
 
-// Entry is an entry of a switch program's table, with values in the order of the table's fields.
+// Entry is an entry in a table of a switch program. Its values are in the order of the table's fields.
 type Entry struct {
 	Table       p4.Table
 	Key, Params []uint32
 }
 
-// EntriesOf returns a switch program's table entries for some jobs. The error matches program.ErrConfig.
+// EntriesOf returns the table entries of a switch program for the given jobs. The error matches program.ErrConfig.
 func EntriesOf(d *program.Description, jobs ...program.Job) ([]Entry, error) {
 	tables := p4.TablesOf([]program.Description{*d})
 	entries, err := d.Entries(jobs...)
@@ -59,7 +59,7 @@ func EntriesOf(d *program.Description, jobs ...program.Job) ([]Entry, error) {
 	return list, err
 }
 
-// Tables is the content of a device's tables, actual or desired. The order within a list has no meaning.
+// Tables contains the actual or desired contents of a device's tables. The order within a list has no meaning.
 type Tables struct {
 	Workers  []Worker
 	Servers  []netip.Addr // IPv4 addresses of parameter servers
@@ -68,7 +68,7 @@ type Tables struct {
 	Entries  []Entry // of switch programs' tables, if the pipeline has them
 }
 
-// Programs returns the programs whose tables have entries, by code.
+// Programs returns the programs whose tables have entries, sorted by code.
 func (t Tables) Programs() []program.Description {
 	var programs []program.Description
 	for i := range t.Entries {
@@ -81,8 +81,9 @@ func (t Tables) Programs() []program.Description {
 	return programs
 }
 
-// WithGroups returns t with one multicast group per cluster, which contains all the cluster's workers behind port. It
-// replaces the clusters and groups of t. Group ids are cluster ids plus one, because group 0 does not exist.
+// WithGroups returns t with one multicast group for each cluster. The group contains all workers of the cluster behind
+// port. WithGroups replaces the clusters and groups in t. The ID of a group is the cluster ID plus one, because there
+// is no group 0.
 func (t Tables) WithGroups(port uint32) Tables {
 	members := make(map[olaf.ClusterID][]Member)
 	for _, w := range t.Workers {
@@ -97,7 +98,7 @@ func (t Tables) WithGroups(port uint32) Tables {
 	return t.Canonical()
 }
 
-// Canonical returns a copy of t in key order.
+// Canonical returns a copy of t in which all lists are sorted by key.
 func (t Tables) Canonical() Tables {
 	t.Workers = slices.Clone(t.Workers)
 	slices.SortFunc(t.Workers, func(a, b Worker) int { return a.Address.Compare(b.Address) })
@@ -126,7 +127,7 @@ func sortMembers(m []Member) []Member {
 	return m
 }
 
-// Hash returns a SHA-256 over the tables that does not depend on the order of the lists.
+// Hash returns a SHA-256 digest of the tables. It does not depend on the order of the lists.
 func (t Tables) Hash() string {
 	sum := sha256.New()
 	var scratch []byte
@@ -150,7 +151,7 @@ func (t Tables) Hash() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Fault describes what is wrong with one element of desired tables.
+// Fault describes a fault in an element of desired tables.
 type Fault struct {
 	List  string // workers, servers, clusters, groups, or the name of a switch program's table
 	Index int    // in that list, from 0
@@ -165,8 +166,8 @@ func (f *Fault) Error() string {
 
 func (f *Fault) Unwrap() error { return ErrTables }
 
-// Validate rejects tables that no device can store: addresses other than IPv4, duplicates, one identity for two
-// addresses, a cluster without its group. The error is the first *Fault and matches ErrTables.
+// Validate rejects tables that no device can store. It rejects addresses other than IPv4, duplicates, one identity with
+// two addresses, and a cluster without its group. The error is the first *Fault and matches ErrTables.
 func (t Tables) Validate() error {
 	addresses := make(map[netip.Addr]string, len(t.Workers)+len(t.Servers))
 	address := func(list string, i int, a netip.Addr) error {
@@ -234,7 +235,7 @@ func (t Tables) validateGroups() error {
 	return t.validateEntries()
 }
 
-// validateEntries checks the entries of switch programs. A Fault's Index counts the entries of its table.
+// validateEntries checks the entries of switch programs. The Index in a Fault counts the entries of the same table.
 func (t Tables) validateEntries() error {
 	seen := make(map[identity]bool, len(t.Entries))
 	above := make(map[identity]olaf.WorkerID) // by table and job
@@ -266,7 +267,7 @@ func (e *Entry) toObject() object {
 	return object{kind: kindEntry, table: &e.Table, key: e.Table.Number(e.Key), params: e.Params}
 }
 
-// kind is the kind of an object, in the order in which objects are written.
+// kind is the kind of an object. Objects are written in the order of their kinds.
 type kind uint8
 
 const (
@@ -277,7 +278,7 @@ const (
 	kindEntry
 )
 
-// object is one table entry or group in comparable form.
+// object is a table entry or a multicast group in a form that can be compared.
 type object struct {
 	kind    kind
 	key     uint32 // address, cluster or group id, or p4.Table.Number
@@ -287,7 +288,7 @@ type object struct {
 	params  []uint32
 }
 
-// identity is the key by which two objects are the same.
+// identity is the key of an object. Two objects with the same identity are the same object.
 type identity struct {
 	kind       kind
 	table, key uint32
@@ -300,7 +301,7 @@ func (o object) identity() identity {
 	return identity{o.kind, o.table.ID, o.key}
 }
 
-// compare orders objects as they are written.
+// compare orders objects in the order in which they are written.
 func (i identity) compare(j identity) int {
 	return cmp.Or(cmp.Compare(i.kind, j.kind), cmp.Compare(i.table, j.table), cmp.Compare(i.key, j.key))
 }
@@ -310,7 +311,7 @@ func (o object) equal(p object) bool {
 		slices.Equal(o.params, p.params)
 }
 
-// objects returns all objects in the order of kind and key.
+// objects returns all objects, sorted by kind and key.
 func (t Tables) objects() []object {
 	all := make([]object, 0, len(t.Workers)+len(t.Servers)+len(t.Clusters)+len(t.Groups)+len(t.Entries))
 	for _, g := range t.Groups {

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// shape describes how a kind of table entry is written: its table, action and number of parameters.
+// shape describes how a kind of table entry is written: with which table and action, and how many parameters.
 type shape struct {
 	table, action uint32
 	params        int
@@ -23,7 +23,7 @@ var shapes = map[kind]shape{
 	kindWorker:  {p4.TableWorkers, p4.ActionSetWorker, 2},
 }
 
-// canonicalBytes returns the shortest byte string of a number; zero is one byte.
+// canonicalBytes returns the shortest byte string that represents a number. Zero is represented by one byte.
 func canonicalBytes(n uint32) []byte {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], n)
@@ -34,7 +34,7 @@ func canonicalBytes(n uint32) []byte {
 	return append([]byte(nil), b[i:]...)
 }
 
-// parseNumber reads a byte string of at most 32 significant bits.
+// parseNumber parses a byte string with at most 32 significant bits.
 func parseNumber(b []byte) (uint32, error) {
 	for len(b) > 0 && b[0] == 0 {
 		b = b[1:]
@@ -78,7 +78,8 @@ func (o object) toUpdate(op v1.Update_Type) *v1.Update {
 	return &v1.Update{Type: op, Entity: &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}}
 }
 
-// parts returns an entry's table and action ids, and the values of its key and parameters, whose ids count from 1.
+// parts returns the table ID and the action ID of an entry, and the values of its key fields and parameters. The IDs of
+// both count from 1.
 func (o object) parts() (table, action uint32, key, params []uint32) {
 	if o.kind == kindEntry {
 		return o.table.ID, o.table.ActionID, o.table.Fields(o.key), o.params
@@ -92,7 +93,7 @@ func groupEntity(m *v1.MulticastGroupEntry) *v1.Entity {
 		Type: &v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: m}}}}
 }
 
-// readAll returns the entities of a Read of all our tables and groups.
+// readAll returns the entities for a Read request that reads all our tables and groups.
 func readAll() []*v1.Entity {
 	return []*v1.Entity{
 		{Entity: &v1.Entity_TableEntry{TableEntry: new(v1.TableEntry)}},
@@ -100,8 +101,8 @@ func readAll() []*v1.Entity {
 	}
 }
 
-// toObject converts an entity from a server; ok is false for foreign entities, such as constant defaults. Tables of
-// switch programs are ours if they are in known.
+// toObject converts an entity from a server. ok is false for entities that are not ours, such as constant defaults.
+// Tables of switch programs are ours if they are in known.
 func toObject(e *v1.Entity, known []p4.Table) (o object, ok bool, err error) {
 	if te := e.GetTableEntry(); te != nil {
 		for i := range known {
@@ -131,7 +132,8 @@ func toObject(e *v1.Entity, known []p4.Table) (o object, ok bool, err error) {
 	return o, true, nil
 }
 
-// replicaPort returns a replica's port, also from the deprecated numeric field, which most other controllers write.
+// replicaPort returns the port of a replica. It also accepts the deprecated numeric field, which most other controllers
+// write.
 func replicaPort(r *v1.Replica) (uint32, error) {
 	if legacy, ok := r.GetPortKind().(*v1.Replica_EgressPort); ok {
 		//lint:ignore SA1019 it is deprecated and still what others write
@@ -169,7 +171,7 @@ func entryObject(te *v1.TableEntry) (o object, ok bool, err error) {
 	return o, false, nil
 }
 
-// programObject converts an entry of a switch program's table.
+// programObject converts an entry in a table of a switch program.
 func programObject(te *v1.TableEntry, t *p4.Table) (o object, ok bool, err error) {
 	action := te.GetAction().GetAction()
 	if te.GetIsDefaultAction() || action.GetActionId() != t.ActionID {
@@ -193,7 +195,7 @@ func programObject(te *v1.TableEntry, t *p4.Table) (o object, ok bool, err error
 	return object{kind: kindEntry, table: t, key: t.Number(key), params: params}, true, nil
 }
 
-// setField parses a number and stores it in the field with this id.
+// setField parses a number and stores it at the index of the field with the given ID.
 func setField(values []uint32, fields []program.Field, id uint32, b []byte) error {
 	if id < 1 || int(id) > len(fields) {
 		return fmt.Errorf("there is no field %d", id)
@@ -206,7 +208,7 @@ func setField(values []uint32, fields []program.Field, id uint32, b []byte) erro
 	return err
 }
 
-// describeUpdate returns an update in words, such as "insert worker 10.0.0.1".
+// describeUpdate describes an update in words, such as "insert worker 10.0.0.1".
 func describeUpdate(u *v1.Update, known []p4.Table) string {
 	verb := strings.ToLower(u.GetType().String())
 	if te := u.GetEntity().GetTableEntry(); te != nil {
@@ -230,7 +232,7 @@ func describeUpdate(u *v1.Update, known []p4.Table) string {
 	return verb
 }
 
-// name returns the object's kind and key in words.
+// name returns the kind and the key of the object in words.
 func (o object) name() string {
 	switch o.kind {
 	case kindGroup:
@@ -246,7 +248,7 @@ func (o object) name() string {
 	return "worker " + keyAddress(o.key).String()
 }
 
-// programKey returns the table and key of an entry that may be incomplete.
+// programKey returns the table and the key of an entry, which may be incomplete, in words.
 func programKey(te *v1.TableEntry, t *p4.Table) string {
 	key := make([]uint32, len(t.Key))
 	for _, m := range te.GetMatch() {
@@ -257,7 +259,7 @@ func programKey(te *v1.TableEntry, t *p4.Table) string {
 	return t.Name + " " + joinNumbers(t.Key, key)
 }
 
-// joinNumbers returns the fields with their values.
+// joinNumbers returns the names of fields with their values as text.
 func joinNumbers(fields []program.Field, values []uint32) string {
 	var b strings.Builder
 	for i, v := range values {
@@ -269,7 +271,7 @@ func joinNumbers(fields []program.Field, values []uint32) string {
 	return b.String()
 }
 
-// value returns the object's value in words.
+// value returns the value of the object in words.
 func (o object) value() string {
 	switch o.kind {
 	case kindGroup:
@@ -288,7 +290,7 @@ func (o object) value() string {
 	return ""
 }
 
-// memberList returns members as port/instance.
+// memberList returns the members as text, each as port/instance.
 func memberList(members []Member) string {
 	if len(members) == 0 {
 		return "none"

@@ -19,15 +19,15 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// PipelineConfig returns the pipeline config of a profile with the tables of some switch programs. Its cookie is
-// derived from the rest, so that an equal pipeline is recognised from any controller.
+// PipelineConfig returns the pipeline config for a profile, with the tables of the given switch programs. Its cookie is
+// computed from the rest of the config, so that equal pipelines from different controllers have the same cookie.
 func PipelineConfig(p p4.Profile, programs ...program.Description) *v1.ForwardingPipelineConfig {
 	c := &v1.ForwardingPipelineConfig{P4Info: p.Info(programs...), P4DeviceConfig: p.DeviceConfig(programs...)}
 	c.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: p4.Cookie(c.P4Info, c.P4DeviceConfig)}
 	return c
 }
 
-// Pipeline returns the device's config, P4Info and cookie only, or nil if there is none.
+// Pipeline returns the P4Info and the cookie of the device's pipeline config, or nil if there is none.
 func (s *Session) Pipeline(ctx context.Context) (*v1.ForwardingPipelineConfig, error) {
 	got, err := s.client.GetForwardingPipelineConfig(ctx, &v1.GetForwardingPipelineConfigRequest{
 		DeviceId: s.options.DeviceID, ResponseType: v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE})
@@ -37,8 +37,8 @@ func (s *Session) Pipeline(ctx context.Context) (*v1.ForwardingPipelineConfig, e
 	return got.GetConfig(), nil
 }
 
-// PushPipeline sets the device's pipeline and reports whether it had to push, which clears the tables. A device with
-// the same cookie keeps its tables; a server without pipeline support is left alone.
+// PushPipeline sets the device's pipeline. pushed reports whether a push was necessary, which clears the tables. If the
+// device has a pipeline with the same cookie, it keeps its tables. A server without pipeline support is not changed.
 func (s *Session) PushPipeline(ctx context.Context, config *v1.ForwardingPipelineConfig) (pushed bool, err error) {
 	s.mu.Lock()
 	s.config = config
@@ -60,7 +60,8 @@ func (s *Session) PushPipeline(ctx context.Context, config *v1.ForwardingPipelin
 	return true, nil
 }
 
-// ProfileOf returns the profile with the table sizes of a P4Info, by default the twin's.
+// ProfileOf returns the lab profile if the table of workers in a P4Info has the lab profile's size, and otherwise the
+// twin's profile.
 func ProfileOf(info *configv1.P4Info) p4.Profile {
 	lab := p4.Lab()
 	if slices.ContainsFunc(info.GetTables(), func(t *configv1.Table) bool {
@@ -71,8 +72,8 @@ func ProfileOf(info *configv1.P4Info) p4.Profile {
 	return p4.Twin()
 }
 
-// AddPrograms adds the tables of switch programs to the device's pipeline, keeps all entries, and reports whether
-// tables were missing.
+// AddPrograms adds the tables of switch programs to the device's pipeline and keeps all entries. added reports whether
+// any tables were missing.
 func (s *Session) AddPrograms(ctx context.Context, programs ...program.Description) (added bool, err error) {
 	config, err := s.Pipeline(ctx)
 	if err != nil {
@@ -112,8 +113,8 @@ func (s *Session) AddPrograms(ctx context.Context, programs ...program.Descripti
 	return true, nil
 }
 
-// Read returns the device's tables in canonical order. It needs no election. A server without multicast groups
-// counts as one with none.
+// Read returns the device's tables in canonical order. The session need not be primary. A server without multicast
+// support is treated as if it had no groups.
 func (s *Session) Read(ctx context.Context) (Tables, error) {
 	t, err := s.readEntities(ctx, readAll())
 	if status.Code(err) == codes.Unimplemented {
@@ -152,7 +153,7 @@ func (s *Session) readEntities(ctx context.Context, what []*v1.Entity) (Tables, 
 	}
 }
 
-// onlyUnimplemented reports whether a Read failed only for kinds of entities that the server does not support.
+// onlyUnimplemented reports whether a Read failed only because the server does not support some kinds of entities.
 func onlyUnimplemented(err error) bool {
 	st, ok := status.FromError(err)
 	if !ok || st.Code() != codes.Unknown || len(st.Details()) == 0 {
@@ -167,15 +168,16 @@ func onlyUnimplemented(err error) bool {
 	return true
 }
 
-// Applied describes how a plan was written.
+// Applied describes how a plan was applied.
 type Applied struct {
 	Updates int  // updates applied
 	Batches int  // batches sent
 	Atomic  bool // as one batch that would have been rolled back
 }
 
-// Apply writes a plan. A plan that fits one batch is written all or nothing if the server supports it. Otherwise
-// Apply stops after the first batch with a fault. A rejected update is a *BatchError.
+// Apply writes a plan. If the plan fits into one batch and the server supports it, the plan is written completely or
+// not at all. Otherwise, Apply stops after the first batch with a rejected update. The error for a rejected update is a
+// *BatchError.
 func (s *Session) Apply(ctx context.Context, p Plan) (Applied, error) {
 	updates := p.toUpdates()
 	if len(updates) == 0 {
@@ -204,11 +206,11 @@ func (s *Session) Apply(ctx context.Context, p Plan) (Applied, error) {
 	return done, nil
 }
 
-// ErrTooMany reports that the changes do not fit into one batch.
+// ErrTooMany is returned if the changes do not fit into one batch.
 var ErrTooMany = olaf.NewError(olaf.Usage, "too many changes for one batch")
 
-// ApplyWhole writes a plan as one batch, all or nothing. It changes nothing and fails if the plan does not fit
-// (ErrTooMany) or the server cannot roll back.
+// ApplyWhole writes a plan as one batch, either completely or not at all. If the plan does not fit into a batch
+// (ErrTooMany) or the server cannot roll back, ApplyWhole returns an error and changes nothing.
 func (s *Session) ApplyWhole(ctx context.Context, p Plan) (Applied, error) {
 	updates := p.toUpdates()
 	switch n := len(updates); {
@@ -228,7 +230,7 @@ func wholeResult(a Applied, err error) (Applied, error) {
 	return a, nil
 }
 
-// Sync changes the tables to the desired ones and returns the plan it applied.
+// Sync changes the tables to the desired ones and returns the plan that it applied.
 func (s *Session) Sync(ctx context.Context, desired Tables) (Plan, error) {
 	if err := desired.Validate(); err != nil {
 		return Plan{}, err
@@ -245,7 +247,8 @@ func (s *Session) Sync(ctx context.Context, desired Tables) (Plan, error) {
 	return p, err
 }
 
-// Write sends one batch unchanged; most callers want Apply. A rejected update is a *BatchError.
+// Write sends one batch without changing it. Most callers should use Apply instead. The error for a rejected update is
+// a *BatchError.
 func (s *Session) Write(ctx context.Context, updates []*v1.Update, atomicity v1.WriteRequest_Atomicity) error {
 	return s.writeBatch(ctx, updates, 0, atomicity)
 }
@@ -265,7 +268,7 @@ func (s *Session) writeBatch(ctx context.Context, updates []*v1.Update, offset i
 	return s.explain(err)
 }
 
-// explain adds the competing controller to a rejected request's error, and the preemption if that is the reason.
+// explain adds the competing controller to the error for a rejected request and, if that is the reason, the preemption.
 func (s *Session) explain(err error) error {
 	if !errors.Is(err, ErrNotPrimary) {
 		return err

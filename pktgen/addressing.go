@@ -9,20 +9,21 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Addressing configures the testbed's addresses. Worker w has the IPv4 address Workers + w. Every MAC is locally
-// administered and ends in the IPv4 address, so each determines the other.
+// Addressing configures the addresses in the testbed. Worker w has the IPv4 address Workers + w. Every MAC address is
+// locally administered and ends in the IPv4 address, so that each can be computed from the other.
 type Addressing struct {
 	Workers netip.Addr // of worker 0
 	Server  netip.Addr // of the parameter server
 }
 
-// DefaultAddressing has workers from 10.1.0.0 on and the parameter server at 10.0.0.1.
+// DefaultAddressing returns an addressing with workers at 10.1.0.0 and the following addresses, and the parameter
+// server at 10.0.0.1.
 func DefaultAddressing() Addressing {
 	return Addressing{netip.AddrFrom4([4]byte{10, 1, 0, 0}), netip.AddrFrom4([4]byte{10, 0, 0, 1})}
 }
 
-// Validate rejects addresses that are not IPv4, exceed the address space, or give the server a worker's address.
-// The error matches ErrWorkload.
+// Validate rejects addresses that are not IPv4 or that exceed the address space, and a server address that is also a
+// worker's address. The error matches ErrWorkload.
 func (a Addressing) Validate(workers int) error {
 	if !a.Workers.Is4() || !a.Server.Is4() {
 		return fmt.Errorf("%w: addresses %v and %v must be IPv4", ErrWorkload, a.Workers, a.Server)
@@ -37,26 +38,26 @@ func (a Addressing) Validate(workers int) error {
 	return nil
 }
 
-// WorkerAddresses returns source and destination of worker w's frames.
+// WorkerAddresses returns the source and destination addresses of frames from worker w.
 func (a Addressing) WorkerAddresses(w int) olaf.Addresses {
 	src, dst := ipOctets(ipNumber(a.Workers)+uint32(w)), a.Server.As4()
 	return olaf.Addresses{SrcMAC: macOf(src), DstMAC: macOf(dst), SrcIP: src, DstIP: dst, SrcPort: sourcePort(w)}
 }
 
-// AnswerAddresses returns source and destination of the parameter server's frames to worker w.
+// AnswerAddresses returns the source and destination addresses of frames from the parameter server to worker w.
 func (a Addressing) AnswerAddresses(w int) olaf.Addresses {
 	d := a.WorkerAddresses(w)
 	d.SrcMAC, d.DstMAC, d.SrcIP, d.DstIP, d.SrcPort = d.DstMAC, d.SrcMAC, d.DstIP, d.SrcIP, olaf.UDPPort
 	return d
 }
 
-// FindWorker returns the worker that has an address; ok is false if no worker has it.
+// FindWorker returns the worker with the given address. ok is false if no worker has this address.
 func (a Addressing) FindWorker(ip [4]byte, workers int) (w int, ok bool) {
 	d := binary.BigEndian.Uint32(ip[:]) - ipNumber(a.Workers)
 	return int(d), uint64(d) < uint64(workers)
 }
 
-// makeFlow returns the generator's flow for a segment of worker w.
+// makeFlow returns the generator flow for one segment of the updates of worker w.
 func (a Addressing) makeFlow(w, segment int, p Placement, size olaf.Size, template uint16, wire Wire) regmap.Flow {
 	d := a.WorkerAddresses(w)
 	return regmap.Flow{
@@ -68,7 +69,8 @@ func (a Addressing) makeFlow(w, segment int, p Placement, size olaf.Size, templa
 	}
 }
 
-// sourcePort spreads workers over the dynamic ports, so that a server's receive queues share the load.
+// sourcePort returns the source port of worker w. Workers are spread over the dynamic ports, so that a server's receive
+// queues share the load.
 func sourcePort(w int) uint16 { return uint16(49152 + w%16384) }
 
 func macOf(ip [4]byte) [6]byte { return [6]byte{2, 0, ip[0], ip[1], ip[2], ip[3]} }

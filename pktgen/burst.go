@@ -17,9 +17,9 @@ const (
 	Exponential = "exp"
 )
 
-// Burst is a workload of bursts at the line rate with gaps that give the mean rate. Every update of a burst draws a
-// cluster by weight and then one of its workers uniformly; a worker that has sent all its updates is no longer
-// drawn.
+// Burst is a workload that consists of bursts at the line rate. The gaps between them result in the mean rate. For
+// every update, a cluster is drawn by weight and then one of its workers uniformly. A worker that has sent all its
+// updates is not drawn again.
 type Burst struct {
 	Placement
 	UpdatesPerWorker int       `json:"updates_per_worker"`
@@ -44,13 +44,14 @@ type Burst struct {
 	ActiveClusters int `json:"active_clusters"`
 }
 
-// Preset is a named workload.
+// Preset is a workload with a name.
 type Preset struct {
 	Name, About string
 	Burst       Burst
 }
 
-// ListPresets returns the workloads of the paper's micro-benchmarks, with the traffic shape that fits its Table 1.
+// ListPresets returns the workloads of the paper's micro-benchmarks. Their traffic shape was fitted to Table 1 in the
+// paper.
 func ListPresets() []Preset {
 	table1 := Burst{
 		Placement: Placement{Workers: 27, Clusters: 9}, UpdatesPerWorker: 500, Size: 256,
@@ -70,7 +71,8 @@ func ListPresets() []Preset {
 	}
 }
 
-// PresetBurst returns a preset's workload. The error matches ErrWorkload and lists the names.
+// PresetBurst returns the workload of the named preset. If there is none, the error matches ErrWorkload and lists the
+// names.
 func PresetBurst(name string) (Burst, error) {
 	var names []string
 	for _, p := range ListPresets() {
@@ -162,22 +164,22 @@ func (w *Burst) Validate() error {
 	return nil
 }
 
-// Total returns the number of updates of all workers.
+// Total returns the total number of updates from all workers.
 func (w *Burst) Total() int { return w.Workers * w.UpdatesPerWorker }
 
-// Lanes returns the number of gradients per frame.
+// Lanes returns the number of gradients in a frame.
 func (w *Burst) Lanes() int { return lanesOf(w.Size) }
 
-// Segments returns the number of frames per update.
+// Segments returns the number of frames in an update.
 func (w *Burst) Segments() int { return countSegments(w.Values, w.Size) }
 
-// Frames returns the number of frames of all workers.
+// Frames returns the total number of frames from all workers.
 func (w *Burst) Frames() int { return w.Total() * w.Segments() }
 
 // Flows returns the number of generator flows that the workload needs.
 func (w *Burst) Flows() int { return w.Workers * w.Segments() }
 
-// countSegments returns the number of frames for a vector of the given number of values.
+// countSegments returns the number of frames that a vector with the given number of values needs.
 func countSegments(values int, frame olaf.Size) int {
 	lanes := lanesOf(frame)
 	if lanes == 0 {
@@ -189,7 +191,7 @@ func countSegments(values int, frame olaf.Size) int {
 // lanesOf returns the number of gradients in a frame.
 func lanesOf(frame olaf.Size) int { return int(frame-olaf.HeaderBytes) / olaf.LaneBytes }
 
-// segmentSize returns the length of a segment's frame; the last one has the rest of the vector.
+// segmentSize returns the length of the frame for a segment. The last segment contains the rest of the vector.
 func segmentSize(segment, values int, frame olaf.Size) olaf.Size {
 	last := countSegments(values, frame) - 1
 	if segment < last || last == 0 {
@@ -198,7 +200,7 @@ func segmentSize(segment, values int, frame olaf.Size) olaf.Size {
 	return olaf.FrameSize(values - last*lanesOf(frame))
 }
 
-// vectorSize returns the length of all frames of an update.
+// vectorSize returns the total length of all frames in an update.
 func (w *Burst) vectorSize() olaf.Size {
 	last := w.Segments() - 1
 	return olaf.Size(last)*w.Size + segmentSize(last, w.Values, w.Size)
@@ -209,7 +211,8 @@ func (w *Burst) Seconds() float64 {
 	return float64(w.Total()) * float64(w.vectorSize().Bits()) / float64(w.MeanRate)
 }
 
-// burstLength draws the packets of one burst: fixed, or geometric on 1, 2, … with the same mean.
+// burstLength draws the number of packets in a burst. It is fixed or has a geometric distribution on 1, 2, … with the
+// same mean. uniform is a random number.
 func (w *Burst) burstLength(uniform float64) int {
 	if w.BurstDist == Fixed || w.BurstPackets == 1 {
 		return w.BurstPackets

@@ -2,15 +2,15 @@ package pktgen
 
 import "math/bits"
 
-// fenwick is a binary indexed tree over integer weights. It draws by weight and changes a weight in O(log n),
-// exactly.
+// fenwick is a binary indexed tree of integer weights. It draws by weight and changes a weight in O(log n) and is
+// exact.
 type fenwick struct {
 	sums  []uint64 // 1-based partial sums
 	total uint64
 	top   int // highest power of two not above len(weights)
 }
 
-// build sets all weights in O(n). The tree retains no reference to them.
+// build sets all weights in O(n). It retains no reference to the slice.
 func (f *fenwick) build(weights []uint64) {
 	n := len(weights)
 	if cap(f.sums) < n+1 {
@@ -37,7 +37,7 @@ func (f *fenwick) remove(i int, w uint64) {
 	}
 }
 
-// find returns the position whose share of [0, total) contains x.
+// find returns the position whose part of the range [0, total) contains x.
 func (f *fenwick) find(x uint64) int {
 	at := 0
 	for step := f.top; step > 0; step >>= 1 {

@@ -13,19 +13,19 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Registers is the register access needed to program the generator; every device has it. Addresses are BAR2 byte
-// offsets.
+// Registers provides the register access for programming the generator. Every device implements it. Addresses are byte
+// offsets in BAR2.
 type Registers = regmap.Registers
 
-// Source is a stream of descriptors in order of time, such as a Schedule. Their flows are worker ids, or those of a
-// job's segments.
+// Source is a stream of descriptors in order of time, such as a Schedule. The flow of a descriptor is a worker ID or,
+// if an update has several segments, identifies a worker and a segment.
 type Source interface {
 	Total() int
 	// Fill writes the next descriptors and returns their number, which is below len(dst) only at the end.
 	Fill(dst []regmap.Descriptor) int
 }
 
-// Job is a job for a generator.
+// Job is a job that a generator can play.
 type Job struct {
 	Placement
 	Addressing Addressing
@@ -36,8 +36,8 @@ type Job struct {
 	Source     Source    // consumed by Program
 }
 
-// Wire is the format of flows' frames: the register map's format, 0 for OLAF and otherwise a program's code, and
-// the type of service in IPv4 headers. It requires the capability wire_formats.
+// Wire is the format of the frames in a flow. It consists of the register map's format code, which is 0 for OLAF and
+// otherwise the code of a program, and the type of service in IPv4 headers. It requires the capability wire_formats.
 type Wire struct {
 	Format, ToS uint8
 }
@@ -57,7 +57,7 @@ const (
 
 var stateNames = [...]string{"idle", "armed", "running", "stopping", "done", "error"}
 
-// String returns the name in the register map.
+// String returns the name of the state in the register map.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -65,10 +65,10 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// Busy reports whether the generator plays a job or is armed.
+// Busy reports whether the generator is playing a job or is armed.
 func (s State) Busy() bool { return s == Armed || s == Running || s == Stopping }
 
-// Generator programs and controls the packet generator of one card. It keeps its buffers, so a second job of the
+// Generator programs and controls the packet generator on a card. It reuses its buffers, so that a second job of the
 // same size causes no allocation. It is not safe for concurrent use.
 type Generator struct {
 	regs        Registers
@@ -80,7 +80,7 @@ type Generator struct {
 	collected   []regmap.Step
 }
 
-// allEvents are the defined sticky bits; no other may be written.
+// allEvents contains all defined sticky event bits. Other bits must not be written.
 const allEvents = regmap.GeneratorEventsDone | regmap.GeneratorEventsError | regmap.GeneratorEventsUnderrun |
 	regmap.GeneratorEventsUnsorted | regmap.GeneratorEventsBadFlow | regmap.GeneratorEventsBadLength |
 	regmap.GeneratorEventsRefused | regmap.GeneratorEventsValue
@@ -90,7 +90,7 @@ const (
 	pollsAtMost = 5_000_000 // reads of a busy proxy: seconds over PCIe
 )
 
-// NewGenerator returns a Generator for the registers regs. It does not access them yet.
+// NewGenerator returns a Generator that uses the registers regs. It does not access them yet.
 func NewGenerator(regs Registers) *Generator {
 	return &Generator{
 		regs:        regs,
@@ -100,7 +100,7 @@ func NewGenerator(regs Registers) *Generator {
 	}
 }
 
-// Limits are a generator's build limits.
+// Limits contains the limits with which a generator was built.
 type Limits struct {
 	Flows       uint32
 	Descriptors uint32
@@ -108,13 +108,13 @@ type Limits struct {
 	Packet      olaf.Size
 }
 
-// Limits reads the build limits.
+// Limits reads the generator's build-time limits.
 func (g *Generator) Limits() (Limits, error) {
 	l, _, err := g.readLimits()
 	return l, err
 }
 
-// readLimits reads the build limits and the state, and stores the longest burst.
+// readLimits reads the generator's build-time limits and its state, and stores the maximum burst length.
 func (g *Generator) readLimits() (Limits, State, error) {
 	built := []regmap.Step{regmap.ReadStep(regmap.GeneratorBuiltFlows), regmap.ReadStep(regmap.GeneratorBuiltDescriptors),
 		regmap.ReadStep(regmap.GeneratorBuiltTemplates), regmap.ReadStep(regmap.CommonMaxPacketBytes), regmap.ReadStep(regmap.GeneratorState),
@@ -126,10 +126,10 @@ func (g *Generator) readLimits() (Limits, State, error) {
 	return Limits{built[0].Value, built[1].Value, built[2].Value, olaf.Size(built[3].Value)}, stateIn(built[4].Value), nil
 }
 
-// countFlows returns the number of flows for a job.
+// countFlows returns the number of flows that a job needs.
 func (j *Job) countFlows() int { return j.Workers * countSegments(j.Values, j.Size) }
 
-// checkJob returns an error if a job does not fit. It runs before anything is written.
+// checkJob returns an error if a job exceeds the limits. It is called before anything is written.
 func (l Limits) checkJob(job *Job) error {
 	for _, c := range []struct {
 		need, built int64
@@ -155,10 +155,10 @@ func (l Limits) checkFlows(job *Job) error {
 	return nil
 }
 
-// Program loads the job's flow table and descriptors through the memory proxy and verifies both by CRC. The generator
-// must be neither armed nor running; afterwards it can be armed. A job that does not fit changes nothing and gives an
-// error that matches ErrLimit. Other errors match ErrState, ErrImage or ErrWorkload, or come from the registers or the
-// context.
+// Program loads the job's flow table and descriptors through the memory proxy and verifies both with CRCs. The
+// generator must be neither armed nor running. When Program has returned without error, the generator can be armed. If
+// the job exceeds the limits, Program changes nothing and returns an error that matches ErrLimit. Other errors match
+// ErrState, ErrImage or ErrWorkload, or come from the registers or the context.
 func (g *Generator) Program(ctx context.Context, job Job) error {
 	if err := job.Addressing.Validate(job.Workers); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	return g.explainRefused("programming", end[4].Value)
 }
 
-// checkIdle returns an error that matches ErrState if the generator is busy, so that its memories cannot be
+// checkIdle returns an error that matches ErrState if the generator is busy, because its memories then cannot be
 // changed.
 func (g *Generator) checkIdle() error {
 	state, err := g.State()
@@ -201,7 +201,7 @@ func checkIdle(state State) error {
 	return nil
 }
 
-// loadFlows writes the flow table, after some other steps.
+// loadFlows performs the steps in before and then writes the flow table.
 func (g *Generator) loadFlows(ctx context.Context, job *Job, before ...regmap.Step) error {
 	if err := g.loadMemory(ctx, regmap.GeneratorMemSelectMemoryFlows, job.countFlows()*regmap.FlowWords,
 		g.flowWords(job), before, nil); err != nil {
@@ -210,8 +210,8 @@ func (g *Generator) loadFlows(ctx context.Context, job *Job, before ...regmap.St
 	return nil
 }
 
-// WriteFlows writes a job's flow table only and does not use its Source. It is for flows that change later, and for
-// hosts outside the card. Errors are those of Program.
+// WriteFlows writes only the flow table of a job and does not use the job's Source. It is for flows that change later,
+// and for hosts that are not on the card. It returns the same errors as Program.
 func (g *Generator) WriteFlows(ctx context.Context, job Job) error {
 	if err := job.Addressing.Validate(job.Workers); err != nil {
 		return err
@@ -232,9 +232,8 @@ func (g *Generator) WriteFlows(ctx context.Context, job Job) error {
 	return g.checkRefused("describing flows")
 }
 
-// ReadFlows reads the flow table of the card, up to the number of entries in use. Errors match ErrState if the
-// generator is busy or the table changes meanwhile, ErrLimit if the number of entries is impossible, or come from the
-// registers.
+// ReadFlows reads the entries in use from the card's flow table. Errors match ErrState if the generator is busy or the
+// table changes during reading, match ErrLimit if the number of entries is impossible, or come from the registers.
 func (g *Generator) ReadFlows() ([]regmap.Flow, error) {
 	const looks = 4
 	var before []regmap.Flow
@@ -253,7 +252,7 @@ func (g *Generator) ReadFlows() ([]regmap.Flow, error) {
 	return nil, fmt.Errorf("%w: no two looks at the flows agree; end other programs that write to the card", ErrState)
 }
 
-// readFlowsOnce reads the flow table once.
+// readFlowsOnce reads the flow table once, without checking whether it changed.
 func (g *Generator) readFlowsOnce() ([]regmap.Flow, error) {
 	if err := g.checkIdle(); err != nil {
 		return nil, err
@@ -281,7 +280,7 @@ func (g *Generator) readFlowsOnce() ([]regmap.Flow, error) {
 	return flows, nil
 }
 
-// flowWords returns a function that yields the flow table in chunks of g.words.
+// flowWords returns a function that returns the words of the flow table in chunks that use the buffer g.words.
 func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
 	next, each := 0, countSegments(job.Values, job.Size)
 	return func() ([]uint32, error) {
@@ -297,7 +296,8 @@ func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
 	}
 }
 
-// descriptorWords returns a function that yields the stream in chunks of g.words.
+// descriptorWords returns a function that returns the words of the descriptor stream in chunks that use the buffer
+// g.words.
 func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
 	return func() ([]uint32, error) {
 		n := src.Fill(g.descriptors)
@@ -313,8 +313,8 @@ func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
 	}
 }
 
-// loadMemory writes total words yielded by next to a memory from address 0 and compares CRCs. Other steps come before and,
-// if all is right, after.
+// loadMemory writes the words that next returns to a memory, starting at address 0, and compares the CRCs. total is the
+// number of words. It performs the steps in before first and, if there was no error, further steps afterwards.
 func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, next func() ([]uint32, error), before, after []regmap.Step) error {
 	_, g.collects = g.regs.(regmap.Lister)
 	g.collects, g.collected = g.collects && g.burst == 0, g.collected[:0]
@@ -343,7 +343,8 @@ func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, ne
 	return g.verifyCRC(uint32(total), crc, after)
 }
 
-// writeChunk writes words in bursts of the proxy's limit and waits after each.
+// writeChunk writes words in bursts of at most the proxy's limit and waits after each burst. For a remote device, it
+// may collect the words first.
 func (g *Generator) writeChunk(words []uint32) error {
 	if g.collects {
 		return g.issueSteps(regmap.Step{Addr: regmap.GeneratorMemData, Words: slices.Clone(words)})
@@ -366,10 +367,11 @@ func (g *Generator) writeChunk(words []uint32) error {
 	return nil
 }
 
-// stepsAtMost bounds the steps in one list. With chunks of words it takes 4 MiB.
+// stepsAtMost is the maximum number of steps in one list. With chunks of words, the list takes up 4 MiB.
 const stepsAtMost = 256
 
-// issueSteps performs steps whose results do not matter. For a device far away it may collect them.
+// issueSteps performs steps whose results are not needed. For a remote device, it may collect them and perform them
+// later.
 func (g *Generator) issueSteps(steps ...regmap.Step) error {
 	if g.collects && len(g.collected) < stepsAtMost {
 		g.collected = append(g.collected, steps...)
@@ -379,7 +381,7 @@ func (g *Generator) issueSteps(steps ...regmap.Step) error {
 	return err
 }
 
-// doSteps performs the collected steps and then others, like regmap.Do.
+// doSteps performs the collected steps followed by the given steps, like regmap.Do.
 func (g *Generator) doSteps(steps []regmap.Step) (done int, err error) {
 	before := len(g.collected)
 	all := append(g.collected, steps...)
@@ -397,8 +399,8 @@ func (g *Generator) littleEndian(words []uint32) []byte {
 	return b
 }
 
-// verifyCRC compares the proxy's CRC over the first words of the selected memory with crc, and performs other steps if they
-// are equal.
+// verifyCRC compares crc with the CRC that the proxy computes over the first words of the selected memory. If they are
+// equal, it performs the steps in after.
 func (g *Generator) verifyCRC(words, crc uint32, after []regmap.Step) error {
 	const atStatus, atCRC = 2, 3
 	steps := append([]regmap.Step{regmap.WriteStep(regmap.GeneratorMemLength, words),
@@ -443,23 +445,23 @@ func (g *Generator) State() (State, error) {
 	return stateIn(v), nil
 }
 
-// stateIn returns the state in a value of generator.state.
+// stateIn returns the state in a value of the register generator.state.
 func stateIn(v uint32) State {
 	return State(v & regmap.GeneratorStateStateMask >> regmap.GeneratorStateStateShift)
 }
 
-// Arm lets the generator check flows and descriptors and stop its run clock at 0. For an invalid job the error
-// matches ErrState and gives the reason.
+// Arm makes the generator check flows and descriptors and hold its run clock at 0. If the job is invalid, the error
+// matches ErrState and contains the reason.
 func (g *Generator) Arm() error {
 	return g.runCommand(regmap.GeneratorCommandArm, "arm", Armed)
 }
 
-// Start releases the run clock of an armed generator.
+// Start starts the run clock of an armed generator.
 func (g *Generator) Start() error {
 	return g.runCommand(regmap.GeneratorCommandStart, "start", Running, Stopping, Done)
 }
 
-// ArmAndStart is Arm and then Start, in one list of accesses.
+// ArmAndStart is like Arm followed by Start, with a single list of accesses.
 func (g *Generator) ArmAndStart() error {
 	arm, start := commandSteps(regmap.GeneratorCommandArm), commandSteps(regmap.GeneratorCommandStart)
 	state, events := &arm[2], &arm[3]
@@ -479,17 +481,17 @@ func (g *Generator) ArmAndStart() error {
 	return g.checkCommand("start", steps[len(arm):], Running, Stopping, Done)
 }
 
-// Stop lets the packet in flight finish.
+// Stop stops the generator after the packet that it is sending.
 func (g *Generator) Stop() error {
 	return g.runCommand(regmap.GeneratorCommandStop, "stop", Idle, Stopping, Done)
 }
 
-// Abort stops at once, from any state.
+// Abort stops the generator immediately, from any state.
 func (g *Generator) Abort() error {
 	return g.runCommand(regmap.GeneratorCommandAbort, "abort", Idle)
 }
 
-// runCommand issues one command and checks that the generator reached one of the goal states.
+// runCommand issues a command and checks that the generator has reached one of the goal states.
 func (g *Generator) runCommand(bit uint32, verb string, goals ...State) error {
 	steps := commandSteps(bit)
 	if _, err := regmap.Do(g.regs, steps); err != nil {
@@ -498,16 +500,17 @@ func (g *Generator) runCommand(bit uint32, verb string, goals ...State) error {
 	return g.checkCommand(verb, steps, goals...)
 }
 
-// refusals are the events of a refused command.
+// refusals contains the event bits of a refused command.
 const refusals = regmap.GeneratorEventsRefused | regmap.GeneratorEventsValue
 
-// commandSteps issues one command and reads the state and the events.
+// commandSteps returns the steps that issue a command and read the state and the events.
 func commandSteps(bit uint32) []regmap.Step {
 	return []regmap.Step{regmap.WriteStep(regmap.GeneratorEvents, refusals), regmap.WriteStep(regmap.GeneratorCommand, bit),
 		regmap.ReadStep(regmap.GeneratorState), regmap.ReadStep(regmap.GeneratorEvents)}
 }
 
-// checkCommand checks what the steps of a command have read.
+// checkCommand checks the values that the steps of a command have read. It returns an error if the command was refused
+// or did not reach one of the goal states.
 func (g *Generator) checkCommand(verb string, steps []regmap.Step, goals ...State) error {
 	state := stateIn(steps[2].Value)
 	if err := g.explainRefused(verb, steps[3].Value); err != nil || slices.Contains(goals, state) {
@@ -516,7 +519,7 @@ func (g *Generator) checkCommand(verb string, steps []regmap.Step, goals ...Stat
 	return fmt.Errorf("%w: after %s it is %v%s", ErrState, verb, state, g.errorText())
 }
 
-// checkRefused converts sticky events about refused writes to an error.
+// checkRefused returns an error if the sticky events show that writes were refused.
 func (g *Generator) checkRefused(doing string) error {
 	v, err := g.regs.Read32(regmap.GeneratorEvents)
 	if err != nil {
@@ -525,7 +528,7 @@ func (g *Generator) checkRefused(doing string) error {
 	return g.explainRefused(doing, v)
 }
 
-// explainRefused returns an error if a value of generator.events shows refused writes.
+// explainRefused returns an error if v, a value of the register generator.events, shows that writes were refused.
 func (g *Generator) explainRefused(doing string, v uint32) error {
 	if v&refusals != 0 {
 		return fmt.Errorf("%w: %s%s", ErrState, doing, g.errorText())
@@ -533,7 +536,7 @@ func (g *Generator) explainRefused(doing string, v uint32) error {
 	return nil
 }
 
-// errorText describes the sticky error events, with a leading colon; it returns "" if there are none.
+// errorText returns a description of the sticky error events that begins with a colon, or "" if there are none.
 func (g *Generator) errorText() string {
 	v, err := g.regs.Read32(regmap.GeneratorEvents)
 	if err != nil {

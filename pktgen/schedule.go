@@ -10,12 +10,15 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// Schedule is the stream of descriptors of a Burst under one seed, in order of time. The same workload and seed
-// always give the same stream. A descriptor's flow is the worker, its sequence counts per worker from 0, its reward
-// is standard normal in Q24.8 from a separate random stream. If an update takes S frames, they follow each other,
-// the flow is worker · S + segment, and the sequence counts frames, so that its remainder by S is the segment. One
-// step costs O(log clusters) and causes no allocation; redrawing the weights costs O(clusters) every HoldBursts
-// bursts.
+// Schedule is the stream of descriptors for a Burst and a seed, in order of time. The same workload and seed always
+// produce the same stream.
+//
+// The flow of a descriptor is the worker. The sequence number counts from 0 for each worker. The reward is standard
+// normal in Q24.8, from a separate random stream. If an update takes S frames, they follow each other. The flow is then
+// worker · S + segment, and the sequence number counts frames, so that its remainder modulo S is the segment.
+//
+// A step costs O(log clusters) and causes no allocation. Redrawing the weights every HoldBursts bursts costs
+// O(clusters).
 type Schedule struct {
 	w     Burst
 	pcg   *rand.PCG // determines senders and times
@@ -49,7 +52,7 @@ type Schedule struct {
 	update           regmap.Descriptor
 }
 
-// NewSchedule validates w and prepares its stream. The error matches ErrWorkload.
+// NewSchedule validates w and prepares the stream of its descriptors. The error matches ErrWorkload.
 func NewSchedule(w Burst, seed uint64) (*Schedule, error) {
 	if err := w.Validate(); err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ const (
 	streamRewards = 0x6f6c61662d727764
 )
 
-// Reset restarts the stream with another seed and keeps all memory.
+// Reset restarts the stream with another seed. It reuses all memory.
 func (s *Schedule) Reset(seed uint64) {
 	s.pcg.Seed(seed, streamTraffic)
 	s.prng.Seed(seed, streamRewards)
@@ -98,7 +101,7 @@ func (s *Schedule) Workload() Burst { return s.w }
 // Total returns the number of descriptors in the stream.
 func (s *Schedule) Total() int { return s.w.Frames() }
 
-// Fill writes the next descriptors to dst and returns their number, which is below len(dst) only at the end.
+// Fill writes the next descriptors to dst and returns their number. The number is less than len(dst) only at the end.
 func (s *Schedule) Fill(dst []regmap.Descriptor) int {
 	for i := range dst {
 		if !s.Next(&dst[i]) {
@@ -108,7 +111,8 @@ func (s *Schedule) Fill(dst []regmap.Descriptor) int {
 	return len(dst)
 }
 
-// Next writes the next descriptor to d. It returns false at the end. The length is left to the flow.
+// Next writes the next descriptor to d and reports whether there was one. It does not set the length, which the flow
+// defines.
 func (s *Schedule) Next(d *regmap.Descriptor) bool {
 	if s.sent == s.frames {
 		return false
@@ -128,7 +132,7 @@ func (s *Schedule) Next(d *regmap.Descriptor) bool {
 	return true
 }
 
-// drawUpdate draws the next update's worker and reward.
+// drawUpdate draws the worker and the reward of the next update.
 func (s *Schedule) drawUpdate() {
 	if s.left == 0 {
 		s.startBurst()
@@ -162,7 +166,7 @@ func (s *Schedule) startBurst() {
 	s.last = -1
 }
 
-// activateClusters selects the clusters of a burst and puts their weights into the tree.
+// activateClusters selects the clusters that take part in a burst and sets their weights in the tree.
 func (s *Schedule) activateClusters() {
 	n := len(s.open)
 	if s.w.ActiveClusters > 0 && s.w.ActiveClusters < n {
@@ -216,7 +220,7 @@ func (s *Schedule) pickWorker() uint16 {
 	return worker
 }
 
-// closeCluster removes a cluster whose workers have all finished from the draw.
+// closeCluster removes a cluster from the draw when all its workers have finished.
 func (s *Schedule) closeCluster(at int, c int32) {
 	s.tree.remove(at, s.weights[at])
 	s.last = -1
@@ -231,16 +235,16 @@ func (s *Schedule) swapOpen(i, j int) {
 	s.openAt[a], s.openAt[b] = int32(j), int32(i)
 }
 
-// uniformBelow returns a uniform number in 0 … n-1; its bias is below n/2^64.
+// uniformBelow returns a uniformly distributed number from 0 to n-1. The bias is less than n/2^64.
 func (s *Schedule) uniformBelow(n uint64) uint64 {
 	hi, _ := bits.Mul64(s.pcg.Uint64(), n)
 	return hi
 }
 
-// burstClock computes exact times. A burst of L packets of b bits takes L·b/line. The gap after it takes W/mean −
-// W/line with W = mean burst length · b, times a random factor if gaps are random; b is the size of an update.
-// Every packet's time is therefore M/mean + P/line with whole numbers of bits M and P, and its cycle is the floor
-// of that.
+// burstClock computes exact times. A burst of L packets with b bits takes L·b/line. The gap after it takes W/mean −
+// W/line with W = mean burst length · b, multiplied by a random factor if gaps are random. b is the size of an update.
+// The time of every packet is therefore M/mean + P/line with integer numbers of bits M and P, and its cycle is this
+// time rounded down.
 type burstClock struct {
 	mean, line    uint64
 	burst         int64 // bits of a mean burst
@@ -254,7 +258,8 @@ func newBurstClock(w *Burst) burstClock {
 	return burstClock{mean: uint64(w.MeanRate), line: uint64(w.LineRate), burst: b * int64(w.BurstPackets)}
 }
 
-// startBurst begins a burst, after a gap of this many mean gaps unless it is the first.
+// startBurst begins a burst. Unless it is the first burst, a gap precedes it, whose length is given as a multiple of
+// the mean gap.
 func (c *burstClock) startBurst(gap float64) {
 	if c.begun {
 		w := c.burst
@@ -269,7 +274,7 @@ func (c *burstClock) startBurst(gap float64) {
 	c.cycles, c.parts = bits.Div64(hi, lo, c.mean)
 }
 
-// nextCycle returns the cycle of the burst's next packet; size is its length in bits.
+// nextCycle returns the cycle of the next packet in the burst. size is the length of the packet in bits.
 func (c *burstClock) nextCycle(size int64) uint64 {
 	p, negative := uint64(c.p), c.p < 0
 	if negative {
@@ -296,8 +301,9 @@ func (c *burstClock) nextCycle(size int64) uint64 {
 	return c.cycles + q
 }
 
-// BurstRate returns the rate inside bursts as they arrived, in bit/s: all bits after the first frame of each, over the
-// time from its first frame to its last. It is 0 if no burst had two frames.
+// BurstRate returns the rate within bursts in bit/s, according to the arrival times. It is the number of bits after the
+// first frame of each burst, divided by the time from the first to the last frame of the burst. It is 0 if no burst had
+// two frames.
 func (s *Schedule) BurstRate(frames int, arrival func(i int) (at olaf.Time, size olaf.Size)) float64 {
 	inside := uint64(s.w.LineRate.TimeToSend(s.w.Size)/olaf.Cycle) + 2 // for a frame at the line rate, rounded up
 	var d, last regmap.Descriptor

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/list"
 )
 
-// pressKey handles one key: first for the overlay, then by the bindings.
+// pressKey handles a key press. The overlay handles it first, then the key bindings.
 func (f *Frame) pressKey(msg tea.KeyMsg) tea.Cmd {
 	f.touched = true
 	if f.filtering {
@@ -36,7 +36,7 @@ func (f *Frame) pressKey(msg tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-// pressEach handles the keys of a message one by one.
+// pressEach handles the keys in a message one by one.
 func (f *Frame) pressEach(msg tea.KeyMsg) tea.Cmd {
 	var cmds []tea.Cmd
 	for _, r := range msg.Runes {
@@ -47,7 +47,7 @@ func (f *Frame) pressEach(msg tea.KeyMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// perform runs an action or shows the reason why it has no effect.
+// perform runs an action, or shows the reason why the action has no effect.
 func (f *Frame) perform(a keys.Action) tea.Cmd {
 	if do := f.actFor(a); do != nil {
 		return do(f)
@@ -62,7 +62,8 @@ func (f *Frame) perform(a keys.Action) tea.Cmd {
 	return nil
 }
 
-// actFor returns an action's current act, from the page, the dashboard or the frame, or nil if it has none.
+// actFor returns the function that currently performs an action. It comes from the page, the dashboard or the frame.
+// actFor returns nil if there is none.
 func (f *Frame) actFor(a keys.Action) func(*Frame) tea.Cmd {
 	for _, acts := range []Acts{f.shownPage().Keys, f.dashboard.Keys, f.own} {
 		if do := acts[a]; do != nil {
@@ -81,8 +82,8 @@ const (
 	panMost = 20 * panStep
 )
 
-// ShiftKeys returns the keys of a page whose list may be a report. While report returns true they shift its long lines,
-// otherwise they seek.
+// ShiftKeys returns the key functions for a page whose list may be a report. While report returns true, the keys shift
+// long lines; otherwise they seek in time.
 func ShiftKeys(report func() bool) Acts {
 	shift := func(a keys.Action, by int) func(*Frame) tea.Cmd {
 		return func(f *Frame) tea.Cmd {
@@ -96,7 +97,7 @@ func ShiftKeys(report func() bool) Acts {
 	return Acts{keys.SeekForward: shift(keys.SeekForward, panStep), keys.SeekBackward: shift(keys.SeekBackward, -panStep)}
 }
 
-// RunDefault runs the frame's own act for an action whose key the page has overridden.
+// RunDefault runs the frame's own function for an action that the page has overridden.
 func (f *Frame) RunDefault(a keys.Action) tea.Cmd {
 	if do := f.own[a]; do != nil {
 		return do(f)
@@ -104,7 +105,7 @@ func (f *Frame) RunDefault(a keys.Action) tea.Cmd {
 	return nil
 }
 
-// pagesWith returns the titles of pages with their own act for an action.
+// pagesWith returns the titles of the pages that have their own function for an action.
 func (f *Frame) pagesWith(a keys.Action) []string {
 	var out []string
 	for i := range f.dashboard.Pages {
@@ -115,17 +116,17 @@ func (f *Frame) pagesWith(a keys.Action) []string {
 	return out
 }
 
-// hasAct reports whether an action has an act, on this or another page.
+// hasAct reports whether there is a function for an action, on this page or another.
 func (f *Frame) hasAct(a keys.Action) bool {
 	return f.actFor(a) != nil || len(f.pagesWith(a)) > 0
 }
 
-// AsAct wraps a function without a command as an act.
+// AsAct wraps a function that returns no command for use in Acts.
 func AsAct(do func(*Frame)) func(*Frame) tea.Cmd {
 	return func(f *Frame) tea.Cmd { do(f); return nil }
 }
 
-// ownActs returns the frame's own acts.
+// ownActs returns the functions for the actions that the frame itself performs.
 func ownActs() Acts {
 	return Acts{
 		keys.Help:         AsAct(func(f *Frame) { f.Open(new(helpText)) }),
@@ -153,7 +154,7 @@ func ownActs() Acts {
 	}
 }
 
-// seekParts is the number of seek steps per run.
+// seekParts is the number of seek steps into which a run is divided.
 const seekParts = 50
 
 func (f *Frame) seek(to olaf.Time) {
@@ -194,10 +195,10 @@ func (f *Frame) nextMark() {
 	f.seek(to)
 }
 
-// IsRepeat reports whether the key before had the same action.
+// IsRepeat reports whether the previous key press had the same action.
 func (f *Frame) IsRepeat(a keys.Action) bool { return f.last == a }
 
-// Leave quits, after a question if a run is in progress.
+// Leave quits. If a run is in progress, it asks for confirmation first.
 func (f *Frame) Leave() tea.Cmd {
 	if f.dashboard.Subject.Status().Busy {
 		f.Open(&question{})
@@ -211,7 +212,7 @@ func (f *Frame) exit() tea.Cmd {
 	return tea.Quit
 }
 
-// filteredRows returns the shown page's rows that match the filter.
+// filteredRows returns the rows on the current page that match the filter.
 func (f *Frame) filteredRows() list.Rows {
 	if p := f.shownPage(); p.Rows != nil {
 		return f.Cursor().FilterRows(p.Rows())
@@ -219,7 +220,7 @@ func (f *Frame) filteredRows() list.Rows {
 	return list.Rows{}
 }
 
-// Move moves the shown page's cursor by n rows.
+// Move moves the cursor on the current page by n rows.
 func (f *Frame) Move(n int) {
 	if settle := f.shownPage().Settle; settle != nil {
 		settle(f)
@@ -227,7 +228,7 @@ func (f *Frame) Move(n int) {
 	f.Cursor().Move(n, f.filteredRows().Len)
 }
 
-// pageRows returns the number of rows that a page key moves.
+// pageRows returns the number of rows by which a page key moves the cursor.
 func (f *Frame) pageRows() int { return max(f.height/2, 1) }
 
 // SelectedRow returns the row under the cursor, or false if there is none.
@@ -241,7 +242,7 @@ func (f *Frame) SelectedRow() (list.Row, bool) {
 	return rows.Row(state.Selected), true
 }
 
-// openRow runs the page's act for the row under the cursor.
+// openRow runs the page's function for the row under the cursor.
 func (f *Frame) openRow() tea.Cmd {
 	row, ok := f.SelectedRow()
 	if open := f.shownPage().Open; ok && open != nil {
@@ -250,7 +251,7 @@ func (f *Frame) openRow() tea.Cmd {
 	return nil
 }
 
-// startFilter opens the filter input.
+// startFilter opens the input line for the filter.
 func (f *Frame) startFilter() {
 	if f.shownPage().Rows == nil {
 		f.ShowNote("there is no list on this page")
@@ -259,7 +260,7 @@ func (f *Frame) startFilter() {
 	f.filtering, f.filter = true, edit.New(f.Cursor().Filter)
 }
 
-// typeFilter handles a key of the filter input; the list follows every key.
+// typeFilter handles a key press in the filter's input line and updates the list.
 func (f *Frame) typeFilter(msg tea.KeyMsg) {
 	state := f.Cursor()
 	switch msg.Type {

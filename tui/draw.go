@@ -21,13 +21,13 @@ const (
 	minHeight = 16
 )
 
-// hit is a clickable region and its act.
+// hit is a clickable region with the function that handles clicks.
 type hit struct {
 	region screen.Region
 	do     func(x, y int) tea.Cmd
 }
 
-// View returns the frame as terminal text. It redraws only after a change.
+// View returns the frame as text for the terminal. It redraws the frame only if something has changed.
 func (f *Frame) View() string {
 	if !f.fresh {
 		f.draw()
@@ -111,7 +111,7 @@ func (f *Frame) tabBar(r screen.Region) {
 	r.TextRight(r.W-1, 0, style, full)
 }
 
-// stateText returns the state of the run as a mark with words, in full and in brief.
+// stateText returns the state of the run as a symbol with words, in a full and a brief form.
 func (f *Frame) stateText() (full, brief string, style screen.Style) {
 	s := &f.status
 	word := s.Word
@@ -140,7 +140,7 @@ const (
 	gaugeLeast = 6
 )
 
-// drawHead draws the run and its device, its validity and its progress.
+// drawHead draws the line with the run, its device, its validity and its progress.
 func (f *Frame) drawHead(r screen.Region) {
 	s := &f.status
 	x := 0
@@ -171,7 +171,7 @@ func (f *Frame) drawHead(r screen.Region) {
 	}
 }
 
-// timeLeftText returns the remaining time: of the tour, if one is playing, otherwise of the run at its current speed.
+// timeLeftText returns the remaining time of the tour or, if none is playing, of the run at its current speed.
 func (f *Frame) timeLeftText() string {
 	if ticks := f.ticksLeft(); ticks > 0 {
 		return num.FormatWait(time.Duration(ticks)*FrameInterval) + " of the tour left"
@@ -209,12 +209,12 @@ func (f *Frame) drawFooter(r screen.Region) {
 	help.DrawFooter(r.Sub(x, 0, r.W-x, 1), works)
 }
 
-// AddHit registers an act for clicks into a region.
+// AddHit registers a function that handles clicks in a region.
 func (f *Frame) AddHit(r screen.Region, do func(x, y int) tea.Cmd) {
 	f.hits = append(f.hits, hit{r, do})
 }
 
-// Listing is a list on a page.
+// Listing is a list that is shown on a page.
 type Listing struct {
 	Columns []list.Column
 	Rows    list.Rows // before filtering
@@ -222,7 +222,7 @@ type Listing struct {
 	Click   func() // called before the cursor moves by mouse; may be nil
 }
 
-// DrawList draws a list with the page's cursor into the inside of a box. The border shows how many rows match the
+// DrawList draws a list with the page's cursor inside a box. The border of the box shows how many rows match the
 // filter.
 func (f *Frame) DrawList(box, inside screen.Region, l Listing) {
 	state := f.Cursor()
@@ -253,7 +253,7 @@ func (f *Frame) DrawList(box, inside screen.Region, l Listing) {
 	})
 }
 
-// mouseEvent focuses, selects, opens and scrolls.
+// mouseEvent handles clicks, which move the focus or select and open rows, and scrolling.
 func (f *Frame) mouseEvent(msg tea.MouseMsg) tea.Cmd {
 	if f.over != nil {
 		if _, asks := f.over.(*question); msg.Action == tea.MouseActionPress && !asks {

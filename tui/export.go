@@ -4,7 +4,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// export writes the current view with the page's caption.
+// export writes the current view to a file, with the caption of the page.
 func (f *Frame) export(kind string) tea.Cmd {
 	if f.options.Save == nil {
 		f.ShowNote("nowhere to write to")
@@ -28,7 +28,7 @@ func (f *Frame) export(kind string) tea.Cmd {
 	}
 }
 
-// ReportSaved returns the message of a command that wrote a file.
+// ReportSaved returns a message that reports whether a file was written.
 func ReportSaved(what, path string, err error) Then {
 	return func(f *Frame) {
 		if err != nil {

@@ -10,13 +10,14 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// Film records a tour as an animated SVG without scripts, which any browser plays.
+// Film records a tour as an animated SVG without scripts, which every browser can play.
 type Film struct {
 	Width, Height int // in cells
 	Every         int // ticks between two frames
 }
 
-// Record plays the dashboard's tour and returns it as SVG. advance lets the subject progress by one frame.
+// Record plays the dashboard's tour and returns it as an SVG. It calls advance to make the subject progress by one
+// frame.
 func (m Film) Record(f *Frame, advance func()) string {
 	f.Update(tea.WindowSizeMsg{Width: m.Width, Height: m.Height})
 	rows := make([][]string, m.Height) // by row and frame
@@ -38,8 +39,8 @@ func (m Film) Record(f *Frame, advance func()) string {
 	return m.picture(rows, looks, fore, back, (time.Duration(ticks) * FrameInterval).Seconds())
 }
 
-// picture returns an SVG that shows every frame for an equal share of the time, in a loop. A row that stays the same
-// for several frames appears once.
+// picture returns an SVG that shows all frames in a loop, each for the same time. A row that does not change between
+// frames appears only once.
 func (m Film) picture(rows [][]string, looks []screen.Look, fore, back string, seconds float64) string {
 	var b, body strings.Builder
 	frames := len(rows[0])
@@ -75,7 +76,7 @@ func (m Film) picture(rows [][]string, looks []screen.Look, fore, back string, s
 	return b.String()
 }
 
-// writeRow writes a row that is visible from one frame to another.
+// writeRow writes a row that is visible during the frames from one index to another.
 func writeRow(b *strings.Builder, row string, from, to, frames int, seconds float64) {
 	if to-from == frames {
 		b.WriteString(row)

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Overlay is drawn above the page and receives all keys until it is closed.
+// Overlay is drawn above the page and receives all key presses until it is closed.
 type Overlay interface {
 	// Size returns the border title and the inner size for a terminal of the given size.
 	Size(f *Frame, width, height int) (title string, w, h int)
@@ -26,10 +26,10 @@ func (f *Frame) Open(o Overlay) { f.over = o }
 // Close hides the overlay.
 func (f *Frame) Close() { f.over = nil }
 
-// Over returns the overlay, or nil.
+// Over returns the open overlay, or nil if there is none.
 func (f *Frame) Over() Overlay { return f.over }
 
-// drawPopup clears the middle of r and draws a box there.
+// drawPopup clears the middle of r, draws a box there, and returns the inside of the box.
 func drawPopup(r screen.Region, w, h int, title string) screen.Region {
 	w, h = min(w+2, r.W), min(h+2, r.H)
 	box := r.Sub((r.W-w)/2, (r.H-h)/2, w, h)
@@ -37,7 +37,7 @@ func drawPopup(r screen.Region, w, h int, title string) screen.Region {
 	return box.Box(screen.Heavy, theme.Focus, theme.Title, title)
 }
 
-// Reading is an overlay with lines that any key closes.
+// Reading is an overlay that shows lines of text. Any key closes it.
 type Reading struct {
 	Title string
 	Lines []screen.Phrase
@@ -66,7 +66,7 @@ func (o *Reading) Key(f *Frame, _ tea.KeyMsg, a keys.Action) tea.Cmd {
 	return nil
 }
 
-// helpText is the help: the page's description, and what every key does.
+// helpText is the help overlay, with the description of the page and the effect of every key.
 type helpText struct{ top int }
 
 func (o *helpText) Size(_ *Frame, width, height int) (title string, w, h int) {
@@ -75,7 +75,7 @@ func (o *helpText) Size(_ *Frame, width, height int) (title string, w, h int) {
 
 func (o *helpText) Draw(f *Frame, r screen.Region) { help.Draw(r, f.helpLines(r.W), o.top) }
 
-// scrolls maps the actions that scroll the help to lines.
+// scrolls maps the actions that scroll the help to numbers of lines.
 var scrolls = map[keys.Action]int{keys.Up: -1, keys.Down: 1, keys.PageUp: -12, keys.PageDown: 12,
 	keys.Top: -1 << 20, keys.Bottom: 1 << 20}
 
@@ -91,7 +91,7 @@ func (o *helpText) Key(f *Frame, _ tea.KeyMsg, a keys.Action) tea.Cmd {
 	return nil
 }
 
-// helpLines returns the page's description and the bindings that have an effect, by group.
+// helpLines returns the description of the page and, by group, the bindings that have an effect.
 func (f *Frame) helpLines(width int) []help.Line {
 	var out []help.Line
 	for i, line := range chart.WrapText(f.shownPage().Title+": "+f.shownPage().About, min(width, help.ColumnWidth)-1) {
@@ -113,7 +113,7 @@ func (f *Frame) helpLines(width int) []help.Line {
 	return append(out, help.ListLines(works)...)
 }
 
-// question asks whether to quit during a run.
+// question is the overlay that asks whether to quit during a run.
 type question struct{}
 
 const questionWidth = 58

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// Page is one tab. Its number key is its place in the dashboard's list.
+// Page is a tab of a dashboard. Its position in the dashboard's list determines its number key.
 type Page struct {
 	Title string
 	About string // content and reading instructions, for the help
@@ -27,7 +27,7 @@ type Page struct {
 	Caption func() string
 }
 
-// Acts maps actions to functions. A returned command runs in the background.
+// Acts maps actions to functions. A command that a function returns runs in the background.
 type Acts map[keys.Action]func(*Frame) tea.Cmd
 
 // Dashboard is a set of pages about one subject.
@@ -41,7 +41,7 @@ type Dashboard struct {
 	Instead string                 // what to do if the terminal is too small
 }
 
-// Subject is the run that a dashboard shows. None of its methods blocks.
+// Subject is the run shown on a dashboard. None of its methods blocks.
 type Subject interface {
 	// Look takes the newest snapshot for Status and the pages; wall is the viewer's time. A returned command fetches
 	// slower data.
@@ -63,7 +63,7 @@ const (
 	Failed
 )
 
-// Status is the state of a run as shown above and below every page.
+// Status is the state of a run that is shown above and below every page.
 type Status struct {
 	State    State
 	Speed    string          // "10.0 µs/s"

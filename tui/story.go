@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Scene is one part of a guided tour: a caption, and what to show during it.
+// Scene is a part of a guided tour. It has a caption and defines what the dashboard shows.
 type Scene struct {
 	Length  time.Duration // viewing time
 	Caption string
@@ -20,7 +20,7 @@ func (s *Scene) countTicks() int { return int(s.Length / FrameInterval) }
 // isTouring reports whether the tour is in progress.
 func (f *Frame) isTouring() bool { return !f.touched && f.scene < len(f.dashboard.Story) }
 
-// advanceTour starts the next scene when it is due.
+// advanceTour starts the next scene of the tour when its time has come.
 func (f *Frame) advanceTour() {
 	if !f.isTouring() {
 		return
@@ -39,7 +39,7 @@ func (f *Frame) advanceTour() {
 	}
 }
 
-// ticksLeft returns the remaining ticks of the tour, or 0.
+// ticksLeft returns the number of ticks until the end of the tour, or 0 if there is no tour.
 func (f *Frame) ticksLeft() int {
 	if !f.isTouring() {
 		return 0
@@ -47,7 +47,7 @@ func (f *Frame) ticksLeft() int {
 	return CountTicks(f.dashboard.Story) - f.ticks
 }
 
-// CountTicks returns the number of frames of a tour.
+// CountTicks returns the number of frames in a tour.
 func CountTicks(story []Scene) int {
 	n := 0
 	for i := range story {
@@ -56,7 +56,7 @@ func CountTicks(story []Scene) int {
 	return n
 }
 
-// tourCaption returns the tour's current caption, or "".
+// tourCaption returns the current caption of the tour, or "" if there is none.
 func (f *Frame) tourCaption() string {
 	if !f.isTouring() {
 		return ""
@@ -66,7 +66,7 @@ func (f *Frame) tourCaption() string {
 
 const captionMargin = 4
 
-// captionRows returns the rows for a caption; at least two, so that the page rarely moves.
+// captionRows returns the number of rows for a caption. It is at least two, so that the page below rarely moves.
 func captionRows(caption string, width int) int {
 	if caption == "" {
 		return 0

@@ -1,10 +1,10 @@
-// Package tui is the frame of every dashboard: tab bar, head and footer, keys for time, help, filter, cursor, marks,
-// export, and the guided tour. Pages are values, and their content is a Subject, so that a new page needs only its
-// file and an entry in its dashboard's list. The frame takes the newest snapshot when it draws: a slow terminal
-// skips frames and never slows a run.
+// Package tui implements the frame of every dashboard: tab bar, head and footer, keys for time, help, filter, cursor,
+// marks, export, and the guided tour. Pages are values, and their content is a Subject. A new page therefore needs only
+// its file and an entry in the list of its dashboard. The frame reads the newest snapshot when it draws. A slow
+// terminal therefore skips frames and never slows down a run.
 //
-// Package queues contains the pages of a run on a testbed, package network those of a simulated network. Shared
-// components have one folder each and draw the values passed to them.
+// Package queues contains the pages for a run on a testbed, and package network those for a simulated network. Each
+// shared component has its own folder and draws the values that are passed to it.
 package tui
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Options configures a dashboard. The zero value means a dark background, the default keys and no mouse.
+// Options configures a dashboard. The zero value selects a dark background, the default keys and no mouse.
 type Options struct {
 	Keys  *keys.Map
 	Theme *theme.Theme
@@ -31,10 +31,10 @@ type Options struct {
 	Tick func(time.Duration, func(time.Time) tea.Msg) tea.Cmd
 }
 
-// FrameInterval is the interval between two looks at the subject.
+// FrameInterval is the interval at which the frame reads a new snapshot.
 const FrameInterval = time.Second / 15
 
-// Frame is a dashboard on the terminal, a tea.Model.
+// Frame is a dashboard on the terminal. It implements tea.Model.
 type Frame struct {
 	dashboard Dashboard
 	options   Options
@@ -63,7 +63,7 @@ type Frame struct {
 	fresh bool // view shows the current state
 }
 
-// New returns a frame for a dashboard, which has at least one page.
+// New returns a frame for a dashboard. The dashboard must have at least one page.
 func New(d Dashboard, o Options) *Frame {
 	if o.Keys == nil {
 		o.Keys = keys.Default()
@@ -78,20 +78,20 @@ func New(d Dashboard, o Options) *Frame {
 		mouse: o.Mouse, status: d.Subject.Status()}
 }
 
-// tickMsg requests the next look.
+// tickMsg is the message that makes the frame read the next snapshot.
 type tickMsg time.Time
 
-// Then is a message that runs on arrival, as the result of a command.
+// Then is a message with the result of a command. The frame calls it when it arrives.
 type Then func(*Frame)
 
-// Init starts the ticks.
+// Init starts the ticks at which snapshots are read.
 func (f *Frame) Init() tea.Cmd { return f.tick() }
 
 func (f *Frame) tick() tea.Cmd {
 	return f.options.Tick(FrameInterval, func(t time.Time) tea.Msg { return tickMsg(t) })
 }
 
-// Update handles a message.
+// Update handles a message from Bubble Tea.
 func (f *Frame) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	f.fresh = false
 	switch msg := msg.(type) {
@@ -109,7 +109,7 @@ func (f *Frame) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return f, nil
 }
 
-// look takes the newest snapshot unless the view is frozen.
+// look reads the newest snapshot, unless the view is frozen.
 func (f *Frame) look(wall time.Time) tea.Cmd {
 	f.ticks++
 	f.advanceTour()
@@ -124,28 +124,28 @@ func (f *Frame) look(wall time.Time) tea.Cmd {
 // Quit reports whether the user has quit.
 func (f *Frame) Quit() bool { return f.quit }
 
-// Page returns the index of the shown page.
+// Page returns the index of the current page.
 func (f *Frame) Page() int { return f.page }
 
-// Status returns the status shown, which does not change while the view is frozen.
+// Status returns the status that is shown. It does not change while the view is frozen.
 func (f *Frame) Status() Status { return f.status }
 
-// ShowNote shows a text in the footer until the next key.
+// ShowNote shows a text in the footer until the next key press.
 func (f *Frame) ShowNote(text string) { f.said = text }
 
-// Key returns the name of an action's first key.
+// Key returns the name of the first key for an action.
 func (f *Frame) Key(a keys.Action) string { return f.options.Keys.Key(a) }
 
-// Cursor returns the list state of the shown page.
+// Cursor returns the list state of the current page.
 func (f *Frame) Cursor() *list.State { return &f.lists[f.page] }
 
 // Frozen reports whether the view is frozen.
 func (f *Frame) Frozen() bool { return f.frozen }
 
-// Freeze freezes or unfreezes the view; the run goes on.
+// Freeze freezes or unfreezes the view. The run continues in both cases.
 func (f *Frame) Freeze(on bool) { f.frozen = on }
 
-// DropMarks drops the marks, for another run.
+// DropMarks removes the marks, for example before another run.
 func (f *Frame) DropMarks() { f.marks = nil }
 
 func (f *Frame) shownPage() *Page { return &f.dashboard.Pages[f.page] }

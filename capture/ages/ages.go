@@ -1,6 +1,6 @@
-// Package ages measures the Age of Model in a capture, if its stamps allow it: for updates that a parameter server
-// received, or for updates that a queue would have delivered. The arithmetic is that of every bench. This package
-// decides whether packets and workers were timed by the same clock.
+// Package ages measures the Age of Model in a capture, if its timestamps allow this. The measured updates are those
+// received by a parameter server, or those delivered by a queue in a replay. The computation is the same as in every
+// bench. This package decides whether packets and workers were timed by the same clock.
 package ages
 
 import (
@@ -18,11 +18,11 @@ const (
 	WallClock = "wall" // the hosts' clock
 )
 
-// longest is the greatest age on arrival at which two hosts' clocks count as the same. Generation times repeat every
-// 78 hours, so that unrelated clocks pass in one of 28,000 cases.
+// longest is the maximum age on arrival at which the clocks of two hosts are considered to be the same. Generation
+// times repeat every 78 hours, so unrelated clocks are mistaken for the same clock in one of 28,000 cases.
 const longest = 10 * int64(olaf.Second/olaf.Nanosecond)
 
-// Ages contains the ages in a capture, or in Why the reason why there are none.
+// Ages contains the ages in a capture. If there are none, Why contains the reason.
 type Ages struct {
 	Why   string `json:"why,omitempty"`
 	Clock string `json:"clock,omitempty"` // RunClock or WallClock
@@ -38,15 +38,15 @@ type Ages struct {
 // Available reports whether there are ages.
 func (a *Ages) Available() bool { return a.Why == "" }
 
-// coarsest is the largest acceptable ratio of the time stamps' resolution, or of the clock error, to the mean age. A
-// bench has --age-error for the same limit.
+// coarsest is the maximum acceptable ratio of the timestamps' resolution, or of the clock error, to the mean age. It
+// corresponds to a bench's --age-error.
 const coarsest = 0.1
 
-// Remedy is the advice for getting a capture with fine enough stamps.
+// Remedy is advice on how to capture with timestamps that are precise enough.
 const Remedy = "capture with 'tcpdump --time-stamp-precision=nano' or 'olafctl capture'; a conversion cannot bring " +
 	"back what is not in the file"
 
-// Meter measures captured updates in order of time. It is not safe for concurrent use.
+// Meter measures captured updates, which must be passed in order of time. It is not safe for concurrent use.
 type Meter struct {
 	// Grain is the resolution of the stamps; 0 means exact. It may grow while updates arrive.
 	Grain olaf.Duration
@@ -67,7 +67,7 @@ type Meter struct {
 	shortest, oldest int64 // from generation to arrival, ns
 }
 
-// New returns a meter for the age metrics of a declaration.
+// New returns a meter for the age metrics in a declaration.
 func New(d *metric.Declaration) *Meter {
 	of := &metric.Declaration{Ledger: d.Ledger, Metrics: slices.DeleteFunc(slices.Clone(d.Metrics),
 		func(m *metric.Metric) bool { return !m.Age })}
@@ -75,8 +75,8 @@ func New(d *metric.Declaration) *Meter {
 		numbers: map[uint32]olaf.WorkerID{}}
 }
 
-// Start sets the instant, in ns since 1970, at which the clock of arrivals is 0. virtual means that generation times
-// count from there too. It must be called before the first arrival.
+// Start sets the instant at which the arrival clock is 0, in ns since 1970. virtual means that generation times count
+// from the same instant. Start must be called before the first arrival.
 func (m *Meter) Start(originNS int64, virtual bool) {
 	m.origin, m.virtual = originNS, virtual
 	if virtual {
@@ -84,22 +84,22 @@ func (m *Meter) Start(originNS int64, virtual bool) {
 	}
 }
 
-// generationBits is the number of bits of a generation time.
+// generationBits is the number of bits in a generation time.
 const generationBits = 48
 
-// sinceStart returns a generation time on the clock of arrivals.
+// sinceStart converts a generation time to the arrival clock.
 func (m *Meter) sinceStart(genNS uint64) uint64 {
 	return (genNS - uint64(m.origin)) & (1<<generationBits - 1)
 }
 
-// age returns an update's age at an instant, which is negative if the update is generated later.
+// age returns the age of an update at an instant. The age is negative if the update is generated later.
 func (m *Meter) age(at olaf.Time, genNS uint64) int64 {
 	const shift = 64 - generationBits
 	return int64((uint64(at.NS())-m.sinceStart(genNS))<<shift) >> shift
 }
 
-// generatedAt returns a generation time, or the arrival time if only the stamps' resolution or the clock error puts it
-// later than that.
+// generatedAt returns a generation time. If it is later than the arrival only because of the timestamps' resolution or
+// the clock error, generatedAt returns the arrival time instead.
 func (m *Meter) generatedAt(at olaf.Time, genNS uint64) uint64 {
 	if age := m.age(at, genNS); age < 0 && -age <= m.earlyNS() {
 		return uint64(at.NS())
@@ -107,7 +107,7 @@ func (m *Meter) generatedAt(at olaf.Time, genNS uint64) uint64 {
 	return m.sinceStart(genNS)
 }
 
-// grainNS returns the number of whole ns by which a stamp may be early.
+// grainNS returns the time in whole ns by which a timestamp may be early.
 func (m *Meter) grainNS() int64 {
 	if m.Grain <= olaf.Nanosecond {
 		return 0
@@ -115,7 +115,7 @@ func (m *Meter) grainNS() int64 {
 	return int64((m.Grain + olaf.Nanosecond - 1) / olaf.Nanosecond)
 }
 
-// earlyNS returns the number of whole ns by which an arrival may appear to precede its generation.
+// earlyNS returns the time in whole ns by which an arrival may seem to precede its generation.
 func (m *Meter) earlyNS() int64 {
 	if m.virtual || !m.ClockErrorNS.Known() {
 		return m.grainNS()
@@ -123,7 +123,7 @@ func (m *Meter) earlyNS() int64 {
 	return m.grainNS() + int64(m.ClockErrorNS)
 }
 
-// Arrive records an update as captured. Its age shows whether the clocks are the same.
+// Arrive records a captured update. The update's age shows whether the clocks are the same.
 func (m *Meter) Arrive(at olaf.Time, u *olaf.Update) {
 	age := m.age(at, u.GenNS)
 	if m.arrivals == 0 {
@@ -133,7 +133,7 @@ func (m *Meter) Arrive(at olaf.Time, u *olaf.Update) {
 	m.arrivals++
 }
 
-// Deliver records a frame that a parameter server receives. The frame is not retained.
+// Deliver records an update that a parameter server receives. It does not retain o.
 func (m *Meter) Deliver(o *olaf.Observation) {
 	m.deliveries++
 	seen := *o
@@ -150,7 +150,7 @@ func (m *Meter) Deliver(o *olaf.Observation) {
 	m.collector.Observe(&seen)
 }
 
-// workerNumber returns a worker's number, unique over all clusters.
+// workerNumber returns a number that identifies a worker uniquely across all clusters.
 func (m *Meter) workerNumber(c olaf.ClusterID, w olaf.WorkerID) olaf.WorkerID {
 	key := uint32(c)<<16 | uint32(w)
 	n, known := m.numbers[key]
@@ -191,7 +191,8 @@ func (m *Meter) Report() *Ages {
 	return a
 }
 
-// withheldReason returns why stamps or clocks are too imprecise for a mean age, or "".
+// withheldReason returns the reason why the timestamps or the clocks are too imprecise for a mean age, or "" if they
+// are precise enough.
 func (m *Meter) withheldReason(mean, clockError results.Float) string {
 	switch {
 	case !mean.Known():
@@ -207,7 +208,7 @@ func (m *Meter) withheldReason(mean, clockError results.Float) string {
 	return ""
 }
 
-// missingReason returns why there are no ages, or "".
+// missingReason returns the reason why there are no ages, or "" if there are.
 func (m *Meter) missingReason() string {
 	switch {
 	case m.deliveries == 0:
@@ -226,7 +227,7 @@ func (m *Meter) missingReason() string {
 	return ""
 }
 
-// roundToMS formats a span in ns, rounded down to a millisecond.
+// roundToMS formats a duration given in ns, rounded down to a millisecond.
 func roundToMS(ns int64) string {
 	return (olaf.Duration(ns) * olaf.Nanosecond / olaf.Millisecond * olaf.Millisecond).String()
 }

@@ -1,4 +1,4 @@
-// Package capturetest converts a capture to other forms, for tests that all forms must pass.
+// Package capturetest converts a capture into other formats, for tests that must succeed for all of them.
 package capturetest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// Copy is a capture in another form.
+// Copy is a capture in another format.
 type Copy struct {
 	Name string
 	Data []byte
@@ -19,21 +19,21 @@ type Copy struct {
 	GrainNS int64
 }
 
-// fataler is the part of testing.TB that this package needs.
+// fataler contains the methods of testing.TB that this package uses.
 type fataler interface {
 	Helper()
 	Fatal(...any)
 }
 
-// packet is one packet of the original.
+// packet is a packet in the original capture.
 type packet struct {
 	ns   int64
 	data []byte
 	wire int
 }
 
-// Copies returns a valid capture in every form that its packets allow: with microseconds, in big-endian order, and
-// with decimal and binary resolutions.
+// Copies returns a valid capture in every format that its packets allow: with microseconds, in big-endian byte order,
+// and with decimal and binary timestamp resolutions.
 func Copies(t fataler, capture []byte) []Copy {
 	t.Helper()
 	packets := readPackets(t, capture)
@@ -53,7 +53,7 @@ func Copies(t fataler, capture []byte) []Copy {
 	}
 }
 
-// readPackets returns the packets of a capture that this project wrote.
+// readPackets returns the packets in a capture that was written by this project.
 func readPackets(t fataler, capture []byte) []packet {
 	t.Helper()
 	var source gopacket.PacketDataSource
@@ -79,13 +79,13 @@ func readPackets(t fataler, capture []byte) []packet {
 	}
 }
 
-// order is a byte order that can also append numbers.
+// order is a byte order with methods for appending numbers.
 type order interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
 }
 
-// classicFile returns a pcap file whose stamps count units of unitNS within their second.
+// classicFile returns a pcap file. The subsecond part of its timestamps is in units of unitNS.
 func classicFile(o order, magic uint32, unitNS int64, packets []packet) []byte {
 	b := o.AppendUint32(nil, magic)
 	b = o.AppendUint16(o.AppendUint16(b, 2), 4)
@@ -97,7 +97,7 @@ func classicFile(o order, magic uint32, unitNS int64, packets []packet) []byte {
 	return b
 }
 
-// sectionFile returns a pcapng file with one interface and the given if_tsresol.
+// sectionFile returns a pcapng file with one interface whose option if_tsresol is resolution.
 func sectionFile(o order, resolution byte, packets []packet) []byte {
 	b := append(SectionHeader(o), InterfaceBlock(o, BlockOption(o, 9, []byte{resolution}))...)
 	for _, p := range packets {
@@ -113,13 +113,13 @@ func SectionHeader(o order) []byte {
 	return NewBlock(o, 0x0a0d0d0a, append(head, appendWords(o, 0xffffffff, 0xffffffff)...))
 }
 
-// InterfaceBlock returns the description of an Ethernet interface.
+// InterfaceBlock returns a pcapng block that describes an Ethernet interface.
 func InterfaceBlock(o order, options ...[]byte) []byte {
 	head := o.AppendUint16(o.AppendUint16(nil, 1), 0)
 	return NewBlock(o, 1, bytes.Join(append([][]byte{head, appendWords(o, 262144)}, options...), nil))
 }
 
-// PacketBlock returns an enhanced packet of the first interface.
+// PacketBlock returns an enhanced packet block for the first interface.
 func PacketBlock(o order, ticks uint64, data []byte, wire int, options ...[]byte) []byte {
 	head := appendWords(o, 0, uint32(ticks>>32), uint32(ticks), uint32(len(data)), uint32(wire))
 	return NewBlock(o, 6, bytes.Join(append([][]byte{head, padWord(data)}, options...), nil))
@@ -146,7 +146,7 @@ func appendWords(o order, values ...uint32) []byte {
 	return b
 }
 
-// Ticks converts ns to ticks of a resolution, rounded down as capturing programs do.
+// Ticks converts ns to ticks of the given resolution. It rounds down, as capturing programs do.
 func Ticks(ns int64, resolution byte) uint64 {
 	perSecond := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(resolution)), nil)
 	if resolution&0x80 != 0 {

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errControl reports that the kernel passed an invalid list of control messages.
+// errControl is returned if the kernel passed an invalid list of control messages.
 var errControl = errors.New("malformed control messages beside a packet")
 
-// control is the metadata that the kernel passes with a packet.
+// control contains the metadata that the kernel passes with a packet.
 type control struct {
 	kernelNS   int64 // 0 if there is no stamp
 	hardwareNS int64
@@ -44,7 +44,8 @@ func parseControl(b []byte) (control, error) {
 	return c, nil
 }
 
-// parseStamps parses three times in seconds and nanoseconds: the kernel's, an unused one, the card's.
+// parseStamps parses three times in seconds and nanoseconds: the kernel's timestamp, an unused one, and the network
+// card's.
 func (c *control) parseStamps(b []byte) error {
 	var err error
 	if c.kernelNS, err = stampNS(b, 0); err != nil {
@@ -54,7 +55,7 @@ func (c *control) parseStamps(b []byte) error {
 	return err
 }
 
-// stampNS returns the i-th of three times. Its words have the machine's width.
+// stampNS returns the time with index i of three in ns. Its words have the machine's word size.
 func stampNS(b []byte, i int) (int64, error) {
 	var sec, nsec int64
 	switch len(b) {
@@ -72,7 +73,8 @@ func stampNS(b []byte, i int) (int64, error) {
 	return sec*second + nsec, nil
 }
 
-// parseAuxData parses a struct tpacket_auxdata: status, length, kept length, two offsets, VLAN TCI and TPID.
+// parseAuxData parses a struct tpacket_auxdata, which contains the status, the length, the captured length, two
+// offsets, the VLAN TCI and the TPID.
 func (c *control) parseAuxData(b []byte) error {
 	if len(b) < 20 {
 		return errControl
@@ -91,5 +93,5 @@ func (c *control) parseAuxData(b []byte) error {
 	return nil
 }
 
-// maxWire is larger than any packet: the kernel joins TCP segments up to half a MiB.
+// maxWire is a length in bytes that no packet exceeds. The kernel joins TCP segments into packets of up to half a MiB.
 const maxWire = 1 << 24

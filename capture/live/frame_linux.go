@@ -23,8 +23,9 @@ const (
 	fragmentOffsets = 0x1fff
 )
 
-// buildFilter returns the BPF program that runs on every packet and returns how many bytes to keep. The kernel has
-// already removed a VLAN tag, so tagged OLAF frames pass and are counted as such.
+// buildFilter returns the BPF program that the kernel runs on every packet. The program returns the number of bytes to
+// keep. VLAN tags have already been removed at this point, so tagged OLAF frames pass the filter and are counted as
+// tagged.
 func buildFilter(o Options) []unix.SockFilter {
 	keep := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: uint32(o.SnapBytes)}
 	if o.All {
@@ -46,9 +47,9 @@ func buildFilter(o Options) []unix.SockFilter {
 	}
 }
 
-// finishChecksum completes the UDP checksum of a frame from a program on this host. The system leaves that to the
-// network card, and until then the field contains the sum of the pseudo header. Frames other than plain UDP stay
-// unchanged.
+// finishChecksum completes the UDP checksum of a frame sent by a program on this host. The operating system leaves this
+// to the network card, and until then the field contains only the sum of the pseudo header. Frames other than plain UDP
+// are not changed.
 func finishChecksum(b []byte) {
 	if len(b) < offUDP+8 || binary.BigEndian.Uint16(b[offEtherType:]) != unix.ETH_P_IP || b[offIP] != ipv4OneHeader ||
 		b[offProtocol] != unix.IPPROTO_UDP {
@@ -74,8 +75,8 @@ func finishChecksum(b []byte) {
 	binary.BigEndian.PutUint16(b[offUDPChecksum:], uint16(sum))
 }
 
-// restoreTag inserts the VLAN tag that the kernel removed. b has vlanBytes of room before the frame; the result is all
-// of b.
+// restoreTag inserts the VLAN tag that the kernel removed. b has vlanBytes of free space before the frame. The returned
+// frame occupies all of b.
 func restoreTag(b []byte, tpid, tci uint16) []byte {
 	copy(b, b[vlanBytes:vlanBytes+2*macBytes])
 	binary.BigEndian.PutUint16(b[2*macBytes:], tpid)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// link queries the kernel about one interface over netlink. Unlike /sys/class/net, it always answers for the network
-// namespace in which it was opened.
+// link queries the kernel about one interface over netlink. Unlike /sys/class/net, its answers always refer to the
+// network namespace in which the link was opened.
 type link struct {
 	fd     int
 	index  int
@@ -35,7 +35,7 @@ func openLink(index int) (*link, error) {
 
 func (l *link) close() error { return unix.Close(l.fd) }
 
-// query returns the interface's current state, or ENODEV if it is gone.
+// query returns the current state of the interface, or ENODEV if it no longer exists.
 func (l *link) query() (linkState, error) {
 	var ask [unix.NLMSG_HDRLEN + unix.SizeofIfInfomsg]byte
 	binary.NativeEndian.PutUint32(ask[0:], uint32(len(ask)))
@@ -91,7 +91,7 @@ func (d *Drops) parseStats(b []byte) error {
 	return nil
 }
 
-// add adds the increase of each counter from last to now. A driver that was reset starts at 0 again.
+// add adds the increase in each counter from last to now. If a driver was reset, its counters start at 0 again.
 func (d *Drops) add(last, now *Drops) {
 	for _, c := range []struct {
 		sum       *int64
@@ -108,7 +108,7 @@ func (d *Drops) add(last, now *Drops) {
 	}
 }
 
-// findInterface returns the index of a named interface. The error lists the existing ones.
+// findInterface returns the index of the named interface. If there is none, the error lists the existing interfaces.
 func findInterface(name string) (index int, err error) {
 	all, err := net.Interfaces()
 	if err != nil {

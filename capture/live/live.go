@@ -1,8 +1,8 @@
-// Package live captures OLAF frames from a network interface as they arrive, stamped by the network card or the
-// kernel, and counts all losses. It needs Linux.
+// Package live captures OLAF frames from a network interface when they arrive. The network card or the kernel adds the
+// timestamps, and all losses are counted. The package requires Linux.
 //
-// A run is a few thousand packets within a millisecond, so the size of the socket buffer matters, not the reading
-// speed: a filter in the kernel keeps other packets out of the buffer, and the reader drains it afterwards.
+// A run consists of a few thousand packets within a millisecond, so the size of the socket buffer matters more than the
+// reading speed. A filter in the kernel keeps other packets out of the buffer, which is read afterwards.
 package live
 
 import (
@@ -14,21 +14,21 @@ import (
 
 // Kinds of errors, for errors.Is.
 var (
-	// ErrInterface reports that the interface does not exist or cannot be captured from.
+	// ErrInterface is the error for an interface that does not exist or from which packets cannot be captured.
 	ErrInterface = olaf.NewError(olaf.Usage, "not an interface to capture from")
-	// ErrOptions reports that an option is out of range.
+	// ErrOptions is the error for an option that is out of range.
 	ErrOptions = olaf.NewError(olaf.Usage, "unusable option")
-	// ErrPermission reports that the process may not capture.
+	// ErrPermission is the error for a process that does not have permission to capture.
 	ErrPermission = olaf.NewError(olaf.Usage, "capturing is not permitted")
-	// ErrUnsupported reports that the system or the network card does not support a requested option.
+	// ErrUnsupported is the error for an option that the operating system or the network card does not support.
 	ErrUnsupported = olaf.NewError(olaf.Usage, "not supported")
-	// ErrGone reports that the interface vanished or went down during the capture.
+	// ErrGone is the error for an interface that disappeared or went down during the capture.
 	ErrGone = olaf.NewError(olaf.Device, "the interface is gone")
-	// ErrClocks reports that different clocks stamped the packets of one capture.
+	// ErrClocks is the error for a capture whose packets have timestamps from different clocks.
 	ErrClocks = errors.New("packets were stamped by different clocks")
 )
 
-// Stamps selects the clock that stamps packets. It is a flag's value.
+// Stamps selects the clock for packet timestamps. It implements pflag.Value.
 type Stamps string
 
 // The clocks. Hardware is the card's own clock (PHC), which agrees with the system's only if a service synchronises
@@ -39,10 +39,10 @@ const (
 	Kernel   Stamps = "kernel"
 )
 
-// Choices returns the values of Stamps.
+// Choices returns the valid values of Stamps.
 func Choices() []string { return []string{string(Auto), string(Hardware), string(Kernel)} }
 
-// String returns the choice; empty means Auto.
+// String returns the choice. An empty choice means Auto.
 func (s Stamps) String() string {
 	if s == "" {
 		return string(Auto)
@@ -50,10 +50,10 @@ func (s Stamps) String() string {
 	return string(s)
 }
 
-// Type returns the name of the flag's value in help texts.
+// Type returns the name of the flag's value for help texts.
 func (s Stamps) Type() string { return "clock" }
 
-// Set parses a choice.
+// Set parses a choice from the command line.
 func (s *Stamps) Set(text string) error {
 	switch c := Stamps(text); c {
 	case Auto, Hardware, Kernel:
@@ -64,11 +64,13 @@ func (s *Stamps) Set(text string) error {
 }
 
 const (
-	// DefaultBufferBytes is the default size of the socket buffer.
+	// DefaultBufferBytes is the default size of the socket buffer in bytes.
 	DefaultBufferBytes = 64 << 20
-	// DefaultSnapBytes fits the longest OLAF frame with a VLAN tag.
+	// DefaultSnapBytes is the default number of bytes to keep of each packet. It is large enough for the longest OLAF
+	// frame with a VLAN tag.
 	DefaultSnapBytes = int(olaf.MaxFrame) + vlanBytes
-	// minSnapBytes fits the headers of an update and of an ACK.
+	// minSnapBytes is the minimum number of bytes to keep of each packet. It is large enough for the headers of an
+	// update or an ACK.
 	minSnapBytes = olaf.HeaderBytes + olaf.AckStatusBytes
 	vlanBytes    = 4
 	maxSnapBytes = 1 << 18
@@ -117,7 +119,7 @@ func (o Options) resolve() (Options, error) {
 	return o, nil
 }
 
-// Info describes the options in effect.
+// Info describes the options that are in effect.
 type Info struct {
 	Interface   string
 	BufferBytes int
@@ -127,9 +129,10 @@ type Info struct {
 	Notes       []string // one sentence for each shortfall
 }
 
-// Drops counts the packets lost since the socket was opened: by the socket because its buffer was full, and by the
-// interface. The interface's counters are the kernel's (ip -s -s link) for all frames, OLAF or not. Some drivers
-// count one loss twice, so that Total can be too high, but it is 0 only if nothing was lost.
+// Drops counts the packets lost since the socket was opened. The socket loses packets when its buffer is full, and the
+// interface loses packets as well. The interface's counters are those of the kernel (ip -s -s link) and cover all
+// frames, not only OLAF frames. Some drivers count a loss twice. Total can therefore be too high, but it is 0 only if
+// nothing was lost.
 type Drops struct {
 	Socket int64 `json:"socket"`
 	// RXDropped counts packets lost because the host's queue was full (rx_dropped).
@@ -149,10 +152,10 @@ func (d Drops) Interface() int64 {
 	return d.RXDropped + d.RXMissed + d.RXFIFO + d.RXOver + d.RXCRC + d.RXFrame + d.RXLength
 }
 
-// Total returns the number of all lost packets.
+// Total returns the total number of lost packets.
 func (d Drops) Total() int64 { return d.Socket + d.Interface() }
 
-// Stamped counts packets by the source of their stamps.
+// Stamped counts packets by the source of their timestamps.
 type Stamped struct {
 	Hardware int64 `json:"hardware"` // the network card
 	Kernel   int64 `json:"kernel"`   // the kernel, on receipt from the card
@@ -163,7 +166,7 @@ type Stamped struct {
 	Backwards int64 `json:"backwards"`
 }
 
-// Err returns an error that matches ErrClocks if the stamps come from different clocks.
+// Err returns an error that matches ErrClocks if the timestamps come from different clocks.
 func (s Stamped) Err() error {
 	if s.Hardware > 0 && s.Kernel+s.Late > 0 {
 		return fmt.Errorf("%w: %d by the network card, %d by the system; capture with --stamps kernel", ErrClocks,

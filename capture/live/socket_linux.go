@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/capture"
 )
 
-// Socket captures from one interface. It is a capture.Source that never ends and never blocks. It is for use by one
-// goroutine at a time.
+// Socket captures packets from one interface. It is a capture.Source that never ends and never blocks. It must be used
+// by only one goroutine at a time.
 type Socket struct {
 	fd      int
 	file    *os.File        // owns fd
@@ -101,7 +101,7 @@ func networkOrder(v uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
 }
 
-// configure sets all options that must be in effect before the first packet.
+// configure sets all options that must be in effect before the first packet arrives.
 func (s *Socket) configure(o Options, index int) error {
 	if err := s.setBuffer(o.BufferBytes); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Socket) configure(o Options, index int) error {
 	return nil
 }
 
-// setBuffer sets the buffer size, beyond the system's limit if permitted.
+// setBuffer sets the size of the socket buffer. If permitted, it exceeds the system's limit.
 func (s *Socket) setBuffer(want int) error {
 	err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, want)
 	if err != nil {
@@ -153,17 +153,18 @@ func (s *Socket) addNote(format string, args ...any) {
 	s.info.Notes = append(s.info.Notes, fmt.Sprintf(format, args...))
 }
 
-// Name returns the interface's name, for a decoder's errors.
+// Name returns the name of the interface for use in a decoder's errors.
 func (s *Socket) Name() string { return s.info.Interface }
 
-// Info returns the options in effect.
+// Info returns the options that are in effect.
 func (s *Socket) Info() Info { return s.info }
 
-// StampCounts returns the number of packets so far by the source of their stamps.
+// StampCounts returns the number of packets received so far, by the source of their timestamps.
 func (s *Socket) StampCounts() Stamped { return s.stamped }
 
-// Next reads the next packet from the buffer. It never blocks: without a packet it returns capture.ErrIdle and may
-// be called again. All other errors are final. ErrGone follows everything that was captured before.
+// Next reads the next packet from the buffer. It never blocks. If there is no packet, it returns capture.ErrIdle and
+// may be called again. All other errors are final. ErrGone is returned only after all packets that were captured
+// before.
 func (s *Socket) Next(p *capture.Packet) error {
 	for {
 		n, controls, flags, from, err := unix.Recvmsg(s.fd, s.frame[vlanBytes:], s.control, unix.MSG_TRUNC)
@@ -194,7 +195,7 @@ func (s *Socket) Next(p *capture.Packet) error {
 	}
 }
 
-// convert converts a received packet.
+// convert converts a received packet of n bytes and its metadata into p.
 func (s *Socket) convert(p *capture.Packet, n int, c *control) {
 	s.packets++
 	wire := max(n, c.wire)
@@ -209,7 +210,7 @@ func (s *Socket) convert(p *capture.Packet, n int, c *control) {
 	*p = capture.Packet{Number: s.packets, UnixNS: s.chooseStamp(c), Data: data, Wire: wire}
 }
 
-// chooseStamp returns the packet's stamp and counts its source.
+// chooseStamp returns the packet's timestamp in ns and counts its source.
 func (s *Socket) chooseStamp(c *control) int64 {
 	var at int64
 	switch {
@@ -238,7 +239,8 @@ func (s *Socket) goneError() error {
 	return fmt.Errorf("%w: %s went down", ErrGone, s.info.Interface)
 }
 
-// Stop ends the capture at once. Next still returns the packets in the buffer, then capture.ErrIdle.
+// Stop ends the capture immediately. Next first returns the packets that are still in the buffer and then
+// capture.ErrIdle.
 func (s *Socket) Stop() error {
 	nothing := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0}
 	return s.attachFilter([]unix.SockFilter{nothing})
@@ -253,7 +255,8 @@ func (s *Socket) attachFilter(program []unix.SockFilter) error {
 	return nil
 }
 
-// Wait returns nil when Next has a packet or an error to return, or the context's error when it ends.
+// Wait returns nil when Next has a packet or an error to return. If the context ends first, Wait returns the context's
+// error.
 func (s *Socket) Wait(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.file.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -277,8 +280,8 @@ func (s *Socket) isReady() bool {
 	return s.down || n > 0 && err == nil
 }
 
-// Drops returns the losses since Open. On an error the counts are the last known ones; ErrGone means that the
-// interface can no longer be queried.
+// Drops returns the number of packets lost since Open. If there is an error, the counts are those of the last
+// successful query. ErrGone means that the interface can no longer be queried.
 func (s *Socket) Drops() (Drops, error) {
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
@@ -297,13 +300,13 @@ func (s *Socket) Drops() (Drops, error) {
 	return s.drops, nil
 }
 
-// DroppedPackets returns the total of Drops, for a capture's decoder.
+// DroppedPackets returns the total of Drops, as a capture's decoder expects.
 func (s *Socket) DroppedPackets() int64 {
 	d, _ := s.Drops() // the last known counts are returned; Drops itself returns the error
 	return d.Total()
 }
 
-// Close ends the capture and restores the card's earlier stamping configuration.
+// Close ends the capture and restores the network card's previous timestamping configuration.
 func (s *Socket) Close() error {
 	var errs []error
 	if s.restore != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/olafctl/olaf/capture"
 )
 
-// Socket exists on Linux only.
+// Socket is a placeholder on this operating system, because capturing requires Linux.
 type Socket struct{}
 
-// Open fails: this system cannot capture.
+// Open returns an error, because this operating system does not support capturing.
 func Open(Options) (*Socket, error) {
 	return nil, fmt.Errorf("live capture on %s is %w; it needs Linux", runtime.GOOS, ErrUnsupported)
 }
@@ -24,7 +24,7 @@ func (*Socket) Name() string { return "" }
 // Info returns an empty Info.
 func (*Socket) Info() Info { return Info{} }
 
-// StampCounts returns no counts.
+// StampCounts returns zero counts.
 func (*Socket) StampCounts() Stamped { return Stamped{} }
 
 // Next returns ErrUnsupported.

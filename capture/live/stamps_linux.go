@@ -8,10 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// softwareStamps contains the flags that request the kernel's time of arrival.
+// softwareStamps contains the flags that request the arrival time from the kernel.
 const softwareStamps = unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
 
-// enableStamps enables stamps: always the kernel's, and the card's if wanted and available.
+// enableStamps enables timestamps. It always enables those of the kernel, and those of the network card if they are
+// wanted and available.
 func (s *Socket) enableStamps(want Stamps) error {
 	s.info.Stamps = Kernel
 	flags := softwareStamps
@@ -34,7 +35,7 @@ func (s *Socket) enableStamps(want Stamps) error {
 	return nil
 }
 
-// stampInHardware makes the card stamp every packet, or returns why it cannot.
+// stampInHardware makes the network card add a timestamp to every packet. If this fails, the error gives the reason.
 func (s *Socket) stampInHardware() error {
 	const need = unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
 	can, err := unix.IoctlGetEthtoolTsInfo(s.fd, s.info.Interface)
@@ -62,9 +63,10 @@ func (s *Socket) stampInHardware() error {
 	return nil
 }
 
-// awaitStamps waits up to a tenth of a second until the kernel stamps arrivals. The first socket that requests stamps
-// enables them for the whole system, with a delay. awaitStamps detects this by sending datagrams to itself. If they do
-// not arrive, for example without a loopback interface, it gives up, and Stamped counts packets that arrived too early.
+// awaitStamps waits up to a tenth of a second until the kernel adds timestamps to arriving packets. The first socket
+// that requests timestamps enables them for the whole system, with a delay. awaitStamps detects this by sending
+// datagrams to itself. If they do not arrive, for example because there is no loopback interface, it gives up, and
+// Stamped counts the packets that arrived too early.
 func awaitStamps() {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -89,7 +91,7 @@ func awaitStamps() {
 
 var errSilent = errors.New("the datagram did not arrive")
 
-// probeStamp sends a datagram to its own socket and reports whether it arrived with a stamp.
+// probeStamp sends a datagram to its own socket and reports whether it arrived with a timestamp.
 func probeStamp(fd int, self unix.Sockaddr) (bool, error) {
 	if err := unix.Sendto(fd, []byte{0}, 0, self); err != nil {
 		return false, err

@@ -1,9 +1,9 @@
-// Package replay sends a capture of OLAF frames through a queue, as if the queue had been where the capture was
-// taken: timed arrivals in, timed deliveries and counters out.
+// Package replay sends a capture of OLAF frames through a queue, as if the queue were at the place of the capture. Its
+// input is timed arrivals, and its output is timed deliveries and counters.
 //
-// A replay has no tables: a frame's cluster and worker are those in its header, any of the 65,536 clusters, and no
-// worker can be misidentified. Other frames, and ACKs, which never pass the queue, count as bypassed; broken frames
-// count as malformed. Neither is delivered.
+// A replay has no tables. The cluster and the worker of a frame are those in its header, all 65,536 clusters are
+// allowed, and no worker can be misidentified. Frames of other kinds, and ACKs, which never pass through the queue,
+// count as bypassed. Broken frames count as malformed. Neither kind is delivered.
 package replay
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Schema names the JSON form of a Result.
+// Schema is the schema name of a Result in JSON form.
 const Schema = "olafctl.replay/v2"
 
-// ErrTruncated reports that gradients are needed but the capture has only parts of the frames.
+// ErrTruncated is returned if gradients are needed but the capture contains only parts of the frames.
 var ErrTruncated = olaf.NewError(olaf.Usage, "the capture did not keep whole frames")
 
 // Config configures the queue.
@@ -37,8 +37,8 @@ type Config struct {
 	ClockErrorNS *int64
 }
 
-// ClockError returns the bound in ns on the difference between the clocks of packets and workers, or a missing value if
-// neither the configuration nor the capture has one.
+// ClockError returns the bound in ns on the difference between the clocks of packets and workers. The value is missing
+// if neither the configuration nor the capture has a bound.
 func (c *Config) ClockError(src *capture.Decoder) results.Float {
 	if c.ClockErrorNS != nil {
 		return results.Float(*c.ClockErrorNS)
@@ -46,19 +46,19 @@ func (c *Config) ClockError(src *capture.Decoder) results.Float {
 	return src.ClockErrorNS()
 }
 
-// Delivery is one frame that left the queue. It is valid during the call.
+// Delivery is a frame that left the queue. It is valid only during the call.
 type Delivery struct {
 	olaf.Observation                // with At on the decoder's run clock
 	Addresses        olaf.Addresses // of the newest contributor's frame
 	Lanes            []int32        // nil unless Config.Lanes is set
 }
 
-// Sink receives deliveries in order of time. Its error ends the replay.
+// Sink receives deliveries in order of time. If it returns an error, the replay ends.
 type Sink interface {
 	Deliver(d *Delivery) error
 }
 
-// declared declares the counters and metrics of a replay; sent counts all packets of the capture.
+// declared contains the counters and metrics of a replay. The counter sent includes all packets in the capture.
 var declared = func() *metric.Declaration {
 	d := metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 	for name, doc := range map[string]string{"sent": "packets in the capture", "bypassed": "not OLAF, or ACKs",
@@ -68,8 +68,8 @@ var declared = func() *metric.Declaration {
 	return d
 }()
 
-// Result is the outcome of a replay. Its counters have the names and meanings of a bench row; sent counts all
-// packets of the capture.
+// Result is the outcome of a replay. Its counters have the same names and meanings as those in a bench row, but sent
+// includes all packets in the capture.
 type Result struct {
 	Schema        string `json:"schema"`
 	Queue         string `json:"queue"`
@@ -112,10 +112,10 @@ type Result struct {
 	Partial bool   `json:"partial,omitempty"` // the replay ended before the capture
 }
 
-// plain is a Result for encoding/json, without its methods.
+// plain is a Result without methods, which encoding/json can encode without calling MarshalJSON.
 type plain Result
 
-// MarshalJSON writes the counters as members of the result, and null for withheld ones.
+// MarshalJSON writes the counters as fields of the result. Withheld counters are null.
 func (r Result) MarshalJSON() ([]byte, error) {
 	raw, err := metric.Inline(plain(r))
 	if err != nil || len(r.Withheld) == 0 {
@@ -133,12 +133,12 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// checkEvery is the number of arrivals between checks of the context.
+// checkEvery is the number of arrivals after which the context is checked again.
 const checkEvery = 4096
 
-// Run replays the frames from src and passes deliveries to sink, which may be nil. It drains the queue at the end of
-// the capture. If reading, the sink or the context fails, the result covers the part before and is partial, and the
-// error is returned. Configuration errors match engine.ErrConfig and give no result.
+// Run replays the frames from src and passes deliveries to sink, which may be nil. At the end of the capture, it
+// delivers the frames that are still in the queue. If src, sink or ctx returns an error, Run returns it with a partial
+// result for the frames before. For configuration errors, which match engine.ErrConfig, there is no result.
 func Run(ctx context.Context, src *capture.Decoder, cfg Config, sink Sink) (*Result, error) {
 	r, err := newRun(cfg, sink)
 	if err != nil {
@@ -157,7 +157,7 @@ func Run(ctx context.Context, src *capture.Decoder, cfg Config, sink Sink) (*Res
 	return result, err
 }
 
-// run is one replay in progress.
+// run is a replay in progress.
 type run struct {
 	cfg       Config
 	queue     *engine.Port
@@ -254,7 +254,7 @@ func (r *run) offerUpdate(a *capture.Arrival, src *capture.Decoder) {
 	}
 }
 
-// Deliver records a frame from the queue.
+// Deliver records a frame that left the queue.
 func (r *run) Deliver(d *engine.Departure) {
 	r.last = d.At
 	inside := int(d.Frame.Update.Count) - 1
@@ -319,7 +319,8 @@ func (r *run) buildResult(src *capture.Decoder, partial bool) *Result {
 	return res
 }
 
-// judge sets Valid and Reason. A queue that accepted frames must deliver some, unless the replay ended early.
+// judge sets Valid and Reason. If the queue accepted frames, it must have delivered some, unless the replay ended
+// early.
 func (res *Result) judge() {
 	check := res.Counts.Check
 	if res.Partial || res.Counts.Of("in") == 0 {
@@ -337,7 +338,7 @@ func (res *Result) judge() {
 	}
 }
 
-// cumulativeShares returns the running sums of counts as shares of total.
+// cumulativeShares returns the cumulative sums of counts divided by total.
 func cumulativeShares(counts []int64, total int64) []float64 {
 	out := make([]float64, len(counts))
 	sum := int64(0)

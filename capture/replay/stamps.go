@@ -13,8 +13,9 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// StampCheck compares the resolution of a capture's stamps with the pace of the queue. Frames within one tick seem
-// to arrive at once: a queue that serves several of them in that time would lose and merge too much.
+// StampCheck compares the resolution of a capture's timestamps with the speed of the queue. Frames within one tick seem
+// to arrive at the same time. A queue that in reality serves several of them within a tick would then lose and merge
+// too many.
 type StampCheck struct {
 	output engine.Output
 	any    bool
@@ -24,7 +25,7 @@ type StampCheck struct {
 	service, idle olaf.Duration
 }
 
-// NewStampCheck returns a check for a queue with this output.
+// NewStampCheck returns a check for a queue with the given output.
 func NewStampCheck(out engine.Output) StampCheck {
 	if out.Rate == 0 {
 		out.Rate = engine.Line
@@ -32,7 +33,7 @@ func NewStampCheck(out engine.Output) StampCheck {
 	return StampCheck{output: out, service: math.MaxInt64, idle: math.MaxInt64}
 }
 
-// Arrive records the arrival of an update of the given frame length.
+// Arrive records the arrival of an update in a frame of the given length.
 func (c *StampCheck) Arrive(at olaf.Time, size olaf.Size) {
 	onWire := c.output.Rate.Rate().TimeToSend(size + olaf.Size(c.output.OverheadBytes))
 	whole := onWire + olaf.Duration(c.output.DequeueCycles+1)*olaf.Cycle
@@ -42,8 +43,8 @@ func (c *StampCheck) Arrive(at olaf.Time, size olaf.Size) {
 	c.any, c.free, c.service = true, at.Add(whole), min(c.service, onWire)
 }
 
-// TooCoarse returns why the stamps are too coarse for this queue, or "". Arrivals so far apart that each finds an
-// empty queue need no finer stamps.
+// TooCoarse returns the reason why the timestamps are too coarse for this queue, or "" if they are precise enough.
+// Precise timestamps are not needed if arrivals are so far apart that each one finds an empty queue.
 func (c *StampCheck) TooCoarse(grain olaf.Duration) string {
 	if grain <= max(c.service, olaf.Nanosecond) || c.idle >= grain {
 		return ""
@@ -52,13 +53,13 @@ func (c *StampCheck) TooCoarse(grain olaf.Duration) string {
 		grain, c.service, ages.Remedy)
 }
 
-// counted names the counters that follow from the capture alone.
+// counted contains the names of the counters that depend only on the capture and not on the queue.
 var counted = map[string]bool{
 	"sent": true, "tc_withheld": true, "in": true, "bypassed": true, "malformed": true, "lost_before_engine": true,
 	"misidentified": true, "capture_lost": true,
 }
 
-// withhold marks all members that depend on the order and distance of arrivals.
+// withhold marks all fields that depend on the order of arrivals and the time between them as withheld.
 func (res *Result) withhold(why string) {
 	res.WithheldWhy = why
 	for _, c := range declared.Ledger.Counters {
@@ -75,7 +76,7 @@ func (res *Result) withhold(why string) {
 // DeclareMetrics returns the counters and metrics of a replay.
 func DeclareMetrics() *metric.Declaration { return declared }
 
-// Row returns the result as a bench row with one run, for checking expectations.
+// Row returns the result as a bench row with one run, for comparison with expectations.
 func (res *Result) Row() results.Row {
 	row := results.Row{Queue: res.Queue, OutRateBPS: res.OutRateBPS, Runs: 1, Valid: res.Valid}
 	for _, m := range declared.Metrics {
@@ -85,7 +86,7 @@ func (res *Result) Row() results.Row {
 	return row
 }
 
-// value returns the value of a metric, or why it is missing.
+// value returns the value of a metric, or the reason why it is missing.
 func (res *Result) value(m *metric.Metric) (v results.Float, why string) {
 	switch {
 	case slices.Contains(res.Withheld, m.Name):

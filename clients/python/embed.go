@@ -1,4 +1,4 @@
-// Package python contains the Python package olaf, so that the programs that olafctl starts can import it.
+// Package python contains the Python package olaf, which programs that olafctl starts can import.
 package python
 
 import (
@@ -12,7 +12,8 @@ import (
 //go:embed olaf/*.py olaf/py.typed
 var files embed.FS
 
-// WritePackage writes the package into a new folder python below parent, and returns what PYTHONPATH needs to find it.
+// WritePackage writes the package into a new folder python below parent. path is the value to add to PYTHONPATH so that
+// Python finds the package.
 func WritePackage(parent string) (path string, err error) {
 	path = filepath.Join(parent, "python")
 	return path, fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {

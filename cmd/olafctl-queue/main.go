@@ -1,5 +1,5 @@
-// Command olafctl-queue is the work queue for sweeps on several machines: a NATS server with JetStream. 'olafctl sweep
-// serve' starts it; it ends when its standard input does.
+// Command olafctl-queue is the work queue for sweeps on several machines. It is a NATS server with JetStream. 'olafctl
+// sweep serve' starts it, and it ends when its standard input is closed.
 package main
 
 import (
@@ -22,14 +22,15 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// ready is the time limit for the server to listen.
+// ready is the time limit for the server to start listening.
 const ready = 20 * time.Second
 
-// maxResult is the size limit of a result in bytes; training results contain every worker's curves.
+// maxResult is the maximum size of a result in bytes. It is large because training results contain the curves of every
+// worker.
 const maxResult = 8 << 20
 
-// wholeDisk is a storage limit in bytes that is never reached, so that a full disk is the only limit and its error is
-// reported.
+// wholeDisk is the server's storage limit in bytes. It is so large that the disk is always full first, which causes an
+// error that is reported.
 const wholeDisk = 1 << 60
 
 func main() { os.Exit(begin(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -51,7 +52,7 @@ func begin(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// settings are the values of the flags.
+// settings contains the values of the flags.
 type settings struct {
 	listen, folder, cert, key, clients, token string
 }
@@ -81,7 +82,7 @@ func (s *settings) parseFlags(args []string, stderr io.Writer) error {
 	return err
 }
 
-// serve runs the server until stdin ends, and prints its address to stdout.
+// serve runs the server until stdin ends, and prints the server's address to stdout.
 func (s *settings) serve(stdin io.Reader, stdout io.Writer) error {
 	options, err := s.serverOptions()
 	if err != nil {
@@ -119,8 +120,8 @@ func (s *settings) serve(stdin io.Reader, stdout io.Writer) error {
 	}
 }
 
-// complaints receives a signal when the server logs that its disk is full. After that the server stores nothing until
-// it is restarted.
+// complaints is a logger that signals when the server logs that its disk is full. After that, the server stores nothing
+// until it is restarted.
 type complaints chan struct{}
 
 func (c complaints) Errorf(format string, v ...any) {
@@ -137,11 +138,11 @@ func (complaints) Noticef(string, ...any)           {}
 func (complaints) Debugf(string, ...any)            {}
 func (complaints) Tracef(string, ...any)            {}
 
-// leaving is the time that a killed server may take to exit.
+// leaving is the time that the server has to exit after it was killed.
 const leaving = 2 * time.Second
 
-// claimFolder reserves the folder and the port for this server, because two servers would corrupt the jobs. It waits a
-// while for a server that is about to exit.
+// claimFolder reserves the folder and the port for this server, because two servers would corrupt the stored jobs. It
+// waits for a while if another server is about to exit.
 func (s *settings) claimFolder() (unlock func(), err error) {
 	for until := time.Now().Add(leaving); ; time.Sleep(leaving / 100) {
 		unlock, err = s.tryClaim()
@@ -152,7 +153,7 @@ func (s *settings) claimFolder() (unlock func(), err error) {
 	}
 }
 
-// tryClaim is claim without waiting.
+// tryClaim is like claimFolder but does not wait.
 func (s *settings) tryClaim() (unlock func(), err error) {
 	if err := os.MkdirAll(s.folder, 0o755); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 )
 
-// sweepCommands returns the commands whose runs can be swept. Their options are those of the command line.
+// sweepCommands returns the commands whose runs can be swept, with the options from their command lines.
 func sweepCommands(env *cli.Env) experimentsweep.Commands {
 	return experimentsweep.Commands{benchcmd.SweepCommand(env), simulatecmd.SweepCommand(env),
 		simulatecmd.JobSweepCommand(env.Systems), traincmd.SweepCommand(env.Systems), schedulecmd.SweepCommand(),

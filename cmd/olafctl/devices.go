@@ -6,7 +6,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// listDevices returns the devices that this program opens, with the programs of its systems; the first is the default.
+// listDevices returns the devices that this program can open, with the switch programs of the given systems. The first
+// device is the default.
 func listDevices(systems system.Set) testbed.Devices {
 	all, open := systems.Programs(), systems.Open().Programs()
 	return testbed.Devices{

@@ -1,6 +1,6 @@
-// Command olafctl runs an in-network-aggregation testbed: it programs an OLAF card or its software twin, starts the
-// packet generator, captures what reaches the parameter server, and prints AoM, loss and aggregation next to the
-// published numbers.
+// Command olafctl runs a testbed for in-network aggregation. It programs an OLAF card or its software twin, starts the
+// packet generator, captures the packets that reach the parameter server, and prints AoM, loss and aggregation next to
+// the published numbers.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	os.Exit(code)
 }
 
-// start runs a command line, through a pipe unless the output is a terminal.
+// start runs a command line. Unless the output is a terminal, the output goes through a pipe.
 func start(ctx context.Context, env *cli.Env, args []string) int {
 	if env.Terminal {
 		return run(ctx, env, args)
@@ -31,7 +31,7 @@ func start(ctx context.Context, env *cli.Env, args []string) int {
 	return runPiped(ctx, env, args)
 }
 
-// process returns the environment of this process with everything that the program contains.
+// process returns the environment of this process, with all systems, devices and experiments in this program.
 func process() *cli.Env {
 	env := cli.System()
 	env.Systems, env.Programs = system.All(), programs.AllPrograms()

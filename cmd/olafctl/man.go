@@ -40,7 +40,8 @@ func newManCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// writeManual writes a page for every command of the tree. It writes nothing if one of the pages exists.
+// writeManual writes a manual page for every command of the tree. If one of the pages already exists, it writes
+// nothing.
 func writeManual(env *cli.Env, root *cobra.Command, folder string, force bool) error {
 	pages, err := makeManual(root, cli.ThisBuild().Date)
 	if err != nil {
@@ -67,8 +68,8 @@ type manPage struct {
 	text []byte
 }
 
-// makeManual returns the pages of a command and those below it. The date is the build's, so that equal programs have
-// equal pages.
+// makeManual returns the manual pages of a command and its subcommands. The date is that of the build, so that equal
+// programs produce equal pages.
 func makeManual(cmd *cobra.Command, date time.Time) ([]manPage, error) {
 	if !cmd.IsAvailableCommand() && cmd.HasParent() || cmd.IsAdditionalHelpTopicCommand() {
 		return nil, nil

@@ -23,14 +23,15 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// listExperiments returns the experiments of every paper that this program reproduces, and the comparisons between the
+// listExperiments returns the experiments from every paper that this program reproduces, and the comparisons between
 // papers.
 func listExperiments(set system.Set) experiments.Set {
 	return slices.Concat(olaf.Experiments(set), iswitch.Experiments(set), switchml.Experiments(set),
 		atp.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 
-// readers returns functions that read the documents of every kind of measurement. Earlier versions had one schema each.
+// readers returns functions that read stored documents, by schema. Earlier versions used a separate schema for each
+// kind of measurement.
 func readers() result.Readers {
 	return result.Readers{
 		result.Name:               result.Read,
@@ -45,7 +46,7 @@ func readers() result.Readers {
 	}
 }
 
-// layouts returns functions that turn documents of kept experiments into tables and figures, by kind of document.
+// layouts returns functions that turn the documents of stored experiments into tables and figures, by kind of document.
 func layouts() archive.Layouts {
 	kind, _, _ := strings.Cut(sweep.Schema, "/")
 	all := archive.Layouts{kind: sweep.Sheets}

@@ -13,11 +13,12 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// exitPipe is a shell's exit code for a program whose reader closed the pipe: 128 plus the number of SIGPIPE.
+// exitPipe is the exit code that shells report for a program whose output pipe was closed: 128 plus the number of
+// SIGPIPE.
 const exitPipe = 141
 
-// pipe is standard output when another program may read it. A reader that closes it, such as head, ends the work like
-// Ctrl-C, so that it is cleaned up, but without a message.
+// pipe is standard output that may be read by another program. If the reader, such as head, closes it, the work is
+// interrupted and cleaned up as with Ctrl-C, but without a message.
 type pipe struct {
 	io.Writer
 	gone    func()
@@ -58,7 +59,7 @@ func runPiped(ctx context.Context, env *cli.Env, args []string) int {
 	return code
 }
 
-// silencer discards output after the reader is gone.
+// silencer is a writer that discards output after the reader has closed the pipe.
 type silencer struct {
 	io.Writer
 	of *pipe

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// perhapsClosed returns false, because this system does not provide the information.
+// perhapsClosed returns false, because this operating system does not provide the information.
 func perhapsClosed(*os.File) bool { return false }

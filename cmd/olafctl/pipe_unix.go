@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// perhapsClosed reports whether an output may have been closed when the process began. Go replaces such a file by
-// /dev/null, opened for reading and writing. Some programs do that to others on purpose, so this is not an error.
+// perhapsClosed reports whether an output may have been closed when the process began. Go opens /dev/null for reading
+// and writing in place of a closed output. Because some programs pass such a file on purpose, it is not an error.
 func perhapsClosed(f *os.File) bool {
 	var own, null unix.Stat_t
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)

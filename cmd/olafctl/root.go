@@ -110,8 +110,8 @@ folder of stored runs, --keep=false not to store a run.`,
 	return root
 }
 
-// completeTree applies the rules that hold for every command: a command that only groups others rejects unknown
-// commands, wrong arguments are answered with the command's form, and zero defaults are not shown.
+// completeTree applies the rules that all commands share: a command that only groups other commands rejects unknown
+// ones, the error for wrong arguments shows the expected arguments, and help does not show zero defaults.
 func completeTree(cmd *cobra.Command) {
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 		flags.VisitAll(hideZero)
@@ -142,7 +142,7 @@ func completeTree(cmd *cobra.Command) {
 	}
 }
 
-// onStart calls started before a command does its work, after its flags and arguments were accepted.
+// onStart calls started after the flags and arguments of a command were accepted and before the command does its work.
 func onStart(cmd *cobra.Command, started func()) {
 	if work := cmd.RunE; work != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -155,27 +155,27 @@ func onStart(cmd *cobra.Command, started func()) {
 	}
 }
 
-// fileFlags lists the flags whose value names a file, a folder, a socket or a command.
+// fileFlags lists the flags whose value is the name of a file, a folder, a socket or a command.
 var fileFlags = []string{"add", "arrivals", "attach", "config", "csv", "dump", "file", "film", "for", "journal", "json", "k8s",
 	"keys", "listen", "lp", "metrics-file", "p4-config", "p4info", "p4rt", "parquet", "pcap", "pdf", "plots", "png", "program",
 	"record", "report", "rx-import", "rx-trace", "schedule", "slurm", "store", "svg", "tls-ca", "tls-cert", "tls-client-ca",
 	"tls-key", "token-file", "trace", "training", "trainings", "write", "xlsx"}
 
-// offerFiles keeps the shell from completing file names as the value of a flag that takes none.
+// offerFiles prevents the shell from completing file names for a flag whose value is not a file name.
 func offerFiles(cmd *cobra.Command, f *pflag.Flag) {
 	if _, completed := cmd.GetFlagCompletionFunc(f.Name); !completed && !slices.Contains(fileFlags, f.Name) {
 		cli.Complete(cmd, f.Name, func() []string { return nil })
 	}
 }
 
-// hideZero removes "(default 0ps)" from the help; pflag does so for plain numbers.
+// hideZero removes zero defaults such as "(default 0ps)" from the help, as pflag does for plain numbers.
 func hideZero(f *pflag.Flag) {
 	if slices.Contains([]string{olaf.Rate(0).String(), olaf.Size(0).String(), olaf.Duration(0).String()}, f.DefValue) {
 		f.DefValue = ""
 	}
 }
 
-// knownCommand rejects arguments to a command that only groups others.
+// knownCommand rejects arguments of a command that only groups other commands.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -184,7 +184,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 		suggestCommands(cmd, args[0]), cmd.CommandPath())
 }
 
-// suggestCommands returns a remark with the commands similar to a mistyped one.
+// suggestCommands returns a remark with the commands whose names are similar to a mistyped one.
 func suggestCommands(cmd *cobra.Command, typed string) string {
 	cmd.SuggestionsMinimumDistance = max(cmd.SuggestionsMinimumDistance, 2)
 	names := cmd.SuggestionsFor(typed)
@@ -194,8 +194,8 @@ func suggestCommands(cmd *cobra.Command, typed string) string {
 	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
 }
 
-// suggestFlag returns a remark with the flag most similar to an unknown one, or else the only flag whose description
-// contains that word.
+// suggestFlag returns a remark with the flag whose name is most similar to an unknown flag, or else with the only flag
+// whose description contains the unknown word.
 func suggestFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
@@ -221,7 +221,7 @@ func suggestFlag(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// argumentMistake describes the arguments that a command takes and those it was given.
+// argumentMistake describes the arguments that a command accepts and the arguments that it was given.
 func argumentMistake(cmd *cobra.Command, given []string) string {
 	_, form, some := strings.Cut(cmd.Use, " ")
 	switch {
@@ -233,7 +233,7 @@ func argumentMistake(cmd *cobra.Command, given []string) string {
 	return fmt.Sprintf("%s, but was given %d of them", form, len(given))
 }
 
-// flagMistake describes a flag's error without names of library functions.
+// flagMistake describes an error about a flag without the names of library functions.
 func flagMistake(err error) string {
 	var value *pflag.InvalidValueError
 	var number *strconv.NumError
@@ -251,7 +251,7 @@ func flagMistake(err error) string {
 		cli.DescribeValues(value.GetFlag(), number))
 }
 
-// groups lists the commands that the root's help shows, in its order.
+// groups lists the commands in the root command's help, in the order in which they are shown.
 var groups = []struct {
 	title    string
 	commands []func(*cli.Env) *cobra.Command
@@ -268,8 +268,8 @@ var groups = []struct {
 	{"Set up", []func(*cli.Env) *cobra.Command{newConfigCmd}},
 }
 
-// unlisted are commands that work but are not in the help: former names of commands that moved below another, the
-// version, which --version prints too, and the manual pages, which packagers need.
+// unlisted lists commands that work but are not shown in the help: former names of commands that were moved, the
+// version, which --version also prints, and the manual pages, which packagers need.
 var unlisted = []func(*cli.Env) *cobra.Command{
 	devicecmd.NewReg, devicecmd.NewServe, tablescmd.NewCluster, testbedcmd.NewWorker, testbedcmd.NewPS,
 	systemcmd.NewProgram,

@@ -1,5 +1,5 @@
-// Package calendar implements a simulation's event queue: events come out in order, at a cost that does not grow with
-// their number.
+// Package calendar implements the event queue of a simulation. It returns events in order, at a cost that does not grow
+// with the number of events.
 package calendar
 
 import (
@@ -7,8 +7,9 @@ import (
 	"math/bits"
 )
 
-// Event is a scheduled event. Its three words define a total order, so that a run does not depend on the queue's
-// internals: At is the instant in ps, Ord orders simultaneous events, and What identifies the action to the simulation.
+// Event is a scheduled event. Its three fields define a total order, so that a run does not depend on the
+// implementation of the queue. At is the time in ps, Ord orders simultaneous events, and What identifies the action to
+// the simulation.
 type Event struct {
 	At   int64
 	Ord  uint64
@@ -25,15 +26,15 @@ func (e *Event) before(f *Event) bool {
 	return e.What < f.What
 }
 
-// Queue is a two-stage calendar followed by a heap. The near future, two blocks of time, is divided into buckets of
-// equal width; the current bucket is a small heap. Later events are stored by block, unordered, in chunks of memory
-// that are written and read sequentially, which is the only cache-friendly way with a hundred thousand pending events.
-// When time enters a block, the queue opens the next one: it distributes its events to buckets. Events beyond all
-// blocks are in a large heap.
+// Queue is a two-stage calendar followed by a heap. The near future consists of two blocks of time that are divided
+// into buckets of equal width. The current bucket is a small heap. Later events are stored by block, unordered, in
+// chunks of memory that are written and read sequentially, because only sequential access is cache-friendly with a
+// hundred thousand pending events. When time enters a block, the queue opens the next block and distributes its events
+// to buckets. Events after the last block are stored in a large heap.
 //
-// With a calendar that fits the traffic, an event costs the same with a hundred pending as with a million; with one
-// that does not, the heaps limit the cost to O(log n). Nothing is allocated once the pools have grown to the largest
-// number of pending events.
+// If the calendar fits the traffic, an event costs the same with a hundred pending events as with a million. If not,
+// the heaps limit the cost to O(log n). When the pools have grown to the maximum number of pending events, the queue no
+// longer allocates memory.
 type Queue struct {
 	current heap
 	size    int
@@ -65,7 +66,7 @@ type node struct {
 	next int32
 }
 
-// chunk contains events of one block; it fills whole cache lines.
+// chunk contains events of one block. It fills whole cache lines.
 type chunk struct {
 	events [chunkEvents]Event
 	count  int32
@@ -83,8 +84,8 @@ const (
 	blockBits  = 8 // log2 of the buckets per block
 )
 
-// NewQueue returns a queue for about pending events that are scheduled up to horizon ps ahead. Both affect speed only; they
-// are not limits.
+// NewQueue returns a queue for about the given number of pending events, which are scheduled at most horizon ps ahead.
+// Both values affect only speed and are not limits.
 func NewQueue(pending int, horizon int64) *Queue {
 	buckets := minBuckets
 	for buckets < maxBuckets && buckets < 4*pending {
@@ -105,7 +106,7 @@ func NewQueue(pending int, horizon int64) *Queue {
 // Len returns the number of pending events.
 func (q *Queue) Len() int { return q.size }
 
-// Push schedules e, not earlier than the last popped event.
+// Push adds an event to the queue. It must not be earlier than the last event returned by Pop.
 func (q *Queue) Push(e Event) {
 	q.size++
 	bucket := e.At >> q.shift
@@ -124,7 +125,7 @@ func (q *Queue) Push(e Event) {
 	}
 }
 
-// putInBucket adds e to a bucket of the open blocks.
+// putInBucket adds e to a bucket in one of the open blocks.
 func (q *Queue) putInBucket(bucket int64, e Event) {
 	var i int32
 	if q.free != 0 {
@@ -169,7 +170,7 @@ func (q *Queue) newChunk(next int32) int32 {
 	return i
 }
 
-// Pop removes and returns the earliest event; the queue must not be empty.
+// Pop removes and returns the earliest event. The queue must not be empty.
 func (q *Queue) Pop() Event {
 	if len(q.current) == 0 {
 		q.advance()
@@ -178,7 +179,7 @@ func (q *Queue) Pop() Event {
 	return q.current.pop()
 }
 
-// advance moves to the next non-empty bucket and makes a heap of its events.
+// advance moves to the next non-empty bucket and arranges its events as a heap.
 func (q *Queue) advance() {
 	mask := len(q.heads) - 1
 	start := int(q.now+1) & mask
@@ -233,7 +234,7 @@ func (q *Queue) openBlock(block int64) {
 	}
 }
 
-// drainBucket moves the events of a bucket to the current heap, which is empty.
+// drainBucket moves the events in a bucket to the current heap, which must be empty.
 func (q *Queue) drainBucket(slot int) {
 	for i := q.heads[slot]; i != 0; {
 		n := &q.nodes[i-1]
@@ -245,7 +246,7 @@ func (q *Queue) drainBucket(slot int) {
 	q.current.heapify()
 }
 
-// bitset is a set of numbers below 4096.
+// bitset is a set of numbers from 0 to 4095.
 type bitset struct {
 	words [64]uint64
 	any   uint64 // one bit per non-zero word
@@ -264,7 +265,8 @@ func (b *bitset) clear(i int) {
 	}
 }
 
-// nextFrom returns the first element from i on, or else the first of all; -1 if the set is empty.
+// nextFrom returns the first element that is at least i, or else the first element of the set, or -1 if the set is
+// empty.
 func (b *bitset) nextFrom(i int) int {
 	word := i >> 6 & 63
 	if w := b.words[word] >> (i & 63); w != 0 {
@@ -311,7 +313,7 @@ func (h *heap) pop() Event {
 	return top
 }
 
-// siftDown puts e at index i or below.
+// siftDown puts e at index i or moves it further down to restore the heap order.
 func (h heap) siftDown(i int, e Event) {
 	for {
 		child := 4*i + 1
@@ -333,7 +335,7 @@ func (h heap) siftDown(i int, e Event) {
 	h[i] = e
 }
 
-// heapify makes a heap of unordered events.
+// heapify arranges unordered events as a heap.
 func (h heap) heapify() {
 	for i := (len(h) - 2) / 4; i >= 0 && len(h) > 1; i-- {
 		h.siftDown(i, h[i])

@@ -1,4 +1,4 @@
-// Package caller names the user and the command of a process, for messages to other users of a shared device.
+// Package caller identifies the user and the command of a process, for messages to other users of a shared device.
 package caller
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Name returns user@host. Under sudo it is the name of the invoking user.
+// Name returns user@host. Under sudo, it returns the name of the user who called sudo.
 func Name() string {
 	name := os.Getenv("SUDO_USER")
 	if me, err := user.Current(); err == nil && name == "" {
@@ -20,19 +20,19 @@ func Name() string {
 	return Plain(cmp.Or(name, "unknown") + "@" + cmp.Or(host, "unknown"))
 }
 
-// MetadataKey is the key under which clients send Name with gRPC calls. It is a statement, not a proof of identity.
+// MetadataKey is the key under which clients send Name with gRPC calls. The name is not proof of the client's identity.
 const MetadataKey = "olafctl-user-bin"
 
-// Command returns the name and arguments of this process, shortened.
+// Command returns the name and the arguments of this process, shortened if necessary.
 func Command() string {
 	args := append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...)
 	return shorten(Plain(strings.Join(args, " ")), mostLetters/4)
 }
 
-// mostLetters limits a text from another process.
+// mostLetters is the maximum length of a text from another process, in characters.
 const mostLetters = 240
 
-// Plain makes a text from another process fit for a line of a message: without control characters, and shortened.
+// Plain prepares a text from another process for use in a message. It removes control characters and shortens the text.
 func Plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

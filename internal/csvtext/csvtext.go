@@ -1,4 +1,4 @@
-// Package csvtext opens CSV files written by other programs.
+// Package csvtext opens CSV files that were written by other programs.
 package csvtext
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// foreign lists the first bytes of files that are not plain UTF-8 text, with advice for each.
+// foreign lists the first bytes of files that are not plain UTF-8 text, with advice for each kind of file.
 var foreign = []struct{ start, hint string }{
 	{"\x1f\x8b", "it is compressed with gzip; decompress it first (gunzip)"},
 	{"\x28\xb5\x2f\xfd", "it is compressed with zstd; decompress it first (unzstd)"},
@@ -20,10 +20,11 @@ var foreign = []struct{ start, hint string }{
 	{"\xfe\xff", "it is UTF-16; save it as UTF-8"},
 }
 
-// byteOrderMark is the beginning of files that spreadsheets save as "CSV UTF-8".
+// byteOrderMark is the byte sequence at the beginning of files that spreadsheet programs save as "CSV UTF-8".
 const byteOrderMark = "\xef\xbb\xbf"
 
-// Open returns the text of r without its byte order mark. It fails for compressed files, workbooks and other encodings.
+// Open returns a reader for the text in r without its byte order mark. It returns an error for compressed files,
+// workbooks and other encodings.
 func Open(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	start, _ := in.Peek(8) // a shorter file is compared up to its end
@@ -38,7 +39,7 @@ func Open(r io.Reader) (*bufio.Reader, error) {
 	return in, nil
 }
 
-// CheckSeparator returns an error if the first line of a file separates columns with semicolons or tabs.
+// CheckSeparator returns an error if the first line of a file uses semicolons or tabs as column separators.
 func CheckSeparator(line string) error {
 	if strings.Contains(line, ",") {
 		return nil

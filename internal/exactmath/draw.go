@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// A ziggurat covers a density with strips of equal area (Marsaglia and Tsang, 2000).
+// A ziggurat covers a density function with strips of equal area (Marsaglia and Tsang, 2000).
 type ziggurat struct {
 	tail    float64 // start of the tail in the lowest strip
 	accept  []uint32
@@ -24,7 +24,7 @@ func normalInverse(y float64) float64      { return math.Sqrt(float64(-2 * Log(y
 func exponentialDensity(x float64) float64 { return Exp(-x) }
 func exponentialInverse(y float64) float64 { return -Log(y) }
 
-// newZiggurat computes the tables for n strips of the given area, drawn with integers below scale.
+// newZiggurat computes the tables for n strips of the given area. Positions are drawn as integers below scale.
 func newZiggurat(n int, tail, area, scale float64, density, inverse func(float64) float64) *ziggurat {
 	z := &ziggurat{tail: tail, accept: make([]uint32, n), width: make([]float32, n), density: make([]float32, n)}
 	base := area / density(tail)
@@ -41,13 +41,15 @@ func newZiggurat(n int, tail, area, scale float64, density, inverse func(float64
 	return z
 }
 
-// below reports whether a point at x, drawn in a strip's rest, lies below the density.
+// below reports whether a random point lies below the density. The point is in the part of a strip that the density
+// only partly covers.
 func (z *ziggurat) below(r *rand.Rand, strip uint64, density float64) bool {
 	rise := float32(float32(r.Float64()) * (z.density[strip-1] - z.density[strip]))
 	return z.density[strip]+rise < float32(density)
 }
 
-// NormFloat64 draws from the standard normal distribution, as r's method does.
+// NormFloat64 returns a random number from the standard normal distribution. It uses the same algorithm as
+// r.NormFloat64.
 func NormFloat64(r *rand.Rand) float64 {
 	for {
 		u := r.Uint64()
@@ -64,7 +66,7 @@ func NormFloat64(r *rand.Rand) float64 {
 	}
 }
 
-// normalTail draws the distance of a normal draw beyond the tail's start.
+// normalTail returns a random number from the tail of the normal distribution, relative to the start of the tail.
 func normalTail(r *rand.Rand) float64 {
 	for {
 		x := float64(-Log(r.Float64()) * (1.0 / 3.442619855899))
@@ -75,7 +77,8 @@ func normalTail(r *rand.Rand) float64 {
 	}
 }
 
-// ExpFloat64 draws from the exponential distribution of mean 1, as r's method does.
+// ExpFloat64 returns a random number from the exponential distribution with mean 1. It uses the same algorithm as
+// r.ExpFloat64.
 func ExpFloat64(r *rand.Rand) float64 {
 	for {
 		u := r.Uint64()

@@ -1,8 +1,9 @@
-// Package exactmath computes the functions behind draws and results with the same bits on every architecture.
+// Package exactmath computes the mathematical functions for random numbers and results with the same bits on every
+// architecture. On some architectures and build levels, the compiler computes x*y+z with a single rounding, and some
+// functions of package math are written in assembly.
 //
-// The compiler fuses x*y+z into one rounding on some architectures and build levels, and math has assembly on some of
-// them. Results here have the bits of Go's math and gonum on amd64 with GOAMD64=v1 and a processor with FMA: each
-// function takes the same steps, a fused step is a math.FMA, and every other product is rounded.
+// The results here have the same bits as those of Go's math and gonum on amd64 with GOAMD64=v1 and a processor with
+// FMA. Each function performs the same steps. Fused steps use math.FMA, and every other product is rounded.
 package exactmath
 
 import "math"
@@ -11,13 +12,14 @@ const (
 	ln2Hi = 6.93147180369123816490e-01
 	ln2Lo = 1.90821492927058770002e-10
 
-	// upper and lower half of ln 2 for Exp, and the greatest x whose exponential is finite
+	// ln2Upper and ln2Lower are the upper and lower half of ln 2 for Exp. expOverflow is the greatest number whose
+	// exponential is finite.
 	ln2Upper    = 0.69314718055966295651160180568695068359375
 	ln2Lower    = 0.28235290563031577122588448175013436025525412068e-12
 	expOverflow = 7.09782712893384e+02
 )
 
-// expSeries lists 1/n! for n from 9 down to 1.
+// expSeries lists 1/n! for n from 9 down to 1, for the series of Exp.
 var expSeries = [...]float64{
 	2.4801587301587301587e-5, 1.9841269841269841270e-4, 1.3888888888888888889e-3, 8.3333333333333333333e-3,
 	4.1666666666666666667e-2, 1.6666666666666666667e-1, 0.5, 1,
@@ -35,7 +37,7 @@ var (
 	}
 )
 
-// horner evaluates a polynomial whose coefficients have the highest power first.
+// horner evaluates a polynomial at x. c contains the coefficients, starting with that of the highest power.
 func horner(x float64, c []float64) float64 {
 	sum := c[0]
 	for _, next := range c[1:] {
@@ -76,10 +78,11 @@ func Exp(x float64) float64 {
 	return r * power2(int(biased))
 }
 
-// power2 returns the power of two with a biased exponent.
+// power2 returns the power of two that has the given biased exponent.
 func power2(biased int) float64 { return math.Float64frombits(uint64(biased) << 52) }
 
-// Log returns the natural logarithm. As in the reference, the logarithm of a subnormal number is wrong.
+// Log returns the natural logarithm. For subnormal numbers it returns a wrong result, as the reference implementation
+// does.
 func Log(x float64) float64 {
 	switch {
 	case x == 0:
@@ -105,7 +108,7 @@ func Log(x float64) float64 {
 	return float64(k*ln2Hi) - ((half - (float64(s*(half+r)) + float64(k*ln2Lo))) - f)
 }
 
-// Log1p returns log(1+x), exact also near 0.
+// Log1p returns log(1+x). The result is also accurate for x near 0.
 func Log1p(x float64) float64 {
 	const sqrt2Less1, sqrtHalfLess1 = 4.142135623730950488017e-01, -2.928932188134524755992e-01
 	switch size := math.Abs(x); {
@@ -208,7 +211,7 @@ func Pow(x, y float64) float64 {
 	return math.Ldexp(power, exponent)
 }
 
-// powInt returns power·x**n as a fraction and an exponent of 2, by repeated squaring.
+// powInt returns power·x**n as a fraction and an exponent of 2. It uses repeated squaring.
 func powInt(x float64, n int64, power float64) (fraction float64, exponent int) {
 	square, of := math.Frexp(x)
 	for ; n != 0; n >>= 1 {

@@ -122,7 +122,7 @@ var (
 	}
 )
 
-// lgamma returns the logarithm of the gamma function of a positive number.
+// lgamma returns the logarithm of the gamma function for a positive number.
 func lgamma(x float64) float64 {
 	switch {
 	case x == 1 || x == 2:
@@ -151,7 +151,8 @@ func lgamma(x float64) float64 {
 	return float64(x * (Log(x) - 1))
 }
 
-// lgammaBelow2 returns lgamma between 0 and 2, by a series around 1, around the least value, or around 2.
+// lgammaBelow2 returns lgamma for numbers between 0 and 2. It uses a series around 1, around the minimum of the
+// function, or around 2.
 func lgammaBelow2(x float64) float64 {
 	const least, centre = 1.461632144968362245, 1.46163214496836224576
 	switch {
@@ -181,7 +182,7 @@ func lgammaNear2(y float64) float64 {
 	return p - float64(0.5*y)
 }
 
-// lgammaNearLeast returns log Γ at a distance y from its least value.
+// lgammaNearLeast returns log Γ at the distance y from the minimum of the function.
 func lgammaNearLeast(y float64) float64 {
 	const value, tail = -1.21486290535849611461e-01, -3.63867699703950536541e-18
 	z := float64(y * y)
@@ -191,8 +192,8 @@ func lgammaNearLeast(y float64) float64 {
 	return value + p
 }
 
-// beta returns Euler's beta function of positive numbers.
+// beta returns Euler's beta function for positive numbers.
 func beta(a, b float64) float64 { return Exp(lbeta(a, b)) }
 
-// lbeta returns the logarithm of beta.
+// lbeta returns the logarithm of Euler's beta function.
 func lbeta(a, b float64) float64 { return lgamma(a) + lgamma(b) - lgamma(a+b) }

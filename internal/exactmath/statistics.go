@@ -2,10 +2,10 @@ package exactmath
 
 import "math"
 
-// Mean returns the mean, or NaN without values.
+// Mean returns the mean, or NaN if x is empty.
 func Mean(x []float64) float64 { return sum(x) / float64(len(x)) }
 
-// MeanStdDev returns the mean and the standard deviation of a sample.
+// MeanStdDev returns the mean and the sample standard deviation.
 func MeanStdDev(x []float64) (mean, sd float64) {
 	mean, squares := meanSquares(x)
 	return mean, math.Sqrt(squares / float64(len(x)-1))
@@ -17,7 +17,7 @@ func PopMeanVariance(x []float64) (mean, variance float64) {
 	return mean, squares / float64(len(x))
 }
 
-// meanSquares returns the mean and the sum of squared distances from it, corrected for the mean's rounding.
+// meanSquares returns the mean and the sum of the squared deviations from it, corrected for rounding of the mean.
 func meanSquares(x []float64) (mean, squares float64) {
 	mean = Mean(x)
 	var drift float64
@@ -29,7 +29,7 @@ func meanSquares(x []float64) (mean, squares float64) {
 	return mean, squares - float64(drift*drift)/float64(len(x))
 }
 
-// sum adds in four pairs of lanes, as gonum's assembly for amd64 does.
+// sum adds the values in four pairs of lanes, in the same order as gonum's assembly for amd64.
 func sum(x []float64) float64 {
 	var lanes [8]float64
 	add := func(n int) {

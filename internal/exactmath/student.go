@@ -6,7 +6,7 @@ const (
 	epsilon = 1.0 / (1 << 53)
 	maxLog  = 1024 * math.Ln2
 	minLog  = -1075 * math.Ln2
-	// beyond it the gamma function is infinite
+	// maxGamma is the number above which the gamma function overflows to infinity.
 	maxGamma = 171.624376956302725
 )
 
@@ -34,7 +34,8 @@ func StudentSurvival(nu, x float64) float64 {
 // NormalSurvival returns the probability that a draw from the standard normal distribution exceeds x.
 func NormalSurvival(x float64) float64 { return float64(0.5 * (1 - erf(x/math.Sqrt2))) }
 
-// incompleteBeta returns the regularized incomplete beta function for 0 <= x <= 1, by the method of Cephes.
+// incompleteBeta returns the regularized incomplete beta function for 0 <= x <= 1. It uses the method of the Cephes
+// library.
 func incompleteBeta(a, b, x float64) float64 {
 	if x == 0 || x == 1 || math.IsNaN(x) {
 		return x
@@ -79,7 +80,7 @@ func betaSeries(a, b, x float64) float64 {
 	return Exp(t)
 }
 
-// betaFraction computes incompleteBeta by the continued fraction that converges better; rest is 1-x.
+// betaFraction computes incompleteBeta with one of two continued fractions, whichever converges faster. rest is 1-x.
 func betaFraction(a, b, x, rest float64) float64 {
 	var w float64
 	if float64(x*(a+b-2))-(a-1) < 0 {
@@ -100,8 +101,8 @@ func betaFraction(a, b, x, rest float64) float64 {
 	return Exp(y)
 }
 
-// continuedFraction evaluates one of the two fractions for the incomplete beta function. k has the factors of the
-// partial numerators and denominators. In each step the second grows by up, and the sixth shrinks by up.
+// continuedFraction evaluates one of the two continued fractions for the incomplete beta function. k contains the
+// factors of the partial numerators and denominators. In each step, k[1] grows by up and k[5] shrinks by up.
 func continuedFraction(x float64, k [8]float64, up float64) float64 {
 	const big, small, enough = 4.503599627370496e15, 2.22044604925031308085e-16, 3 * epsilon
 	step := [8]float64{1, up, 2, 2, 1, -up, 2, 2}
@@ -137,8 +138,8 @@ func continuedFraction(x float64, k [8]float64, up float64) float64 {
 	return value
 }
 
-// betaSearch searches for the x at which incompleteBeta(a, b, x) equals want, between low and high with values from
-// and to.
+// betaSearch searches for the x at which incompleteBeta(a, b, x) equals want. The interval is from low to high, where
+// the function has the values from and to.
 type betaSearch struct {
 	a, b, want float64
 	given      [3]float64 // the caller's a, b and want; if swapped, a, b and want belong to 1-x
@@ -151,7 +152,8 @@ type betaSearch struct {
 	share, precise float64
 }
 
-// incompleteBetaInverse returns the x at which incompleteBeta(a, b, x) is want, for a or b of at most 1.
+// incompleteBetaInverse returns the x at which incompleteBeta(a, b, x) equals want. It requires that a or b is at most
+// 1.
 func incompleteBetaInverse(a, b, want float64) float64 {
 	if want <= 0 {
 		return 0
@@ -175,7 +177,7 @@ func incompleteBetaInverse(a, b, want float64) float64 {
 	return 1 - s.x
 }
 
-// bisect divides the interval until x is close enough. It reports whether Newton's method can continue from there.
+// bisect divides the interval until x is accurate enough. It reports whether Newton's method can be used to continue.
 func (s *betaSearch) bisect() bool {
 	s.direction, s.share = 0, 0.5
 	for i := 0; i < 100; i++ {
@@ -212,7 +214,8 @@ func (s *betaSearch) bisect() bool {
 	return false
 }
 
-// splitInterval sets x inside the interval. It reports whether there is room for it.
+// splitInterval sets x to a point inside the interval. It reports whether there is a floating-point number between the
+// ends.
 func (s *betaSearch) splitInterval() bool {
 	s.x = s.low + float64(s.share*(s.high-s.low))
 	switch s.x {
@@ -258,7 +261,7 @@ func (s *betaSearch) lowerHigh() {
 	s.direction--
 }
 
-// swapEnds continues with 1-x and the complete interval.
+// swapEnds restarts the search for 1-x with the complete interval.
 func (s *betaSearch) swapEnds() {
 	if s.swapped = !s.swapped; s.swapped {
 		s.a, s.b, s.want = s.given[1], s.given[0], 1-s.given[2]
@@ -271,7 +274,7 @@ func (s *betaSearch) swapEnds() {
 	s.direction, s.share = 0, 0.5
 }
 
-// newton improves x by Newton's method; it reports whether it converged.
+// newton improves x with Newton's method. It reports whether the method converged.
 func (s *betaSearch) newton() bool {
 	scale := lgamma(s.a+s.b) - lgamma(s.a) - lgamma(s.b)
 	for i := range 8 {
@@ -310,7 +313,8 @@ func (s *betaSearch) newton() bool {
 	return false
 }
 
-// confineStep moves a step that leaves the interval back into it. It reports whether the result is in (0, 1).
+// confineStep moves a step that would leave the interval back into the interval. It reports whether the result is in
+// (0, 1).
 func (s *betaSearch) confineStep(next float64) (float64, bool) {
 	if next <= s.low {
 		s.y = (s.x - s.low) / (s.high - s.low)

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package fulldisk lets tests write to a full disk.
+// Package fulldisk lets tests simulate writing to a full disk.
 package fulldisk
 
 import (
@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apart is set in the environment of a test's separate process.
+// apart is the environment variable that is set in the separate process of a test.
 const apart = "OLAFCTL_TEST_APART"
 
-// RunInProcess runs the calling test in a separate process, because the limit affects all files of a process. It
-// returns true in the caller, which then has nothing more to do, and false in the separate process.
+// RunInProcess runs the calling test in a separate process, because the file size limit affects the whole process. It
+// returns true in the calling process, where the test must then return, and false in the separate process.
 func RunInProcess(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apart) != "" {
@@ -36,8 +36,8 @@ func RunInProcess(t *testing.T) bool {
 	return true
 }
 
-// WithLimit calls do while no file in this separate process can grow beyond room bytes. Further bytes are cut off with
-// an error to the writer, as on a full disk.
+// WithLimit calls do while no file in this separate process can grow beyond room bytes. Writes beyond this size fail,
+// as on a full disk.
 func WithLimit(t testing.TB, room int64, do func()) {
 	t.Helper()
 	if os.Getenv(apart) == "" {

@@ -1,4 +1,4 @@
-// Package golden compares test results with reviewed and committed files.
+// Package golden compares test results with reviewed files in the repository.
 package golden
 
 import (
@@ -14,14 +14,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew; read the difference before committing it")
 
-// Equal compares got with the file testdata/name, or writes the file with -update. It shows the first line that
-// differs.
+// Equal compares got with the file testdata/name, or writes the file if -update is set. If they differ, it shows the
+// first different line.
 func Equal(t testing.TB, name string, got []byte) {
 	t.Helper()
 	File(t, filepath.Join("testdata", filepath.FromSlash(name)), got)
 }
 
-// File is Equal for a file in another place, such as a page's figure.
+// File is like Equal for a file in another place, such as a figure on a page of the documentation.
 func File(t testing.TB, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -43,7 +43,7 @@ func File(t testing.TB, path string, got []byte) {
 	}
 }
 
-// Page compares got with the part of a page between two lines, or writes it with -update.
+// Page compares got with the text between the lines begin and end on a page, or replaces the text if -update is set.
 func Page(t testing.TB, path, begin, end, got string) {
 	t.Helper()
 	page, err := os.ReadFile(path)
@@ -68,8 +68,8 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, were %d", len(g), len(w))
 }
 
-// Fields formats the non-zero fields of a struct, so that a new field does not change golden files that do not use
-// it.
+// Fields formats the non-zero fields of a struct. Adding a field to the struct therefore does not change golden files
+// in which the field is zero.
 func Fields(v any) string {
 	var b strings.Builder
 	writeFields(&b, reflect.ValueOf(v))

@@ -13,7 +13,7 @@ import (
 
 const noFollow = unix.O_NOFOLLOW
 
-// Works reports whether files can be locked on this system.
+// Works reports whether files can be locked on this operating system.
 const Works = true
 
 // Own reports whether a file belongs to this user.
@@ -22,7 +22,7 @@ func Own(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Getuid()
 }
 
-// Names returns the number of a file's names: more than one if it has hard links.
+// Names returns the number of names of a file. It is more than one if the file has hard links.
 func Names(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Nlink)
@@ -30,8 +30,8 @@ func Names(info fs.FileInfo) int {
 	return 1
 }
 
-// Lock locks an open file until it is closed, without waiting: exclusively if alone, otherwise shared. The error
-// matches ErrHeld if another lock prevents that.
+// Lock locks an open file until the file is closed. The lock is exclusive if alone is set and shared otherwise. Lock
+// does not wait. If another lock prevents it, the error matches ErrHeld.
 func Lock(f *os.File, alone bool) error {
 	how := unix.LOCK_SH
 	if alone {

@@ -1,5 +1,5 @@
-// Package lockfile locks files against other processes. The kernel releases a lock when its process ends, so none
-// is left behind. On systems without file locks every lock is granted.
+// Package lockfile locks files against other processes. The kernel releases a lock when its process ends, so no stale
+// locks remain. On operating systems without file locks, every lock is granted.
 package lockfile
 
 import (
@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// ErrHeld reports that another process has the lock.
+// ErrHeld is returned if another process has the lock.
 var ErrHeld = errors.New("locked")
 
-// Open is os.OpenFile for a file in a folder that others may write to. It rejects a symbolic link, which another
-// user may have planted.
+// Open is like os.OpenFile for a file in a folder to which others may write. It rejects a symbolic link, because
+// another user may have created it.
 func Open(path string, flags int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|noFollow, mode)
 	if errors.Is(err, syscall.ELOOP) {
@@ -24,8 +24,10 @@ func Open(path string, flags int, mode fs.FileMode) (*os.File, error) {
 
 var errLink = errors.New("a symbolic link, which is not followed; remove it, or name another place")
 
-// Take creates the file if it is missing and locks it until it is closed. The file is never removed, because removal
-// could take it from a third process. A symbolic link is rejected. The error matches ErrHeld or comes from the file.
+// Take locks a file until it is closed, and creates the file if it is missing. Take rejects a symbolic link. The error
+// matches ErrHeld or comes from opening the file.
+//
+// The file must never be removed, because a third process might then lose its lock.
 func Take(path string, mode fs.FileMode) (*os.File, error) {
 	f, err := Open(path, os.O_WRONLY|os.O_CREATE, mode)
 	if err != nil {
@@ -38,7 +40,7 @@ func Take(path string, mode fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// IsHeld reports whether another process, or another Take in this one, has the lock.
+// IsHeld reports whether the file is locked by another process or by another Take in this process.
 func IsHeld(path string) bool {
 	f, err := Open(path, os.O_WRONLY, 0)
 	if err != nil {

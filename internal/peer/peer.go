@@ -1,5 +1,5 @@
-// Package peer finds external programs for comparison tests. They are required in CI. Elsewhere their tests are skipped
-// if a program is missing, or with -short.
+// Package peer finds external programs for comparison tests. In CI the programs are required. Elsewhere, a test is
+// skipped if its program is missing or if -short is set.
 package peer
 
 import (
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FindProgram looks for a program on PATH. It returns "" if the test should be skipped. The error explains how to
-// install it in CI.
+// FindProgram looks for a program in PATH. It returns "" if the test should be skipped. The error explains how to
+// install the program in CI.
 func FindProgram(program string) (path string, err error) {
 	if testing.Short() {
 		return "", nil
@@ -22,7 +22,7 @@ func FindProgram(program string) (path string, err error) {
 	return path, nil
 }
 
-// NeedProgram returns the path of a program, or skips the test.
+// NeedProgram returns the path of a program. If there is none, it skips the test.
 func NeedProgram(t testing.TB, program string) (path string) {
 	t.Helper()
 	path, err := FindProgram(program)

@@ -1,5 +1,5 @@
-// Package raced detects the race detector, which makes tests many times slower. Tests whose concurrency is covered
-// by other tests are skipped under it.
+// Package raced detects the race detector, which makes tests many times slower. Tests whose concurrency is covered by
+// other tests are skipped when it is active.
 package raced
 
 import (
@@ -14,7 +14,7 @@ func IsWatched() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// SkipRaced skips a test under the race detector in which the detector cannot find anything.
+// SkipRaced skips a test if the race detector is active. It is for tests in which the detector cannot find anything.
 func SkipRaced(t testing.TB) {
 	t.Helper()
 	if IsWatched() {

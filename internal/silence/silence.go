@@ -1,5 +1,5 @@
-// Package silence measures how long a server has received nothing from its clients. A refusal because of another client
-// can then distinguish a client behind a dead link from an active one.
+// Package silence measures how long a server has received nothing from a client. When a server refuses a request
+// because of another client, it can then report whether that client is active or behind a dead link.
 package silence
 
 import (
@@ -18,10 +18,11 @@ const (
 	Answer = 10 * time.Second
 )
 
-// short is the longest silence that is normal for an active client.
+// short is the longest time for which an active client normally sends nothing.
 const short = 5 * time.Second
 
-// Listen returns a listener whose connections record when bytes arrive, by the clock now; nil is the host's clock.
+// Listen returns a listener whose connections record when bytes arrive. now is the clock; if it is nil, the host's
+// clock is used.
 func Listen(l net.Listener, now func() time.Time) net.Listener {
 	if now == nil {
 		now = time.Now
@@ -34,7 +35,7 @@ type listener struct {
 	now func() time.Time
 }
 
-// Accept waits for the next connection, whose remote address is an *address.
+// Accept waits for the next connection. The remote address of the connection is an *address.
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -60,7 +61,8 @@ func (c *conn) Read(p []byte) (int, error) {
 
 func (c *conn) RemoteAddr() net.Addr { return c.from }
 
-// address carries the time of the last byte to calls, which know only their peer's address.
+// address is a remote address that also stores the time of the last received byte. A call knows only the address of its
+// peer, and can obtain the time from it.
 type address struct {
 	net.Addr
 	now  func() time.Time
@@ -72,8 +74,8 @@ func (a *address) note() {
 	a.last.Store(&t)
 }
 
-// Of returns a function that returns how long a call's client has sent nothing. It returns 0 if the listener is not
-// from Listen.
+// Of returns a function that returns how long the client of a call has sent nothing. The function returns 0 if the
+// listener was not created by Listen.
 func Of(ctx context.Context) func() time.Duration {
 	if p, ok := peer.FromContext(ctx); ok {
 		if a, ok := p.Addr.(*address); ok {
@@ -83,7 +85,8 @@ func Of(ctx context.Context) func() time.Duration {
 	return func() time.Duration { return 0 }
 }
 
-// Clause returns a clause for a refusal because of a client that has sent nothing for d, or "" if d is short.
+// Clause returns a clause that states that a client has sent nothing for d, for use in an error message. It returns ""
+// if d is short.
 func Clause(d time.Duration) string {
 	if d < short {
 		return ""

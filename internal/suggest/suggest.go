@@ -1,10 +1,10 @@
-// Package suggest returns known names close to a mistyped one.
+// Package suggest returns known names that are similar to a mistyped name.
 package suggest
 
 import "slices"
 
-// NearestNames returns up to n names, nearest first, whose edit distance from the typed name is at most half its
-// length.
+// NearestNames returns up to n names, nearest first. Their edit distance from typed is at most half the length of
+// typed.
 func NearestNames(typed string, names []string, n int) []string {
 	distance := make(map[string]int, len(names))
 	var near []string
@@ -17,7 +17,7 @@ func NearestNames(typed string, names []string, n int) []string {
 	return near[:min(n, len(near))]
 }
 
-// editDistance returns the Levenshtein distance of two names.
+// editDistance returns the Levenshtein distance between two names.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for k := range row {

@@ -1,5 +1,5 @@
-// Package tempfolder makes folders that last as long as the process. The folder of a killed process is removed by
-// the next one.
+// Package tempfolder creates folders that exist as long as the process. If a process is killed, the next process
+// removes its folder.
 package tempfolder
 
 import (
@@ -16,7 +16,7 @@ const (
 	lockName = "lock" // locked by the process that made the folder
 )
 
-// MakeFolder makes a folder that only this user can enter, until remove is called.
+// MakeFolder creates a folder that only this user can enter. remove removes it.
 func MakeFolder() (path string, remove func() error, err error) {
 	removeStale(os.TempDir())
 	for {
@@ -35,14 +35,14 @@ func MakeFolder() (path string, remove func() error, err error) {
 	}
 }
 
-// stillHas reports whether the folder still contains the locked file.
+// stillHas reports whether the folder still contains the file that is locked by lock.
 func stillHas(path string, lock *os.File) bool {
 	named, errNamed := os.Stat(filepath.Join(path, lockName))
 	held, errHeld := lock.Stat()
 	return errNamed == nil && errHeld == nil && os.SameFile(named, held)
 }
 
-// removeStale removes the folders of processes that ended without removing them. Folders that it cannot remove belong
+// removeStale removes folders that were left behind by processes that have ended. Folders that cannot be removed belong
 // to another user or are left for the next call.
 func removeStale(parent string) {
 	if !lockfile.Works {

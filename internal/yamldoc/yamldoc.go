@@ -9,8 +9,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// FindRoot returns the document in a text, or nil if it is empty, and the line where a second document begins, or 0. A
-// parser of the first document would silently ignore the second. The error is the parser's.
+// FindRoot returns the root node of the document in text, or nil if the text is empty. second is the line on which a
+// second document begins, or 0 if there is none. A parser would silently ignore the second document. The error is that
+// of the parser.
 func FindRoot(text []byte) (root *yaml.Node, second int, err error) {
 	var docs [2]yaml.Node
 	in := yaml.NewDecoder(bytes.NewReader(text))

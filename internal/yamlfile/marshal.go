@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Marshal writes the JSON form of v as hand-written YAML: one field per line, quotes only if needed. Decode can read
-// it. Top-level fields named in without are left out.
+// Marshal writes the JSON form of v as YAML that looks handwritten, with one field per line and quotes only if needed.
+// Decode can read the output. Top-level fields whose names are in without are omitted.
 func Marshal(v any, without ...string) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -33,7 +33,7 @@ func Marshal(v any, without ...string) ([]byte, error) {
 	return yaml.Marshal(&doc)
 }
 
-// simplifyStyle removes the JSON style; lists of single words stay on one line.
+// simplifyStyle removes the JSON style. Lists of single words stay on one line.
 func simplifyStyle(n *yaml.Node) {
 	n.Style = 0
 	long := func(n *yaml.Node) bool { return n.Kind != yaml.ScalarNode || strings.Contains(n.Value, " ") }

@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Schema generates the JSON schema for a kind of file, for editors. It uses the same types as Decode, so that the two
-// agree.
+// Schema generates the JSON schema for a kind of file, which editors can use. It uses the same types as Decode, which
+// ensures that the two agree.
 type Schema struct {
 	ID, Title string
 	Required  []string
@@ -19,7 +19,7 @@ type Schema struct {
 	Field func(name string) map[string]any
 }
 
-// Generate returns the schema of a file whose document is of type t.
+// Generate returns the schema for files that contain a document of type t.
 func (s Schema) Generate(t reflect.Type) ([]byte, error) {
 	doc := s.ofType(t)
 	doc["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -30,7 +30,7 @@ func (s Schema) Generate(t reflect.Type) ([]byte, error) {
 	return json.MarshalIndent(doc, "", "  ")
 }
 
-// quantities maps each type of number with a unit to the schema of its text.
+// quantities maps each numeric type with a unit to the JSON schema of its text form.
 var quantities = map[reflect.Type]map[string]any{
 	reflect.TypeFor[olaf.Rate](): QuantitySchema("a rate with its unit: 60G, 2.5Gbps, 848kbps",
 		`^[0-9.]+ *([TGMkK]?(bps|b/s|bit/s)|[TGMkK](bit)?)$`),
@@ -40,7 +40,7 @@ var quantities = map[reflect.Type]map[string]any{
 		`^[0-9.]+ *(ps|ns|us|µs|μs|ms|s|m|min|h)$`),
 }
 
-// QuantitySchema returns the schema of a text that matches a pattern.
+// QuantitySchema returns the JSON schema for a text that matches a pattern.
 func QuantitySchema(description, pattern string) map[string]any {
 	s := map[string]any{"type": "string", "description": description}
 	if pattern != "" {
@@ -49,7 +49,7 @@ func QuantitySchema(description, pattern string) map[string]any {
 	return s
 }
 
-// ChoiceSchema returns the schema of one of the values.
+// ChoiceSchema returns the JSON schema for a text that must be one of the values.
 func ChoiceSchema[T ~string](values ...T) map[string]any { return map[string]any{"enum": values} }
 
 func (s Schema) ofType(t reflect.Type) map[string]any {

@@ -1,6 +1,6 @@
-// Package yamlfile reads hand-written files: topologies, jobs, specifications. It rejects unknown and duplicate fields,
-// wrong types and bad units with their lines, several at once. The result remembers its lines, so that later checks can
-// also report the place of a mistake.
+// Package yamlfile reads files that users write by hand: topologies, jobs and specifications. It rejects unknown and
+// duplicate fields, wrong types and bad units, and reports several mistakes at once with their line numbers. The result
+// contains the line numbers of its fields, so that later checks can also report the place of a mistake.
 package yamlfile
 
 import (
@@ -20,25 +20,27 @@ import (
 	"github.com/olafctl/olaf/internal/yamldoc"
 )
 
-// maxSize limits a file's size. Nobody writes 16 MB by hand, and aliases can expand exponentially.
+// maxSize is the maximum size of a file in bytes. Handwritten files are much smaller than 16 MB, and aliases could
+// otherwise expand exponentially.
 const maxSize = 16 << 20
 
-// MaxErrors is the number of mistakes listed at once.
+// MaxErrors is the maximum number of mistakes that are reported at once.
 const MaxErrors = 10
 
-// Pos is a position in a file; the zero Pos means no file. A struct that embeds one remembers its lines.
+// Pos is a position in a file. The zero Pos means that there is no file. A struct that embeds a Pos records the lines
+// of its fields.
 type Pos struct {
 	Line int
 	keys map[string]int
 }
 
-// Has reports whether the named field was given.
+// Has reports whether the file contains the named field.
 func (p Pos) Has(key string) bool {
 	_, given := p.keys[key]
 	return given
 }
 
-// LineOf returns the line of the named field, or of the whole struct if the field is absent.
+// LineOf returns the line of the named field. If the field is absent, it returns the line of the whole struct.
 func (p Pos) LineOf(key string) int {
 	if line, ok := p.keys[key]; ok {
 		return line
@@ -46,7 +48,7 @@ func (p Pos) LineOf(key string) int {
 	return p.Line
 }
 
-// Format describes a kind of file and its errors.
+// Format describes a kind of file and the errors for it.
 type Format struct {
 	Name string // the document's name in messages: topology
 	Hint string // advice for an empty file; without one, a file may be empty and changes nothing
@@ -56,18 +58,19 @@ type Format struct {
 	Fail func(line int, what string) error
 }
 
-// Decode fills the struct that into points to, and leaves fields that the file does not name unchanged. Fields are
-// named by their yaml tags, or else by their json tags. Types that implement encoding.TextUnmarshaler, such as
-// quantities with a unit, decode themselves.
+// Decode fills the struct to which into points. Fields that do not occur in the file are left unchanged. The names of
+// fields are those in their yaml tags, or else in their json tags. Types that implement encoding.TextUnmarshaler, such
+// as quantities with a unit, decode themselves.
 func (f Format) Decode(text []byte, into any) error {
 	_, err := f.DecodeWithLines(text, into)
 	return err
 }
 
-// Lines maps the fields of a file to their lines, by their path in the document, such as workload.size or expect[0].
+// Lines maps the fields in a file to their line numbers. The keys are paths in the document, such as workload.size or
+// expect[0].
 type Lines map[string]int
 
-// LineOf returns the line of a field, or of the nearest enclosing one; 0 if there is none.
+// LineOf returns the line of a field, or of the nearest enclosing field, or 0 if there is none.
 func (l Lines) LineOf(path string) int {
 	for {
 		if line, given := l[path]; given {
@@ -105,7 +108,7 @@ func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	return d.lines, errors.Join(d.errs...)
 }
 
-// checkSchema rejects a file whose schema differs from want.
+// checkSchema reports a mistake if the file's schema differs from want.
 func (d *decoder) checkSchema(n *yaml.Node, want string) {
 	if want == "" || n.Kind != yaml.MappingNode {
 		return
@@ -117,7 +120,7 @@ func (d *decoder) checkSchema(n *yaml.Node, want string) {
 	}
 }
 
-// Error is one mistake in a file.
+// Error is a mistake in a file.
 type Error struct {
 	Kind error  // for errors.Is
 	File string // for messages; empty for a value built in memory
@@ -135,10 +138,10 @@ func (e *Error) Error() string {
 	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What
 }
 
-// Unwrap returns Kind.
+// Unwrap returns the kind of the error, so that errors.Is matches it.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// syntaxError returns the error for text that is not YAML, with the line where parsing stopped.
+// syntaxError returns the error for text that is not valid YAML, with the line at which parsing stopped.
 func (f Format) syntaxError(text []byte, err error) error {
 	line, what := 0, err.Error()
 	if broken := (*yaml.LoadError)(nil); errors.As(err, &broken) {
@@ -150,7 +153,7 @@ func (f Format) syntaxError(text []byte, err error) error {
 	return f.Fail(line, escapeControls("not YAML: "+strings.Join(strings.Fields(what), " ")))
 }
 
-// escapeControls escapes control characters as Go does, because field names may contain any character and an error
+// escapeControls escapes control characters in the same way as Go. Field names may contain any character, but an error
 // message must fit on one line.
 func escapeControls(text string) string {
 	if !strings.ContainsFunc(text, unicode.IsControl) {
@@ -167,7 +170,7 @@ func escapeControls(text string) string {
 	return b.String()
 }
 
-// decoder fills structs from nodes, strictly, and remembers lines.
+// decoder strictly decodes YAML nodes into structs and records the lines of fields.
 type decoder struct {
 	name  string // the document's name
 	fail  func(line int, what string) error
@@ -214,12 +217,12 @@ func (d *decoder) decodeValue(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// recordLine remembers the line of a field or list item.
+// recordLine records the line of a field or a list item.
 func (d *decoder) recordLine(path string, n *yaml.Node) {
 	d.lines[strings.TrimPrefix(path, d.name+".")] = n.Line
 }
 
-// visitFields visits each field of a mapping once and returns their lines.
+// visitFields calls visit once for each field in a mapping and returns the lines of the fields.
 func (d *decoder) visitFields(n *yaml.Node, path string, visit func(key, value *yaml.Node)) map[string]int {
 	lines := map[string]int{}
 	if n.Kind != yaml.MappingNode {
@@ -335,7 +338,7 @@ func (d *decoder) decodeScalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// FieldName returns a struct field's name in a file; "" or "-" if it has none.
+// FieldName returns the name of a struct field in a file, or "" or "-" if the field does not occur in files.
 func FieldName(f reflect.StructField) string {
 	tag, given := f.Tag.Lookup("yaml")
 	if !given {
@@ -345,7 +348,7 @@ func FieldName(f reflect.StructField) string {
 	return name
 }
 
-// FieldNames returns the names of a struct's fields in a file, including those of embedded structs.
+// FieldNames returns the names that a struct's fields have in a file, including the fields of embedded structs.
 func FieldNames(t reflect.Type) []string {
 	var names []string
 	for _, f := range Fields(t) {
@@ -354,7 +357,7 @@ func FieldNames(t reflect.Type) []string {
 	return names
 }
 
-// Fields returns the fields of a struct that a file can name, in order.
+// Fields returns the struct fields that may occur in a file, in order.
 func Fields(t reflect.Type) []reflect.StructField {
 	var fields []reflect.StructField
 	for _, f := range reflect.VisibleFields(t) {
@@ -365,7 +368,7 @@ func Fields(t reflect.Type) []reflect.StructField {
 	return fields
 }
 
-// Suggest formats the end of a message: the nearest of the names, or a list of all.
+// Suggest returns the end of an error message: a suggestion of the name nearest to got, or a list of all names.
 func Suggest(got string, names []string) string {
 	if near := suggest.NearestNames(got, names, 1); len(near) > 0 {
 		return fmt.Sprintf("; did you mean %q?", near[0])

@@ -9,8 +9,8 @@ import (
 	"io/fs"
 )
 
-// chain is the checksum over a journal's records up to a given one. Each sum covers the previous one, starting with the
-// file header.
+// chain is a checksum over the first records of a journal. Each record's checksum covers the checksum before it,
+// starting with that of the file header.
 type chain [sha256.Size]byte
 
 func (c chain) next(record []byte) chain {
@@ -20,8 +20,8 @@ func (c chain) next(record []byte) chain {
 	return chain(h.Sum(nil))
 }
 
-// acknowledged marks the part of a journal that the agent has acknowledged to controllers: everything before the mark
-// and nothing after it.
+// acknowledged marks the part of a journal that the agent has acknowledged to controllers. This is everything before
+// the mark and nothing after it.
 type acknowledged struct {
 	epoch   uint64 // of the journal file; each rewrite starts the next one
 	records uint64 // number of records: the pipeline and the batches after it
@@ -46,7 +46,7 @@ func (a acknowledged) bytes() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// parseSlot parses one slot of a sidecar; whole is false if it has no valid acknowledgement.
+// parseSlot parses one slot in a sidecar file. whole is false if the slot contains no valid acknowledgement.
 func parseSlot(b []byte) (a acknowledged, whole bool) {
 	if len(b) < slotBytes {
 		padded := make([]byte, slotBytes)
@@ -63,7 +63,7 @@ func parseSlot(b []byte) (a acknowledged, whole bool) {
 	return acknowledged{binary.BigEndian.Uint64(body), binary.BigEndian.Uint64(body[8:]), chain(body[16:])}, true
 }
 
-// parseSlots parses both slots of a sidecar.
+// parseSlots parses both slots in a sidecar file.
 func parseSlots(b []byte) (all [slotCount]acknowledged, whole [slotCount]bool) {
 	for i := range slotCount {
 		all[i], whole[i] = parseSlot(b[min(len(b), i*slotStride):])
@@ -71,7 +71,7 @@ func parseSlots(b []byte) (all [slotCount]acknowledged, whole [slotCount]bool) {
 	return all, whole
 }
 
-// sidecar is the file next to a journal with its acknowledgements.
+// sidecar is the file next to a journal that contains its acknowledgements.
 type sidecar struct {
 	fs   fileSystem
 	path string
@@ -79,7 +79,7 @@ type sidecar struct {
 	at   int // slot of the newest acknowledgement; the next one goes to the other slot
 }
 
-// acknowledgement is the newest acknowledgement in a sidecar.
+// acknowledgement is the newest acknowledgement in a sidecar file.
 type acknowledgement struct {
 	acknowledged
 	at      int
@@ -87,8 +87,8 @@ type acknowledgement struct {
 	damaged bool // one slot is invalid: it may have contained a newer acknowledgement
 }
 
-// readSidecar returns the newest acknowledgement for a journal's epoch. The error matches ErrJournal if there is
-// none.
+// readSidecar returns the newest acknowledgement for the given epoch of a journal. The error matches ErrJournal if
+// there is none.
 func readSidecar(fsys fileSystem, path string, epoch uint64) (acknowledgement, error) {
 	b, err := fsys.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func readSidecar(fsys fileSystem, path string, epoch uint64) (acknowledgement, e
 	return newest, nil
 }
 
-// begin creates a new file with the acknowledgement in both slots.
+// begin creates a new file that contains the acknowledgement in both slots.
 func (s *sidecar) begin(a acknowledged) error {
 	if err := s.close(); err != nil { // the old file, which the new one replaces
 		return err
@@ -124,7 +124,8 @@ func (s *sidecar) begin(a acknowledged) error {
 	return replaceFile(s.fs, s.path, b)
 }
 
-// write stores an acknowledgement durably in the slot without the newest one; turn then makes it the newest.
+// write stores an acknowledgement durably in the slot that does not contain the newest one. The method turn then makes
+// it the newest.
 func (s *sidecar) write(a acknowledged) (err error) {
 	if s.file == nil {
 		if s.file, err = s.fs.Open(s.path); err != nil {
@@ -138,8 +139,8 @@ func (s *sidecar) write(a acknowledged) (err error) {
 	return err
 }
 
-// withdraw overwrites the slot that write began to fill with the newest acknowledgement, so that a failed write never
-// counts.
+// withdraw overwrites the slot that a failed write began to fill with the newest acknowledgement, so that the failed
+// write never counts.
 func (s *sidecar) withdraw(newest acknowledged) error {
 	if s.file == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/internal/silence"
 )
 
-// electionID is an unsigned 128-bit number.
+// electionID is a P4Runtime election ID, an unsigned 128-bit number.
 type electionID struct{ high, low uint64 }
 
 func (e electionID) less(f electionID) bool {
@@ -30,17 +30,17 @@ func toElectionID(u *v1.Uint128) (id electionID, set bool) {
 	return electionID{u.GetHigh(), u.GetLow()}, u != nil
 }
 
-// connection identifies one stream.
+// connection identifies a controller's stream.
 type connection uint64
 
-// controller is the last announcement of one stream.
+// controller is the last announcement on a stream.
 type controller struct {
 	role string
 	id   electionID
 	set  bool // false means no election id: lower than all others and never primary
 }
 
-// roleState is the arbitration state of one role.
+// roleState is the state of the arbitration for one role.
 type roleState struct {
 	highest  electionID // highest id ever accepted; only a restart resets it
 	seen     bool       // an id was accepted before
@@ -48,26 +48,26 @@ type roleState struct {
 	occupied bool // primary is a live stream
 }
 
-// notice is an arbitration message for one stream. Notices to the new primary are sent last, after writes in flight
-// have finished.
+// notice is an arbitration message for one stream. Notices to the new primary are sent last, when writes in flight have
+// finished.
 type notice struct {
 	to      connection
 	message *v1.MasterArbitrationUpdate
 }
 
-// verdict is the result of an announcement or a departure. The agent refuses the old primary's writes (the arbiter
-// already does), notifies the others, waits for writes in flight, and then notifies the primary. The arbiter has
-// already dropped the ended streams.
+// verdict is the result of an announcement or of a controller's departure. The agent refuses the old primary's writes
+// (the arbiter already does), notifies the other controllers, waits for writes in flight, and then notifies the new
+// primary. The arbiter has already removed the streams that ended.
 type verdict struct {
 	others, primary []notice
 	ended           []connection
 }
 
-// maxRoles bounds the unconfigured roles in use at one time.
+// maxRoles is the maximum number of unconfigured roles that can be in use at the same time.
 const maxRoles = 256
 
-// arbiter decides which controller is primary, by role, for one device. It identifies streams by number and sends
-// nothing, so that tests can drive it directly. It is not safe for concurrent use.
+// arbiter decides for each role on a device which controller is primary. It identifies streams by number and sends no
+// messages, so that tests can call it directly. It is not safe for concurrent use.
 type arbiter struct {
 	device     uint64
 	maxStreams int // per role
@@ -88,7 +88,7 @@ func newArbiter(device uint64, maxStreams int, roles ...string) *arbiter {
 	return a
 }
 
-// announce handles a MasterArbitrationUpdate. An error ends the stream.
+// announce handles a MasterArbitrationUpdate message. An error means that the stream must end.
 func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict, error) {
 	role := m.GetRole().GetName()
 	id, set := toElectionID(m.GetElectionId())
@@ -111,7 +111,7 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 	return v, nil
 }
 
-// elect applies the election id that a stream announces.
+// elect applies the election ID that a stream announced.
 func (a *arbiter) elect(c connection, self *controller, id electionID, set bool) verdict {
 	r := a.stateOf(self.role)
 	wasPrimary := r.occupied && r.primary == c
@@ -130,7 +130,7 @@ func (a *arbiter) elect(c connection, self *controller, id electionID, set bool)
 	}
 }
 
-// check rejects an announcement that must end the stream. It changes nothing.
+// check returns an error if an announcement must end its stream. It changes nothing.
 func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationUpdate) error {
 	role := m.GetRole().GetName()
 	if self != nil && (m.GetDeviceId() != a.device || self.role != role) {
@@ -161,8 +161,8 @@ func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationU
 	return nil
 }
 
-// checkRoom rejects a new stream for a full role. A stream with an election id replaces one without, as long as there
-// is one, so that streams without ids cannot lock out others.
+// checkRoom returns an error if a role has no room for a new stream. A stream with an election ID replaces one without
+// an ID, if there is one, so that streams without IDs cannot lock out others.
 func (a *arbiter) checkRoom(role string, set bool) error {
 	switch _, idle := a.oldestIdle(role); {
 	case !idle:
@@ -177,7 +177,7 @@ func (a *arbiter) checkRoom(role string, set bool) error {
 	return nil
 }
 
-// oldestIdle returns the oldest stream of a role that announced no election id.
+// oldestIdle returns the oldest stream in a role that announced no election ID.
 func (a *arbiter) oldestIdle(role string) (oldest connection, found bool) {
 	for c, s := range a.streams {
 		if s.role == role && !s.set && (!found || c < oldest) {
@@ -187,7 +187,7 @@ func (a *arbiter) oldestIdle(role string) (oldest connection, found bool) {
 	return oldest, found
 }
 
-// countStrangers returns the number of unconfigured roles in use.
+// countStrangers returns the number of unconfigured roles that are in use.
 func (a *arbiter) countStrangers() (n int) {
 	for name := range a.roles {
 		if !a.configured[name] {
@@ -206,7 +206,8 @@ func (a *arbiter) countStreams(role string) (n int) {
 	return n
 }
 
-// leave removes a stream that ended and notifies its role. When the primary leaves, no controller succeeds it.
+// leave removes a stream that ended and notifies the controllers in its role. If the primary leaves, no other
+// controller becomes primary.
 func (a *arbiter) leave(c connection) verdict {
 	self, known := a.streams[c]
 	if !known {
@@ -224,7 +225,7 @@ func (a *arbiter) leave(c connection) verdict {
 	return verdict{}
 }
 
-// isPrimary reports whether a stream is its role's primary.
+// isPrimary reports whether a stream is the primary of its role.
 func (a *arbiter) isPrimary(c connection) bool {
 	self, known := a.streams[c]
 	if !known {
@@ -234,7 +235,7 @@ func (a *arbiter) isPrimary(c connection) bool {
 	return r.occupied && r.primary == c
 }
 
-// allow returns an error if a request with this role and election id may not write now.
+// allow returns an error if a request with this role and election ID may not write now.
 func (a *arbiter) allow(role string, id *v1.Uint128) error {
 	r, known := a.roles[role]
 	if !known {
@@ -265,7 +266,7 @@ func (a *arbiter) stateOf(name string) *roleState {
 	return r
 }
 
-// notifyAll returns one notice per stream of the role, in the order in which the streams opened.
+// notifyAll returns a notice for each stream in the role, in the order in which the streams were opened.
 func (a *arbiter) notifyAll(role string) (v verdict) {
 	r := a.stateOf(role)
 	var all []connection
@@ -310,7 +311,8 @@ func (a *arbiter) noticeFor(c connection) notice {
 	return notice{to: c, message: m}
 }
 
-// addSilence adds the time since the primary last sent anything: in words, and as a number for our own client.
+// addSilence adds the time since the primary last sent anything to a status, as text and as a number for our own
+// client.
 func addSilence(s *statuspb.Status, d time.Duration) {
 	detail, err := anypb.New(durationpb.New(d))
 	if clause := silence.Clause(d); clause != "" && err == nil {

@@ -6,8 +6,8 @@ import (
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 )
 
-// Backend is the device behind the tables: a driver, or plain memory. The agent calls it from one goroutine at a
-// time, with checked changes only.
+// Backend is the device behind the tables: a driver or plain memory. The agent calls it from only one goroutine at a
+// time and passes only changes that it has checked.
 type Backend interface {
 	// Verify returns an error if the device cannot run a pipeline of our shape. It changes nothing.
 	Verify(info *configv1.P4Info, deviceConfig []byte) error
@@ -21,22 +21,22 @@ type Backend interface {
 	Publish(*State)
 }
 
-// Embedded is the twin's backend: the published state is the device. Its methods for the data path take no lock.
+// Embedded is the backend of the twin. The published state is the device. The methods for the data path take no lock.
 type Embedded struct{ state atomic.Pointer[State] }
 
-// Tables returns the newest committed state; before the first commit it is nil, which is empty.
+// Tables returns the newest committed state. It is nil before the first commit, which counts as empty.
 func (b *Embedded) Tables() *State { return b.state.Load() }
 
-// Verify accepts every pipeline of our shape.
+// Verify accepts every pipeline, because the agent has already checked its shape.
 func (b *Embedded) Verify(*configv1.P4Info, []byte) error { return nil }
 
 // Commit replaces the state.
 func (b *Embedded) Commit(s *State) error { b.state.Store(s); return nil }
 
-// Do does nothing: Publish shows the whole batch at once.
+// Do does nothing, because Publish makes the whole batch visible at once.
 func (b *Embedded) Do(Change) error { return nil }
 
-// AtomicBatches returns true, because Publish swaps one pointer.
+// AtomicBatches returns true, because Publish only swaps one pointer.
 func (b *Embedded) AtomicBatches() bool { return true }
 
 // Publish replaces the state.

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// fileSystem stores a journal. Tests replace it with one that fails.
+// fileSystem is the file system in which a journal is stored. Tests replace it with one that fails.
 type fileSystem interface {
 	// ReadFile is os.ReadFile.
 	ReadFile(path string) ([]byte, error)
@@ -24,7 +24,7 @@ type fileSystem interface {
 	SyncFolder(path string) error
 }
 
-// writable is an open file.
+// writable is a file that is open for writing.
 type writable interface {
 	io.WriterAt
 	Truncate(size int64) error
@@ -32,7 +32,7 @@ type writable interface {
 	Close() error
 }
 
-// disk is the operating system's file system.
+// disk implements fileSystem with the operating system's file system.
 type disk struct{}
 
 func (disk) ReadFile(path string) ([]byte, error) { return os.ReadFile(path) }
@@ -54,8 +54,9 @@ func (disk) SyncFolder(path string) error {
 	return d.Sync()
 }
 
-// resolvePlace returns a journal's path with links resolved, because its lock and its other files are named after it.
-// It checks all of them before any is opened, because opening a pipe blocks and a device can be read without end.
+// resolvePlace returns the path of a journal with symbolic links resolved, because the journal's lock and its other
+// files are named after it. It checks all these files before any of them is opened, because opening a pipe blocks and
+// reading a device may never end.
 func resolvePlace(path string) (string, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		target, err := filepath.EvalSymlinks(path)
@@ -72,7 +73,7 @@ func resolvePlace(path string) (string, error) {
 	return path, nil
 }
 
-// rejectSpecial rejects existing paths that are not regular files with one link.
+// rejectSpecial rejects existing paths that are not regular files with exactly one hard link.
 func rejectSpecial(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -93,8 +94,8 @@ func rejectSpecial(path string) error {
 	return nil
 }
 
-// replaceFile writes b to a temporary file, syncs it and renames it to path. On an error, path has either its old
-// content or all of b.
+// replaceFile writes b to a temporary file, syncs it and renames it to path. If it fails, the file at path contains
+// either its old content or all of b.
 func replaceFile(fs fileSystem, path string, b []byte) error {
 	beside := path + ".new"
 	if err := writeSynced(fs, beside, b); err != nil {

@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// pushesAtOnce bounds the memory that unauthorised clients can use: the agent can check a push only after it has
-// read all of it, up to 64 MiB.
+// pushesAtOnce is the maximum number of concurrent pushes. It bounds the memory that unauthorised clients can use,
+// because the agent can check a push only when it has read all of it, up to 64 MiB.
 const pushesAtOnce = 4
 
-// limitPushes rejects further pushes before they are read.
+// limitPushes returns a handler that rejects pushes above the limit before they are read.
 func limitPushes() tap.ServerInHandle {
 	places := make(chan struct{}, pushesAtOnce)
 	return func(ctx context.Context, call *tap.Info) (context.Context, error) {

@@ -5,8 +5,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Jobs returns the jobs in a switch program's tables, by id. If no table lists members, they are the multicast group of
-// the job's cluster. has is false if the pipeline lacks the program's tables; controllers then do not decide.
+// Jobs returns the jobs in the tables of a switch program, sorted by ID. If no table lists members, they are those of
+// the multicast group for the job's cluster. has is false if the pipeline does not contain the program's tables, in
+// which case controllers do not determine the jobs.
 func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
 	var entries []program.Entry
 	for _, t := range s.tablesOf(d) {
@@ -18,8 +19,8 @@ func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
 	return d.Jobs(entries, s.jobMembers), has
 }
 
-// Admits reports whether a worker may contribute to a job of a switch program. Every worker may if the pipeline has no
-// membership table. The parent switch, which also has an entry, may not.
+// Admits reports whether a worker may contribute to a job of a switch program. If the pipeline has no membership table,
+// every worker may. A parent switch may not, although it also has an entry.
 func (s *State) Admits(d *program.Description, job olaf.ClusterID, worker olaf.WorkerID) bool {
 	for _, t := range s.tablesOf(d) {
 		if !t.ByMember() {
@@ -32,7 +33,7 @@ func (s *State) Admits(d *program.Description, job olaf.ClusterID, worker olaf.W
 	return true
 }
 
-// tablesOf returns the program's tables in the pipeline.
+// tablesOf returns the tables of a program that are in the pipeline.
 func (s *State) tablesOf(d *program.Description) (tables []*added) {
 	if s == nil {
 		return nil
@@ -45,7 +46,7 @@ func (s *State) tablesOf(d *program.Description) (tables []*added) {
 	return tables
 }
 
-// jobMembers returns the workers to which a job's sums are multicast.
+// jobMembers returns the workers to which the sums of a job are multicast.
 func (s *State) jobMembers(job olaf.ClusterID) (jobMembers []program.Member) {
 	replicas, _ := s.Group(job)
 	for _, r := range replicas {

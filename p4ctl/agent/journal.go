@@ -16,15 +16,14 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// ErrJournal matches all journal faults.
+// ErrJournal is matched by all errors about a journal.
 var ErrJournal = olaf.NewError(olaf.Usage, "agent: journal")
 
-// A journal stores the device's tables durably: committed pipelines, and the accepted batches after each. Every change
-// is appended and synced, then its acknowledgement is written to the sidecar and synced. Only then is the RPC answered
-// (see acknowledged). So the end of the acknowledged content is known to the byte: damage before it is never taken for
-// a torn append, and anything after it is never applied.
-//
-// A file that has grown is replaced by one with the current tables, of the next epoch.
+// A journal stores the tables of the device durably: the committed pipelines, and for each of them the batches accepted
+// after it. Every change is appended and synced, and then its acknowledgement is written to the sidecar file and
+// synced. Only then does the agent answer the RPC (see acknowledged). The end of the acknowledged content is therefore
+// known exactly: damage before it is never mistaken for an incomplete append, and nothing after it is ever applied.
+// When the file has become too large, it is replaced by a file with the current tables and the next epoch.
 type journal struct {
 	fs   fileSystem
 	path string
@@ -44,7 +43,7 @@ const (
 	updatesPerBatch = 1000     // per record of a rewritten file
 )
 
-// openJournal locks the journal at path for this agent until close. warn receives messages for the operator.
+// openJournal locks the journal at path for this agent until close is called. warn receives messages for the operator.
 func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, error) {
 	path, err := resolvePlace(path)
 	if err != nil {
@@ -63,8 +62,8 @@ func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, err
 	return &journal{fs: fsys, path: path, lock: lock, warn: warn, beside: sidecar{fs: fsys, path: path + ".ack"}}, nil
 }
 
-// read returns the acknowledged content and prepares the journal for appends. Without a file the content is empty
-// and its config is nil. On an error, which matches ErrJournal and names a remedy, no file has changed.
+// read returns the acknowledged content and prepares the journal for appends. If there is no file, the content is empty
+// and its config is nil. Errors match ErrJournal and include a remedy. If there is an error, no file has been changed.
 func (j *journal) read() (content, error) {
 	b, err := j.fs.ReadFile(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +81,7 @@ func (j *journal) read() (content, error) {
 	return c, nil
 }
 
-// checkAbsent fails if the journal is gone but its sidecar shows acknowledged content.
+// checkAbsent returns an error if the journal is missing but its sidecar file shows that content was acknowledged.
 func (j *journal) checkAbsent() error {
 	b, err := j.fs.ReadFile(j.beside.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +100,7 @@ func (j *journal) checkAbsent() error {
 	return nil
 }
 
-// judge decides how much of a file counts and saves a copy of the rest.
+// judge decides how much of the file's content is valid and saves a copy of the rest.
 func (j *journal) judge(b []byte) (content, error) {
 	s := scanJournal(b)
 	if s.fault != nil && s.version == 0 {
@@ -143,7 +142,7 @@ func (j *journal) judge(b []byte) (content, error) {
 	return j.adopt(b, s, keep)
 }
 
-// adopt continues after the first records of a file and saves the bytes after them in another file.
+// adopt continues the journal after the first records in a file. It saves the bytes after them in another file.
 func (j *journal) adopt(b []byte, s scanned, records int) (content, error) {
 	c, err := s.content(records)
 	if err != nil {
@@ -171,7 +170,7 @@ func (j *journal) report(format string, args ...any) {
 	}
 }
 
-// settle makes the files agree with the result of read. p is the pipeline from the content, or nil.
+// settle makes the files consistent with the result of read. p is the pipeline from the content, or nil.
 func (j *journal) settle(p *pipeline) error {
 	if j.size == 0 && p != nil {
 		return j.rewrite(p)
@@ -188,7 +187,7 @@ func (j *journal) settle(p *pipeline) error {
 	return j.repair()
 }
 
-// commit makes a pipeline durable together with its initial tables.
+// commit stores a pipeline durably, together with its initial tables.
 func (j *journal) commit(next *pipeline) error {
 	if j == nil {
 		return nil
@@ -201,7 +200,7 @@ func (j *journal) commit(next *pipeline) error {
 	return j.append(next, b, n)
 }
 
-// add makes a batch of accepted changes durable. next is the resulting pipeline.
+// add stores a batch of accepted changes durably. next is the pipeline that results from them.
 func (j *journal) add(next *pipeline, changes []Change) error {
 	switch {
 	case j == nil || len(changes) == 0:
@@ -220,8 +219,8 @@ func (j *journal) add(next *pipeline, changes []Change) error {
 	return j.append(next, b, 1)
 }
 
-// append writes n records after the acknowledged ones, and then their acknowledgement. If that fails, the earlier
-// acknowledgement counts, and the next append repairs the file first.
+// append writes n records after the acknowledged ones, followed by their acknowledgement. If it fails, the earlier
+// acknowledgement remains valid, and the next append first repairs the file.
 func (j *journal) append(next *pipeline, b []byte, n int) error {
 	err := j.ensureFile()
 	if err == nil {
@@ -241,7 +240,7 @@ func (j *journal) append(next *pipeline, b []byte, n int) error {
 	return nil
 }
 
-// ensureFile opens or creates the file for appending.
+// ensureFile opens the file for appending, or creates it.
 func (j *journal) ensureFile() error {
 	switch {
 	case j.file != nil:
@@ -261,7 +260,7 @@ func (j *journal) ensureFile() error {
 	return j.repair()
 }
 
-// repair opens the file and truncates unacknowledged bytes.
+// repair opens the file and removes the bytes that were not acknowledged.
 func (j *journal) repair() error {
 	j.dropFile()
 	f, err := j.fs.Open(j.path)
@@ -302,8 +301,8 @@ func (j *journal) acknowledge(b []byte, n int) error {
 	return nil
 }
 
-// rewrite replaces the file with one of the next epoch that contains the pipeline and its tables. The old file and
-// its acknowledgement stay until the rename.
+// rewrite replaces the file with one that has the next epoch and contains the pipeline and its tables. The old file and
+// its acknowledgement remain until the new file is renamed.
 func (j *journal) rewrite(p *pipeline) error {
 	epoch := j.epoch + 1
 	b, n, err := p.records(newHeader(epoch))
@@ -354,7 +353,7 @@ func (j *journal) close() error {
 	return errors.Join(err, j.beside.close(), j.lock.Close())
 }
 
-// records appends the pipeline and its tables to b as n records.
+// records appends the records for the pipeline and its tables to b. n is the number of records.
 func (p *pipeline) records(b []byte) (_ []byte, n int, err error) {
 	put := func(kind byte, m proto.Message) {
 		if err == nil {
@@ -378,7 +377,7 @@ func (p *pipeline) records(b []byte) (_ []byte, n int, err error) {
 	return b, n, err
 }
 
-// updateProto returns a change as the update of a controller.
+// updateProto returns a change in the form of an update from a controller.
 func (s *schema) updateProto(c Change) *v1.Update {
 	if c.Group != nil {
 		return &v1.Update{Type: c.Op, Entity: groupProto(c.Group)}
@@ -386,7 +385,7 @@ func (s *schema) updateProto(c Change) *v1.Update {
 	return &v1.Update{Type: c.Op, Entity: s.entryProto(c.Entry)}
 }
 
-// replay returns the pipeline that a journal describes.
+// replay returns the pipeline that the content of a journal describes.
 func replay(b Backend, o Options, c content) (*pipeline, error) {
 	p, err := verify(b, o.build(), c.config)
 	if err != nil {

@@ -19,18 +19,19 @@ import (
 	"github.com/olafctl/olaf/internal/silence"
 )
 
-// ErrInsecure reports that an address that other machines can reach needs TLS.
+// ErrInsecure is the error for an address that other machines can reach and that therefore requires TLS.
 var ErrInsecure = olaf.NewError(olaf.Usage, "refusing to listen on a network without TLS")
 
-// ErrListen reports that the agent cannot listen on an address.
+// ErrListen is the error for an address on which the agent cannot listen.
 var ErrListen = olaf.NewError(olaf.Usage, "cannot listen")
 
-// maxMessageBytes is large enough for the largest device config and for a batch that fills a table.
+// maxMessageBytes is the maximum size of a message. It is large enough for the largest device config and for a batch
+// that fills a table.
 const maxMessageBytes = 64 << 20
 
-// ServerOptions returns the gRPC options of an agent: message sizes; a keepalive that tolerates frequent pings and
-// detects dead controllers; a Stop that waits for running handlers; a limit on concurrent pushes; and TLS if t is
-// set.
+// ServerOptions returns the gRPC options for an agent. They set the message sizes and a keepalive that tolerates
+// frequent pings and detects dead controllers. They also make Stop wait for running handlers, limit concurrent pushes,
+// and enable TLS if t is set.
 func ServerOptions(t *tls.Config) []grpc.ServerOption {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessageBytes),
@@ -45,9 +46,9 @@ func ServerOptions(t *tls.Config) []grpc.ServerOption {
 	return options
 }
 
-// Listen opens unix:PATH or HOST:PORT. Without TLS it accepts only loopback addresses and unix sockets, which it makes
-// private to the user; other addresses give ErrInsecure. All other errors match ErrListen. The listener records when
-// each client was last heard.
+// Listen listens on unix:PATH or HOST:PORT. Without TLS it accepts only loopback addresses and unix sockets, which only
+// the user can access, and returns ErrInsecure for other addresses. All other errors match ErrListen. The listener
+// records when each client last sent something.
 func Listen(address string, secure bool) (net.Listener, error) {
 	l, err := listen(address, secure)
 	if err != nil && !errors.Is(err, ErrInsecure) {
@@ -81,16 +82,16 @@ func listen(address string, secure bool) (net.Listener, error) {
 	return l, nil
 }
 
-// Loopback reports whether HOST:PORT is reachable from this host only. It is false for an invalid address.
+// Loopback reports whether HOST:PORT can be reached only from this host. It returns false for an invalid address.
 func Loopback(address string) bool {
 	tcp, err := net.ResolveTCPAddr("tcp", address)
 	return err == nil && tcp.IP.IsLoopback()
 }
 
-// maxUnixPath is the longest socket path that every system accepts.
+// maxUnixPath is the maximum length of a socket path that every operating system accepts.
 const maxUnixPath = 103
 
-// listenUnix listens on a socket file and replaces a socket left by a dead process, but no other file.
+// listenUnix listens on a socket file. It replaces a socket left behind by a process that has ended, but no other file.
 func listenUnix(path string) (net.Listener, error) {
 	switch {
 	case path == "":
@@ -122,14 +123,14 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Running is an agent that serves on a listener.
+// Running is an agent that is serving on a listener.
 type Running struct {
 	target string
 	server *grpc.Server
 	done   chan error
 }
 
-// Serve serves the agent on a listener and returns at once.
+// Serve starts to serve the agent on a listener and returns immediately.
 func (a *Agent) Serve(l net.Listener, t *tls.Config) *Running {
 	r := &Running{target: l.Addr().String(), server: grpc.NewServer(ServerOptions(t)...), done: make(chan error, 1)}
 	if l.Addr().Network() == "unix" {
@@ -140,7 +141,7 @@ func (a *Agent) Serve(l net.Listener, t *tls.Config) *Running {
 	return r
 }
 
-// ServeUntilStopped serves until Stop, which may be called first.
+// ServeUntilStopped serves until Stop is called. It returns immediately if Stop was called before.
 func ServeUntilStopped(s *grpc.Server, l net.Listener) error {
 	if err := s.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
 		return err

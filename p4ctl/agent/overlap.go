@@ -13,14 +13,14 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// part is the range of slots that an entry assigns to its job.
+// part is the range of slots that a table entry assigns to its job.
 type part struct {
 	program.Range
 	entry *Entry
 }
 
-// findClash returns two entries that contradict each other, at least one of which matches, and the reason; says is
-// empty if there are none.
+// findClash returns two entries that contradict each other, and the reason. At least one of them satisfies matches.
+// says is empty if there is no contradiction.
 func (t *added) findClash(matches func(*Entry) bool) (a, b *Entry, says string) {
 	if a, b, found := t.findOverlap(matches); found {
 		return a.entry, b.entry, fmt.Sprintf("gives two jobs the same slots: job %d has %v and job %d %v",
@@ -38,13 +38,14 @@ func (t *added) canClash(e *Entry) bool {
 	return e != nil && e.Table == t.ID && (t.HasPartitions() || t.NamesParent(e.Params[:len(t.Params)]))
 }
 
-// jobOf returns the job that the entry describes.
+// jobOf returns the job that an entry describes.
 func (t *added) jobOf(e *Entry) program.Job {
 	j, _ := t.ReadEntry(t.Fields(e.Key), e.Params[:len(t.Params)])
 	return j
 }
 
-// findRivals returns two entries, at least one of which matches, that both name a parent switch for the same job.
+// findRivals returns two entries that both name a parent switch for the same job. At least one of them satisfies
+// matches.
 func (t *added) findRivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
 	above := map[olaf.ClusterID]*Entry{}
 	for _, b := range sortedValues(t.entries) {
@@ -60,8 +61,8 @@ func (t *added) findRivals(matches func(*Entry) bool) (a, b *Entry, found bool) 
 	return nil, nil, false
 }
 
-// findOverlap returns two entries, at least one of which matches, that assign the same slot to different jobs. If
-// several entries begin before the second one, it returns the one that reaches furthest.
+// findOverlap returns two entries that assign the same slot to different jobs. At least one of them satisfies matches.
+// If several entries begin before the second one, the first one is the entry that extends furthest.
 func (t *added) findOverlap(matches func(*Entry) bool) (a, b part, found bool) {
 	var parts []part
 	if !t.HasPartitions() {
@@ -85,7 +86,7 @@ func (t *added) findOverlap(matches func(*Entry) bool) (a, b part, found bool) {
 	return a, b, false
 }
 
-// touches reports whether the update wrote entry e.
+// touches reports whether the update wrote the entry e.
 func (m *made) touches(e *Entry) bool {
 	w := m.do.Entry
 	return w != nil && m.do.Op != v1.Update_DELETE && w.Table == e.Table && w.Key == e.Key
@@ -101,8 +102,9 @@ func (t *tried) lastWrite(e *Entry) int {
 	return -1
 }
 
-// findClash returns the last update in a batch that leaves two contradicting entries, such as two jobs with the same
-// slots, and the error for it; -1 if there is none. Contradictions from before the batch do not count.
+// findClash returns the index of the last update in a batch that left two contradicting entries, such as two jobs with
+// the same slots, and the error for it. The index is -1 if there is no such update. Contradictions from before the
+// batch are ignored.
 func (t *tried) findClash() (last int, fault error) {
 	for i := range t.state.added {
 		in := &t.state.added[i]

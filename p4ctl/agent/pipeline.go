@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// pipeline is a pushed configuration and the state written since. It is immutable; each batch makes a new one.
+// pipeline is a pushed configuration with the state that was written since. It is immutable; each batch creates a new
+// pipeline.
 type pipeline struct {
 	config    *v1.ForwardingPipelineConfig
 	schema    *schema
@@ -16,7 +17,7 @@ type pipeline struct {
 	onDevice  *State // the device's state while this pipeline is only saved; nil if the device never had one
 }
 
-// forwarding returns the device's state.
+// forwarding returns the state of the device.
 func (p *pipeline) forwarding() *State {
 	if p == nil || p.committed {
 		return p.writtenState()
@@ -31,7 +32,7 @@ func (p *pipeline) writtenState() *State {
 	return p.state
 }
 
-// verify checks a pushed configuration and changes nothing.
+// verify checks a pushed configuration without changing anything.
 func verify(b Backend, built build, config *v1.ForwardingPipelineConfig) (*pipeline, error) {
 	if config == nil {
 		return nil, status.Error(codes.InvalidArgument, "the request has no pipeline config")
@@ -46,8 +47,8 @@ func verify(b Backend, built build, config *v1.ForwardingPipelineConfig) (*pipel
 	return &pipeline{config: proto.Clone(config).(*v1.ForwardingPipelineConfig), schema: s, state: s.empty()}, nil
 }
 
-// setPipeline handles one action and returns the replacement for now, which may be nil and is unchanged on an error.
-// A nil result means no change. A committed state gets the version.
+// setPipeline performs the requested action and returns the pipeline that replaces now. now may be nil and is not
+// changed. A nil result means that nothing changes. A committed state has the given version.
 func setPipeline(b Backend, built build, now *pipeline, version uint64,
 	req *v1.SetForwardingPipelineConfigRequest) (*pipeline, error) {
 	switch req.Action {
@@ -91,7 +92,7 @@ func commitSaved(b Backend, now *pipeline, version uint64, req *v1.SetForwarding
 	return &next, next.commit(b, version, now.forwarding())
 }
 
-// commit puts the pipeline on the device. On failure it restores the previous state.
+// commit writes the pipeline to the device. If this fails, it restores the previous state.
 func (p *pipeline) commit(b Backend, version uint64, before *State) error {
 	state := *p.state
 	state.version = version
@@ -110,7 +111,7 @@ func (p *pipeline) commit(b Backend, version uint64, before *State) error {
 	return status.Errorf(codes.Internal, "commit: %v", err)
 }
 
-// fits returns an error if a state exceeds the limits of this pipeline.
+// fits returns an error if a state exceeds the limits of the pipeline.
 func (s *schema) fits(st *State) error {
 	for i := range st.added {
 		if n := st.added[i].entries.size; n > 0 && s.tables[st.added[i].ID] == nil {
@@ -136,7 +137,7 @@ func (s *schema) fits(st *State) error {
 	return nil
 }
 
-// viewOf returns the part of the configuration that a GetForwardingPipelineConfig requests.
+// viewOf returns the part of the configuration that a GetForwardingPipelineConfig request asks for.
 func (p *pipeline) viewOf(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (
 	*v1.ForwardingPipelineConfig, error) {
 	c := p.config

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// readEntity answers one element of a Read from one snapshot, in key order.
+// readEntity answers one element of a Read request from a single snapshot, in key order.
 func (p *pipeline) readEntity(role *Role, e *v1.Entity, emit func(*v1.Entity) error) error {
 	switch entity := e.GetEntity().(type) {
 	case *v1.Entity_TableEntry:
@@ -30,7 +30,7 @@ func (p *pipeline) readEntity(role *Role, e *v1.Entity, emit func(*v1.Entity) er
 	return unknownObject(e)
 }
 
-// isWildcard reports whether an entity of a kind that we lack asks for all objects of that kind.
+// isWildcard reports whether an entity, whose kind we do not support, asks for all objects of its kind.
 func isWildcard(e *v1.Entity) bool {
 	switch entity := e.GetEntity().(type) {
 	case *v1.Entity_ActionProfileMember:
@@ -72,7 +72,7 @@ func (p *pipeline) readTables(role *Role, filter *v1.TableEntry, emit func(*v1.E
 	return nil
 }
 
-// isUnfiltered reports whether a filter selects all entries of all tables. Fields that only request more details are
+// isUnfiltered reports whether a filter selects all entries of all tables. Fields that only ask for more details are
 // not filters.
 func isUnfiltered(f *v1.TableEntry) bool {
 	return f == nil || len(f.GetMatch()) == 0 && f.GetAction() == nil && f.GetPriority() == 0 && !f.GetIsDefaultAction() &&
@@ -111,7 +111,8 @@ func (p *pipeline) readTable(role *Role, filter *v1.TableEntry, emit func(*v1.En
 	return nil
 }
 
-// matchesFilter applies the filters other than the key. No entry here has a priority.
+// matchesFilter reports whether an entry matches the parts of the filter other than the key. No entry here has a
+// priority.
 func matchesFilter(e *Entry, filter *v1.TableEntry) bool {
 	if id := filter.GetAction().GetAction().GetActionId(); id != 0 && id != e.Action {
 		return false
@@ -143,7 +144,7 @@ func (p *pipeline) readGroups(role *Role, id uint32, emit func(*v1.Entity) error
 	return nil
 }
 
-// sortedValues returns a map's values in key order.
+// sortedValues returns the values in a map in key order.
 func sortedValues[V any](t trie[V]) []V {
 	type pair struct {
 		key   uint32

@@ -55,7 +55,7 @@ func recordSum(record []byte, version int) uint32 {
 	return crc32.Update(sum, castagnoli, record[8:])
 }
 
-// scanned is the valid part of a file, up to the first bytes that are not a record.
+// scanned is the valid part of a file, which ends before the first bytes that are not a record.
 type scanned struct {
 	version int // 0 if the header is invalid
 	epoch   uint64
@@ -65,7 +65,7 @@ type scanned struct {
 	start   chain // over the header
 }
 
-// record is one complete record, with the chain of all sums up to it.
+// record is a complete record with the chain of all checksums up to it.
 type record struct {
 	kind    byte
 	payload []byte
@@ -103,7 +103,7 @@ func scanJournal(b []byte) scanned {
 	return s
 }
 
-// recordLength returns the length of the record at the start of b.
+// recordLength returns the length of the record at the beginning of b.
 func recordLength(b []byte, version int) (int64, error) {
 	if len(b) < recordHeader {
 		return 0, errors.New("the file ends inside its header")
@@ -128,7 +128,7 @@ func (s *scanned) endOf(n int) int64 {
 	return s.records[n-1].end
 }
 
-// sumOf returns the chain over the first n records.
+// sumOf returns the chain of checksums over the first n records.
 func (s *scanned) sumOf(n int) chain {
 	if n == 0 {
 		return s.start
@@ -147,7 +147,7 @@ func (s scanned) acknowledgedUpTo(n int) acknowledged {
 	return acknowledged{s.epoch, uint64(n), s.sumOf(n)}
 }
 
-// content is the state in a journal: the pipeline committed last, and the batches after it.
+// content is the state that a journal contains: the last committed pipeline and the batches after it.
 type content struct {
 	config  *v1.ForwardingPipelineConfig
 	batches []*v1.WriteRequest

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// schema is a pushed P4Info that was checked against the device, indexed by id.
+// schema is a pushed P4Info that was checked against the device, with its objects indexed by ID.
 type schema struct {
 	tables  map[uint32]*configv1.Table
 	actions map[uint32]*configv1.Action
@@ -22,7 +22,7 @@ type schema struct {
 	added            []p4.Table // of switch programs
 }
 
-// build describes a device's support: the blocks with their sizes, and the tables of switch programs.
+// build describes what a device supports: the blocks with their sizes, and the tables of switch programs.
 type build struct {
 	p4.Profile
 	programs []program.Description
@@ -30,7 +30,7 @@ type build struct {
 
 func (o *Options) build() build { return build{o.Profile, o.Programs} }
 
-// requestedPrograms returns the programs whose tables the P4Info has.
+// requestedPrograms returns the programs whose tables occur in a P4Info.
 func (b *build) requestedPrograms(info *configv1.P4Info) []program.Description {
 	return slices.DeleteFunc(slices.Clone(b.programs), func(d program.Description) bool {
 		return !slices.ContainsFunc(p4.TablesOf([]program.Description{d}), func(t p4.Table) bool {
@@ -40,8 +40,9 @@ func (b *build) requestedPrograms(info *configv1.P4Info) []program.Description {
 	})
 }
 
-// newSchema checks that info describes the device's blocks, possibly with tables of switch programs, and requests no
-// more than the build has. Sizes may be smaller, so that a twin can run with a lab's limits; documentation may differ.
+// newSchema checks that info describes the device's blocks, possibly with tables of switch programs, and does not
+// exceed the build's limits. Sizes may be smaller, so that a twin can run with the limits of a lab. The documentation
+// may differ.
 func newSchema(info *configv1.P4Info, built build) (*schema, error) {
 	if info == nil {
 		return nil, status.Error(codes.InvalidArgument, "the pipeline config has no p4info")
@@ -81,7 +82,7 @@ func checkLimit(what string, asked, built int32, p p4.Profile) (int, error) {
 	return int(asked), nil
 }
 
-// checkObjects compares tables and actions with ours and rejects all others.
+// checkObjects compares tables and actions with ours and rejects all that differ.
 func (s *schema) checkObjects(info, ours *configv1.P4Info) error {
 	if len(s.tables) != len(info.Tables) || len(s.actions) != len(info.Actions) {
 		return status.Error(codes.InvalidArgument, "p4info uses an id twice")
@@ -125,7 +126,7 @@ func (s *schema) checkObjects(info, ours *configv1.P4Info) error {
 	return nil
 }
 
-// tableShape returns the part of a table that must agree: identity, keys and actions in any order, without
+// tableShape returns the part of a table that must agree with ours: identity, keys, and actions in any order, without
 // documentation and size.
 func tableShape(t *configv1.Table) *configv1.Table {
 	shape := proto.Clone(t).(*configv1.Table)
@@ -167,7 +168,7 @@ func (s *schema) table(id uint32) (*configv1.Table, error) {
 	return t, nil
 }
 
-// fieldByID returns a match field, or nil for an unknown id.
+// fieldByID returns the match field with an ID, or nil if the ID is unknown.
 func fieldByID(t *configv1.Table, id uint32) *configv1.MatchField {
 	for _, f := range t.MatchFields {
 		if f.Id == id {
@@ -177,7 +178,7 @@ func fieldByID(t *configv1.Table, id uint32) *configv1.MatchField {
 	return nil
 }
 
-// actionRef returns the table's reference to an action, or nil.
+// actionRef returns the reference to an action in a table, or nil if there is none.
 func actionRef(t *configv1.Table, id uint32) *configv1.ActionRef {
 	for _, r := range t.ActionRefs {
 		if r.Id == id {

@@ -1,8 +1,7 @@
-// Package agent is the P4Runtime server for the tables of one device: a twin, or a card through a driver.
-//
-// A request passes the arbiter (which controller may write), the schema (agreement with the P4Info), the state
-// (written entries, in immutable snapshots) and the Backend (the device). docs/reference/p4runtime.md lists which
-// rules of the specification apply.
+// Package agent implements the P4Runtime server for the tables of one device, which is a twin or a card with a driver.
+// A request passes through four parts. The arbiter decides which controller may write. The schema checks the request
+// against the P4Info. The state stores the entries in immutable snapshots. The Backend is the device.
+// docs/reference/p4runtime.md lists the rules of the specification that apply.
 package agent
 
 import (
@@ -24,17 +23,17 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// APIVersion is the P4Runtime version that the agent implements.
+// APIVersion is the version of P4Runtime that the agent implements.
 const APIVersion = "1.5.0"
 
-// Role defines what a named role covers. The default role, without a name, covers everything.
+// Role defines which tables a named role may access. The default role, which has no name, may access everything.
 type Role struct {
 	Tables   []uint32 // ids
 	Groups   bool     // multicast groups
 	Pipeline bool     // pushing a pipeline config
 }
 
-// allowsTable reports whether the role covers a table. A nil role is the default one, which covers everything.
+// allowsTable reports whether the role may access a table. A nil role is the default role, which may access everything.
 func (r *Role) allowsTable(id uint32) bool {
 	if r == nil {
 		return true
@@ -103,9 +102,9 @@ type Agent struct {
 	last    connection
 }
 
-// New returns an agent. It has no pipeline unless the journal has one; New then writes the journal's tables to the
-// device. A journal that is damaged, does not fit the device or belongs to another agent gives an error that matches
-// ErrJournal, and stays unchanged.
+// New returns an agent. The agent has no pipeline unless the journal contains one, in which case New writes the
+// journal's tables to the device. If the journal is damaged, does not fit the device or belongs to another agent, New
+// returns an error that matches ErrJournal and does not change the journal.
 func New(o Options) (*Agent, error) {
 	if o.Backend == nil || o.Profile.Name == "" {
 		return nil, errors.New("agent: a backend and a table profile are needed")
@@ -132,7 +131,7 @@ func New(o Options) (*Agent, error) {
 	return a, nil
 }
 
-// resume puts the journal's tables on the device.
+// resume writes the tables in the journal to the device.
 func (a *Agent) resume() error {
 	c, err := a.journal.read()
 	if err != nil {
@@ -153,14 +152,14 @@ func (a *Agent) resume() error {
 	return a.journal.settle(p)
 }
 
-// Close releases the journal; no write may follow.
+// Close releases the journal. The agent must not be used for writes afterwards.
 func (a *Agent) Close() error {
 	a.writes.Lock()
 	defer a.writes.Unlock()
 	return a.journal.close()
 }
 
-// Capabilities returns the P4Runtime version and checks the device id, if there is one.
+// Capabilities returns the P4Runtime version. If the request contains a device ID, it also checks the ID.
 func (a *Agent) Capabilities(_ context.Context, req *v1.CapabilitiesRequest) (*v1.CapabilitiesResponse, error) {
 	if id := req.GetDeviceId(); id != 0 && id != a.device {
 		return nil, unknownDeviceError(id, a.device)
@@ -204,7 +203,7 @@ func (a *Agent) Write(_ context.Context, req *v1.WriteRequest) (*v1.WriteRespons
 	return &v1.WriteResponse{}, nil
 }
 
-// checkDevice returns a status error if the device is no longer the one that the tables were written to.
+// checkDevice returns a status error if the device is no longer the one to which the tables were written.
 func (a *Agent) checkDevice() error {
 	if a.options.Check == nil {
 		return nil
@@ -215,8 +214,8 @@ func (a *Agent) checkDevice() error {
 	return nil
 }
 
-// publish makes a batch durable and visible to reads and, if the pipeline is on the device, to the data path. It
-// undoes a batch that cannot be made durable.
+// publish makes a batch durable and visible to reads and, if the pipeline is on the device, to the data path. If the
+// batch cannot be made durable, publish undoes it.
 func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 	next := *p
 	state.version = a.version + 1
@@ -235,7 +234,7 @@ func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 	return nil
 }
 
-// adviseOnFull adds a remedy to the error of a full disk: the next write repairs the file.
+// adviseOnFull adds a remedy to the error for a full disk, because the next write repairs the file.
 func adviseOnFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w; make room at the agent, and write again", err)
@@ -243,7 +242,8 @@ func adviseOnFull(err error) error {
 	return err
 }
 
-// mayWrite checks role and primacy and returns what the role covers.
+// mayWrite returns the role with the given name, and an error if a request with this role and election ID may not
+// write.
 func (a *Agent) mayWrite(role string, id *v1.Uint128) (*Role, error) {
 	a.guard.Lock()
 	err := a.arbiter.allow(role, id)
@@ -264,10 +264,10 @@ func noPipelineError() error {
 		"no pipeline config yet: push one with SetForwardingPipelineConfig first")
 }
 
-// chunk is the number of entities in one message of a Read.
+// chunk is the maximum number of entities in one message of a Read response.
 const chunk = 512
 
-// Read streams the requested entities, all from one snapshot.
+// Read streams the requested entities. All of them come from the same snapshot.
 func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error {
 	if req.GetDeviceId() != a.device {
 		return unknownDeviceError(req.GetDeviceId(), a.device)
@@ -343,8 +343,9 @@ func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwar
 	return &v1.SetForwardingPipelineConfigResponse{}, nil
 }
 
-// Install commits a pipeline if the journal has none, before the first controller connects. It uses no election id,
-// so that any id can become primary. The error matches ErrJournal if the journal could not be started.
+// Install commits a pipeline if the journal has none. It must be called before the first controller connects. It uses
+// no election ID, so that controllers with any ID can become primary. The error matches ErrJournal if the journal could
+// not be started.
 func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 	a.writes.Lock()
 	defer a.writes.Unlock()
@@ -360,7 +361,8 @@ func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 	return err
 }
 
-// setPipeline performs one action; the caller must hold writes. The error is a status or the journal's.
+// setPipeline performs one action. The caller must hold the lock writes. The error is a gRPC status or comes from the
+// journal.
 func (a *Agent) setPipeline(req *v1.SetForwardingPipelineConfigRequest) error {
 	next, err := setPipeline(a.options.Backend, a.options.build(), a.current.Load(), a.version+1, req)
 	if err != nil || next == nil {
@@ -376,7 +378,7 @@ func (a *Agent) setPipeline(req *v1.SetForwardingPipelineConfigRequest) error {
 	return nil
 }
 
-// GetForwardingPipelineConfig returns the pushed configuration, or an empty answer before the first push.
+// GetForwardingPipelineConfig returns the pushed configuration, or an empty response before the first push.
 func (a *Agent) GetForwardingPipelineConfig(_ context.Context, req *v1.GetForwardingPipelineConfigRequest) (
 	*v1.GetForwardingPipelineConfigResponse, error) {
 	if req.GetDeviceId() != a.device {

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Entry is one table entry in the agent's form: its exact key, with several fields packed as in p4.Table.Number, and
-// the action's parameters in the order of their ids. An Entry is immutable.
+// Entry is a table entry in the agent's own form. It contains the exact key, in which several fields are packed as in
+// p4.Table.Number, and the parameters of the action in the order of their IDs. An Entry is immutable.
 type Entry struct {
 	Table  uint32
 	Key    uint32
@@ -24,13 +24,13 @@ type Entry struct {
 	ControllerMetadata uint64
 }
 
-// Member is one replica of a multicast group.
+// Member is a replica in a multicast group.
 type Member struct {
 	Port     uint32 // of the switch shell
 	Instance uint32 // the worker's id
 }
 
-// Group is one multicast group. It is immutable.
+// Group is a multicast group. It is immutable.
 type Group struct {
 	ID       uint32
 	Members  []Member // in the controller's order
@@ -42,15 +42,16 @@ type Group struct {
 // Op is the kind of a change.
 type Op = v1.Update_Type
 
-// Change is one accepted update of an entry or of a group. A DELETE contains the removed object.
+// Change is an accepted update of an entry or a group. For a DELETE, it contains the removed object.
 type Change struct {
 	Op    Op
 	Entry *Entry
 	Group *Group
 }
 
-// State is everything that controllers wrote for one pipeline at one moment. It is immutable: a data path reads it
-// without a lock while batches continue, and sees each batch all or nothing. The zero State and nil are empty.
+// State contains everything that controllers have written for one pipeline at one point in time. It is immutable: a
+// data path reads it without a lock while batches are applied, and it shows each batch either completely or not at all.
+// The zero State and nil are empty.
 type State struct {
 	version  uint64
 	workers  trie[*Entry]
@@ -62,16 +63,17 @@ type State struct {
 	added    []added   // tables of switch programs
 }
 
-// added is the content of a switch program's table.
+// added contains the entries in a table of a switch program.
 type added struct {
 	p4.Table
 	entries trie[*Entry]
 }
 
-// empty returns the initial state of a pipeline.
+// empty returns the initial state of a pipeline with this schema.
 func (s *schema) empty() *State { return new(State).under(s) }
 
-// under returns a copy of the state with the program tables of a schema. Existing tables keep their entries.
+// under returns a copy of the state with the program tables of another schema. Tables that exist in both keep their
+// entries.
 func (s *State) under(of *schema) *State {
 	next := *s
 	next.added = make([]added, len(of.added))
@@ -84,14 +86,14 @@ func (s *State) under(of *schema) *State {
 	return &next
 }
 
-// next returns a copy for a batch to change.
+// next returns a copy of the state that a batch can change.
 func (s *State) next() *State {
 	next := *s
 	next.added = slices.Clone(s.added)
 	return &next
 }
 
-// Version returns the number of batches that changed the device's tables. Equal versions of one agent mean equal
+// Version returns the number of batches that changed the device's tables. For one agent, equal versions mean equal
 // tables.
 func (s *State) Version() uint64 {
 	if s == nil {
@@ -100,7 +102,8 @@ func (s *State) Version() uint64 {
 	return s.version
 }
 
-// Worker returns the identity that vnp4_1.workers gives an address. After a miss the packet bypasses the engine.
+// Worker returns the cluster and the worker that vnp4_1.workers assigns to an address, and false if there is no entry.
+// Packets without an entry bypass the engine.
 func (s *State) Worker(src netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	if s == nil || !src.Unmap().Is4() {
 		return 0, 0, false
@@ -112,7 +115,7 @@ func (s *State) Worker(src netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	return olaf.ClusterID(e.Params[0]), olaf.WorkerID(e.Params[1]), true
 }
 
-// Server reports whether vnp4_1.servers contains the address.
+// Server reports whether the table vnp4_1.servers contains the address.
 func (s *State) Server(addr netip.Addr) bool {
 	if s == nil || !addr.Unmap().Is4() {
 		return false
@@ -121,8 +124,8 @@ func (s *State) Server(addr netip.Addr) bool {
 	return ok
 }
 
-// Group returns the destinations of a cluster's ACKs: the members of the group in vnp4_2.cluster_groups. Callers
-// must not change them. A miss means unicast.
+// Group returns the members of the multicast group for a cluster's ACKs, according to vnp4_2.cluster_groups. Callers
+// must not change them. It returns false if there is no entry, in which case ACKs are unicast.
 func (s *State) Group(c olaf.ClusterID) ([]Member, bool) {
 	if s == nil {
 		return nil, false
@@ -138,7 +141,7 @@ func (s *State) Group(c olaf.ClusterID) ([]Member, bool) {
 	return g.Members, true
 }
 
-// Count returns the numbers of workers, servers, cluster entries and multicast groups.
+// Count returns the number of workers, servers, cluster entries and multicast groups.
 func (s *State) Count() (workers, servers, clusters, groups int) {
 	if s == nil {
 		return 0, 0, 0, 0
@@ -146,7 +149,8 @@ func (s *State) Count() (workers, servers, clusters, groups int) {
 	return s.workers.size, s.servers.size, s.clusters.size, s.groups.size
 }
 
-// Changes calls visit with one insertion per object, in an order that can be replayed, until visit returns false.
+// Changes calls visit with an insertion for each object until visit returns false. The insertions can be applied in
+// this order to build the same state.
 func (s *State) Changes(visit func(Change) bool) {
 	if s == nil {
 		return
@@ -172,7 +176,7 @@ func (s *State) Changes(visit func(Change) bool) {
 	}
 }
 
-// table returns the trie of a table id, or nil.
+// table returns the trie for a table ID, or nil if there is none.
 func (s *State) table(id uint32) *trie[*Entry] {
 	switch id {
 	case p4.TableWorkers:
@@ -233,7 +237,7 @@ func (s *State) addUsers(e *edit, group uint32, by int) {
 	}
 }
 
-// addressKey returns an IPv4 address as the number that the tables match.
+// addressKey returns an IPv4 address as the number that tables use as their key.
 func addressKey(a netip.Addr) uint32 {
 	b := a.Unmap().As4()
 	return binary.BigEndian.Uint32(b[:])

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// errorSpace is the namespace of our error codes, as target-architecture-vendor.
+// errorSpace is the namespace of our error codes, in the form target-architecture-vendor.
 const errorSpace = "olaf-xsa-olafctl"
 
 // Limits on the details of a failed batch as a gRPC trailer, in base64. Clients accept 8 KB by default and, by the
@@ -28,9 +28,9 @@ const (
 	maxDetails       = (trailerLimit - trailerReserve) * 3 / 4 / packedDetail
 )
 
-// batchStatus returns the status of a batch: nil without faults, else UNKNOWN with exactly one p4.v1.Error per
-// element. Codes take precedence over texts, which are as long as clients accept. If a batch is too large even for
-// the codes, only the first elements have details, and the message says so.
+// batchStatus returns the status for a batch. It is nil if there are no errors, or else UNKNOWN with exactly one
+// p4.v1.Error per element. Codes take precedence over texts, which are as long as clients accept. If a batch is too
+// large even for the codes alone, only the first elements have details, and the message mentions this.
 func batchStatus(what string, faults []error) error {
 	details := make([]*v1.Error, len(faults))
 	why, cause := "", error(nil)
@@ -72,8 +72,8 @@ func batchStatus(what string, faults []error) error {
 	return status.ErrorProto(st)
 }
 
-// longestText returns the maximum text length at which the details of n updates fit. It uses the limit that every
-// client has if the codes alone fit into it, otherwise the specification's.
+// longestText returns the maximum text length for which the details of n updates fit. It uses the limit that every
+// client supports if the codes alone fit within that limit, or else the limit in the specification.
 func longestText(texts []int, n int) int {
 	room := func(trailer int) int { return (min(trailer, trailerLimit)-trailerReserve)*3/4 - packedDetail*n }
 	if small := room(trailerBytes); small >= 0 {
@@ -82,7 +82,7 @@ func longestText(texts []int, n int) int {
 	return fitLength(texts, room(trailerBytes+trailerPerUpdate*n))
 }
 
-// fitLength returns the greatest length at which all texts, cut to it, fit into room bytes.
+// fitLength returns the greatest length such that all texts, cut to this length, fit into room bytes.
 func fitLength(texts []int, room int) int {
 	for longest := maxMessage; longest > 0; longest-- {
 		sum := 0
@@ -96,7 +96,7 @@ func fitLength(texts []int, room int) int {
 	return 0
 }
 
-// faultCode returns the code of one element; a backend's error without a status is INTERNAL.
+// faultCode returns the code for the error of one element. An error from a backend that has no status is INTERNAL.
 func faultCode(err error) codes.Code {
 	if s, ok := status.FromError(err); ok {
 		return s.Code()
@@ -104,7 +104,7 @@ func faultCode(err error) codes.Code {
 	return codes.Internal
 }
 
-// printable returns text that is valid in a protobuf string, cut to longest bytes.
+// printable returns text that is valid in a protobuf string, shortened to at most longest bytes.
 func printable(s string, longest int) string {
 	const more = "…"
 	if !utf8.ValidString(s) {

@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/internal/silence"
 )
 
-// outbox queues the messages of a stream. A controller that does not read loses its stream instead of blocking the
-// others.
+// outbox queues the messages for a stream. If a controller does not read them, its stream ends, so that it cannot block
+// other controllers.
 type outbox struct {
 	messages chan *v1.StreamMessageResponse
 	overflow chan struct{} // closed once
@@ -23,7 +23,7 @@ type outbox struct {
 	silence  func() time.Duration
 }
 
-// outboxSize bounds the number of messages by which a slow controller may lag.
+// outboxSize is the maximum number of messages that can wait for a slow controller.
 const outboxSize = 128
 
 func newOutbox(ctx context.Context) *outbox {
@@ -31,7 +31,7 @@ func newOutbox(ctx context.Context) *outbox {
 		replaced: make(chan struct{}), silence: silence.Of(ctx)}
 }
 
-// put never blocks; callers hold the agent's guard.
+// put queues a message and never blocks. The caller must hold the agent's lock guard.
 func (o *outbox) put(m *v1.StreamMessageResponse) {
 	select {
 	case o.messages <- m:
@@ -43,8 +43,9 @@ func (o *outbox) put(m *v1.StreamMessageResponse) {
 	}
 }
 
-// StreamChannel serves one controller's arbitration; the controller leaves when the stream ends. Sending uses a
-// separate goroutine, because it blocks while the controller does not read; the end of the stream ends it.
+// StreamChannel serves the arbitration of one controller. When the stream ends, the controller leaves. A separate
+// goroutine sends messages, because sending blocks while the controller does not read. The goroutine ends with the
+// stream.
 func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	c, box := a.joinStream(stream.Context())
 	defer a.leaveStream(c)
@@ -72,7 +73,7 @@ func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	}
 }
 
-// sendAll sends queued messages until stop, and then the remaining ones.
+// sendAll sends queued messages until stop is closed, and then the messages that are left in the queue.
 func (o *outbox) sendAll(stream v1.P4Runtime_StreamChannelServer, stop <-chan struct{}) error {
 	for {
 		select {
@@ -87,7 +88,8 @@ func (o *outbox) sendAll(stream v1.P4Runtime_StreamChannelServer, stop <-chan st
 	}
 }
 
-// drain sends the messages queued before the stream ended; an error means that the controller is gone.
+// drain sends the messages that were queued before the stream ended. It ignores errors, which mean that the controller
+// is gone.
 func drain(box *outbox, stream v1.P4Runtime_StreamChannelServer) {
 	for {
 		select {
@@ -120,8 +122,8 @@ func (a *Agent) leaveStream(c connection) {
 	a.notify(v)
 }
 
-// notify sends notices in the order that the specification requires: the others first, then, when no write is in
-// flight, the primary.
+// notify sends notices in the order that the specification requires: first to the other controllers and then, when no
+// write is in flight, to the primary.
 func (a *Agent) notify(v verdict) {
 	a.sendNotices(v.others)
 	if len(v.primary) == 0 {
@@ -143,7 +145,7 @@ func (a *Agent) sendNotices(notices []notice) {
 	}
 }
 
-// receive handles a stream's messages until it ends; nil means that the controller closed it.
+// receive handles the messages on a stream until the stream ends. It returns nil if the controller closed the stream.
 func (a *Agent) receive(c connection, box *outbox, stream v1.P4Runtime_StreamChannelServer) error {
 	for {
 		m, err := stream.Recv()
@@ -186,8 +188,8 @@ func (a *Agent) announce(c connection, m *v1.MasterArbitrationUpdate) error {
 	return nil
 }
 
-// refuse answers a stream message that the pipeline does not support; the stream stays open. A controller that is
-// not primary gets that error first.
+// refuse answers a stream message that the pipeline does not support. The stream stays open. If the controller is not
+// primary, it receives the error for that instead.
 func (a *Agent) refuse(c connection, box *outbox, m *v1.StreamMessageRequest) {
 	a.guard.Lock()
 	defer a.guard.Unlock()

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// parseNumber reads a byte string as an unsigned number of at most 32 bits. Leading zeros are accepted.
+// parseNumber parses a byte string as an unsigned number of at most 32 bits. It accepts leading zeros.
 func parseNumber(what string, value []byte, bits int32) (uint32, error) {
 	if len(value) == 0 {
 		return 0, status.Errorf(codes.InvalidArgument, "%s is an empty byte string; zero is one byte 0x00", what)
@@ -37,7 +37,7 @@ func tooWideError(what string, value []byte, bits int32) error {
 	return status.Errorf(codes.InvalidArgument, "%s 0x%x… does not fit into %d bits", what, value, bits)
 }
 
-// canonicalBytes returns the shortest byte string of a number; zero is one byte.
+// canonicalBytes returns the shortest byte string that represents a number. Zero is represented by one byte.
 func canonicalBytes(n uint32) []byte {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], n)
@@ -48,8 +48,8 @@ func canonicalBytes(n uint32) []byte {
 	return append([]byte(nil), b[i:]...)
 }
 
-// tableEntry checks and translates an entry of a write. For MODIFY without an action the result's Action is 0; for
-// DELETE only table and key are set.
+// tableEntry checks a table entry in a write and converts it. For a MODIFY without an action, the Action of the result
+// is 0. For a DELETE, only the table and the key are set.
 func (s *schema) tableEntry(op Op, te *v1.TableEntry) (*Entry, error) {
 	t, err := s.table(te.GetTableId())
 	if err != nil {
@@ -85,7 +85,8 @@ func (s *schema) tableEntry(op Op, te *v1.TableEntry) (*Entry, error) {
 	return e, s.setAction(e, t, te.Action)
 }
 
-// defaultEntryFault returns the error for a write to a default entry; all our defaults are constant.
+// defaultEntryFault returns the error for a write to a default entry, which is not allowed because all our default
+// entries are constant.
 func defaultEntryFault(op Op, te *v1.TableEntry, t *configv1.Table) error {
 	switch {
 	case len(te.Match) > 0 || te.Priority != 0:
@@ -108,7 +109,7 @@ func noDirectResources(te *v1.TableEntry, t *configv1.Table) error {
 	return nil
 }
 
-// exactKey packs the match of a table with exact fields, in field order.
+// exactKey packs the match fields of a table with exact keys into a number, in the order of the fields.
 func exactKey(t *configv1.Table, match []*v1.FieldMatch) (uint32, error) {
 	var key uint32
 	given := make(map[uint32]uint32, len(t.MatchFields))
@@ -140,7 +141,7 @@ func exactKey(t *configv1.Table, match []*v1.FieldMatch) (uint32, error) {
 	return key, nil
 }
 
-// keyFields unpacks a key of exactKey.
+// keyFields unpacks a key that exactKey packed.
 func keyFields(t *configv1.Table, key uint32) []uint32 {
 	values := make([]uint32, len(t.MatchFields))
 	for i := len(values) - 1; i >= 0; i-- {
@@ -204,10 +205,10 @@ func setParams(e *Entry, action *configv1.Action, given []*v1.Action_Param) erro
 	return nil
 }
 
-// maxInstance is the largest replica instance, a worker id.
+// maxInstance is the largest instance number of a replica, which is a worker ID.
 const maxInstance = 1<<16 - 1
 
-// multicastGroup checks and translates a group of a write. For DELETE only the id is set.
+// multicastGroup checks a multicast group in a write and converts it. For a DELETE, only the ID is set.
 func multicastGroup(op Op, m *v1.MulticastGroupEntry) (*Group, error) {
 	g := &Group{ID: m.GetMulticastGroupId()}
 	if g.ID == 0 {
@@ -255,7 +256,7 @@ func parseReplica(r *v1.Replica) (m Member, legacy bool, err error) {
 	return m, legacy, err
 }
 
-// entryProto returns an entry as controllers read it.
+// entryProto returns an entry in the form in which controllers read it.
 func (s *schema) entryProto(e *Entry) *v1.Entity {
 	t, action := s.tables[e.Table], s.actions[e.Action]
 	te := &v1.TableEntry{
@@ -275,7 +276,7 @@ func (s *schema) entryProto(e *Entry) *v1.Entity {
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}
 }
 
-// defaultProto returns a table's constant default entry.
+// defaultProto returns the constant default entry of a table.
 func defaultProto(t *configv1.Table) *v1.Entity {
 	a := &v1.Action{ActionId: t.ConstDefaultActionId}
 	te := &v1.TableEntry{TableId: t.Preamble.Id, IsDefaultAction: true,
@@ -283,7 +284,8 @@ func defaultProto(t *configv1.Table) *v1.Entity {
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}
 }
 
-// groupProto returns a group as controllers read it, with every port in the field in which it was written.
+// groupProto returns a group in the form in which controllers read it. Every port is in the field in which it was
+// written.
 func groupProto(g *Group) *v1.Entity {
 	m := &v1.MulticastGroupEntry{MulticastGroupId: g.ID, Metadata: g.Metadata}
 	for i, member := range g.Members {

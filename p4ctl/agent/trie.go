@@ -2,16 +2,16 @@ package agent
 
 import "math/bits"
 
-// trie is an immutable map from uint32. A snapshot costs one copied struct, a change copies one path of at most
-// seven nodes. Changes with the same edit reuse the nodes that the edit copied, so that a batch costs no more than
-// its own entries. A bijection scatters the keys, so two keys never collide.
+// trie is an immutable map with uint32 keys. A snapshot copies one struct, and a change copies one path of at most
+// seven nodes. Changes with the same edit reuse the nodes that the edit has copied, so that the cost of a batch depends
+// only on its own entries. A bijection scatters the keys, so two keys never collide.
 type trie[V any] struct {
 	root *node[V]
 	size int
 }
 
-// edit owns the nodes that one batch has copied. It must not be used after a snapshot was handed out. It has a size
-// because two empty structs may share an address.
+// edit owns the nodes that one batch has copied. It must not be used after a snapshot was returned to a caller. It must
+// not be empty, because two empty structs may share an address.
 type edit struct{ _ byte }
 
 type node[V any] struct {
@@ -20,7 +20,7 @@ type node[V any] struct {
 	kids    []child[V]
 }
 
-// child is a subtree, or a leaf if sub is nil.
+// child is a subtree or, if sub is nil, a leaf.
 type child[V any] struct {
 	sub   *node[V]
 	key   uint32
@@ -29,7 +29,7 @@ type child[V any] struct {
 
 const digitBits = 5
 
-// scatterKey mixes the key's bits so that neighbouring addresses spread. It is invertible.
+// scatterKey mixes the bits of a key, so that neighbouring addresses are spread over the trie. It is invertible.
 func scatterKey(key uint32) uint32 {
 	key ^= key >> 16
 	key *= 0x7feb352d
@@ -73,7 +73,7 @@ func (t *trie[V]) remove(e *edit, key uint32) {
 	t.size--
 }
 
-// all visits every entry in arbitrary order until visit returns false.
+// all calls visit for every entry, in arbitrary order, until visit returns false.
 func (t trie[V]) all(visit func(key uint32, value V) bool) { t.root.all(visit) }
 
 func (n *node[V]) own(e *edit) *node[V] {

@@ -13,11 +13,11 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// step is one update that can be applied, and its inverse.
+// step is an update that can be applied, with its inverse.
 type step struct{ do, undo Change }
 
-// writeBatch handles a Write after arbitration: it tries every update in order and returns the new state, its changes,
-// and, if any update failed, one error per update. The receiver and its state stay unchanged.
+// writeBatch handles a Write request after arbitration. It tries every update in order and returns the new state and
+// its changes. If any update failed, it also returns one error per update. The receiver and its state are not changed.
 func (p *pipeline) writeBatch(b Backend, role *Role, req *v1.WriteRequest) (next *State, changes []Change,
 	faults []error, err error) {
 	t, err := p.try(b, role, req)
@@ -33,7 +33,7 @@ func (p *pipeline) writeBatch(b Backend, role *Role, req *v1.WriteRequest) (next
 	return t.state, changes, t.faults, nil
 }
 
-// tried is a batch in progress: its state and updates so far.
+// tried is a batch in progress, with its state and the updates applied so far.
 type tried struct {
 	state       *State
 	edit        *edit
@@ -43,13 +43,13 @@ type tried struct {
 	stopAtFault bool
 }
 
-// made is an applied update and its index in the batch.
+// made is an update that was applied, with its index in the batch.
 type made struct {
 	step
 	at int
 }
 
-// try applies the updates of a batch in order.
+// try tries to apply the updates in a batch in order.
 func (p *pipeline) try(b Backend, role *Role, req *v1.WriteRequest) (t *tried, err error) {
 	t = &tried{state: p.state.next(), edit: new(edit), updates: len(req.Updates)}
 	if t.stopAtFault, err = stopsAtFault(b, req.Atomicity); err != nil {
@@ -81,7 +81,7 @@ func (t *tried) fail(at int, err error) {
 	t.faults[at] = err
 }
 
-// abort rolls a batch back because of the update at index at. The updates before end had been tried.
+// abort rolls a batch back because the update at index at failed. The updates before index end have been tried.
 func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
 	for i := range t.faults {
 		switch {
@@ -97,8 +97,8 @@ func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
 	return err
 }
 
-// settle undoes updates that leave contradicting entries. A batch is judged by its result, so that jobs can swap places
-// in one batch.
+// settle undoes updates that leave contradicting entries. Only the result of a batch is checked, so that jobs can
+// exchange their places in one batch.
 func (p *pipeline) settle(b Backend, t *tried) error {
 	for {
 		last, fault := t.findClash()
@@ -119,7 +119,8 @@ func (p *pipeline) settle(b Backend, t *tried) error {
 	}
 }
 
-// stopsAtFault reports whether the batch ends at the first fault and rejects modes that the backend cannot guarantee.
+// stopsAtFault reports whether a batch ends at the first update that fails. It returns an error for modes that the
+// backend cannot guarantee.
 func stopsAtFault(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err error) {
 	switch a {
 	case v1.WriteRequest_CONTINUE_ON_ERROR:
@@ -134,8 +135,8 @@ func stopsAtFault(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err
 	return false, status.Errorf(codes.Unimplemented, "atomicity %v is not supported by this device", a)
 }
 
-// rollback undoes changes on the device, newest first, which leads to state to. If the device fails, it is reset to
-// that state.
+// rollback undoes changes on the device, newest first, until the device has the state to. If this fails, the device is
+// reset to that state.
 func (p *pipeline) rollback(b Backend, to *State, made []made) error {
 	if !p.committed {
 		return nil
@@ -154,7 +155,7 @@ func (p *pipeline) rollback(b Backend, to *State, made []made) error {
 	return nil
 }
 
-// prepare checks one update against the P4Info, the role and the tables.
+// prepare checks an update against the P4Info, the role and the tables, and returns the step that applies it.
 func (p *pipeline) prepare(s *State, role *Role, u *v1.Update) (step, error) {
 	op := u.GetType()
 	if op != v1.Update_INSERT && op != v1.Update_MODIFY && op != v1.Update_DELETE {
@@ -197,7 +198,7 @@ func noSuchReplicationError(e *v1.PacketReplicationEngineEntry) error {
 	return status.Error(codes.Unimplemented, "clone sessions are not supported")
 }
 
-// unknownObject returns the error for an entity that the P4Info does not have.
+// unknownObject returns the error for an entity that does not exist in the P4Info.
 func unknownObject(e *v1.Entity) error {
 	return status.Errorf(codes.InvalidArgument, "%s: this pipeline has no such object", kindOf(e))
 }

@@ -151,7 +151,7 @@ var writing = []Clause{
 	}),
 }
 
-// entries are clauses about one entry with one fault.
+// entries lists the clauses about an entry with a single fault.
 var entries = []Clause{
 	refusedClause("E1", ofEntry, "An unknown table is INVALID_ARGUMENT",
 		func(_ shape, e *v1.TableEntry) { e.TableId ^= 0x00ffff00 }),
@@ -234,7 +234,8 @@ var entries = []Clause{
 		func(_ shape, e *v1.TableEntry) { e.CounterData = &v1.CounterData{} }),
 }
 
-// refusedClause returns a clause about an entry with one fault: INSERT is INVALID_ARGUMENT and adds nothing.
+// refusedClause returns a clause about an entry with a single fault. Inserting the entry must return INVALID_ARGUMENT
+// and add nothing.
 func refusedClause(id, section, sentence string, spoil func(shape, *v1.TableEntry)) Clause {
 	return onEmpty(id, section, sentence, func(p *probe) {
 		p.expectUpdates("insert", p.write(insertEntry(p.shape.spoil(func(e *v1.TableEntry) { spoil(p.shape, e) }))),
@@ -270,8 +271,8 @@ var byteStrings = []Clause{
 		}),
 }
 
-// wideClause accepts OUT_OF_RANGE, which the section on byte strings requires, and INVALID_ARGUMENT, which the
-// others require.
+// wideClause returns a clause about a value that is too wide. It accepts OUT_OF_RANGE, as the section on byte strings
+// requires, and INVALID_ARGUMENT, as the other sections require.
 func wideClause(id, sentence string, spoil func(shape, *v1.TableEntry)) Clause {
 	return onEmpty(id, ofBytes, sentence, func(p *probe) {
 		err := p.write(insertEntry(p.shape.spoil(func(e *v1.TableEntry) { spoil(p.shape, e) })))
@@ -284,7 +285,7 @@ func wideClause(id, sentence string, spoil func(shape, *v1.TableEntry)) Clause {
 	})
 }
 
-// fill writes the entries 1 to 3, the first with metadata.
+// fill inserts three entries with the keys 1 to 3. The first has metadata.
 func (p *probe) fill() (all []*v1.Entity) {
 	if p.leadEmpty(); p.isOver() {
 		return nil
@@ -302,7 +303,7 @@ func (p *probe) fill() (all []*v1.Entity) {
 	return all
 }
 
-// readClause returns a clause about the result of one read filter on three entries.
+// readClause returns a clause about the result of reading three entries with a filter.
 func readClause(id, sentence string, filter func(s shape, e *v1.TableEntry),
 	want func(all []*v1.Entity) []*v1.Entity) Clause {
 	return Clause{id, ofWildcards, sentence, true, func(p *probe) {
@@ -380,7 +381,8 @@ var reading = []Clause{
 	}},
 }
 
-// readEverything returns the request of the specification's example, with every kind of entity as a wildcard.
+// readEverything returns the request in the specification's example, which contains a wildcard for every kind of
+// entity.
 func readEverything() []*v1.Entity {
 	return []*v1.Entity{
 		{Entity: &v1.Entity_ExternEntry{ExternEntry: &v1.ExternEntry{}}},
@@ -402,13 +404,13 @@ func newReplica(n byte) *v1.Replica {
 	return &v1.Replica{PortKind: &v1.Replica_Port{Port: []byte{n}}, Instance: uint32(n)}
 }
 
-// newOldReplica returns a replica with its port in the field that older clients use.
+// newOldReplica returns a replica whose port is in the field that older clients use.
 func newOldReplica(n uint32) *v1.Replica {
 	//lint:ignore SA1019 a server must take the field as long as clients fill it
 	return &v1.Replica{PortKind: &v1.Replica_EgressPort{EgressPort: n}, Instance: n}
 }
 
-// groupClause returns a clause about multicast groups; a server without them skips it.
+// groupClause returns a clause about multicast groups. It is skipped if the server does not support them.
 func groupClause(id, sentence string, try func(p *probe)) Clause {
 	return onEmpty(id, ofGroups, sentence, func(p *probe) {
 		err := p.write(newUpdate(v1.Update_INSERT, groupEntity(&v1.MulticastGroupEntry{MulticastGroupId: 9,

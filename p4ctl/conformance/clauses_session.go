@@ -21,7 +21,7 @@ const (
 	ofGet           = "GetForwardingPipelineConfig RPC"
 )
 
-// unknownDevice returns an unused device id.
+// unknownDevice returns a device ID that is not in use.
 func (p *probe) unknownDevice() uint64 { return p.DeviceID + 1<<40 }
 
 func countNoun(n int, one, many string) string {
@@ -31,7 +31,7 @@ func countNoun(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// formatLine formats a message with single spaces, which the library varies on purpose.
+// formatLine formats a message with single spaces. The library varies the number of spaces on purpose.
 func formatLine(m proto.Message) string {
 	return strings.Join(strings.Fields(prototext.MarshalOptions{}.Format(m)), " ")
 }
@@ -324,7 +324,7 @@ var pipeline = []Clause{
 	}),
 }
 
-// expectReconcile expects a reconciliation to keep two entries, with or without a saved config.
+// expectReconcile checks that a reconciliation keeps two entries. saved selects whether the config was saved before.
 func (p *probe) expectReconcile(saved bool) {
 	if p.leadEmpty(); p.isOver() {
 		return
@@ -387,8 +387,9 @@ var streams = []Clause{
 		}},
 }
 
-// sendPacket sends a packet without metadata and then an arbitration, whose answer shows that the stream is open and
-// that no answer to the packet is pending. The server may answer a packet or not, but only with a StreamError.
+// sendPacket sends a packet without metadata, followed by an arbitration message. The answer to the latter shows that
+// the stream is open and that no answer to the packet is pending. The server need not answer the packet, but any answer
+// must be a StreamError.
 func (p *probe) sendPacket(stream v1.P4Runtime_StreamChannelClient, id *v1.Uint128, want ...codes.Code) {
 	err := stream.Send(&v1.StreamMessageRequest{
 		Update: &v1.StreamMessageRequest_Packet{Packet: &v1.PacketOut{Payload: []byte("conformance")}}})

@@ -1,8 +1,7 @@
-// Package conformance checks a P4Runtime server against the specification, clause by clause. It needs a pipeline
-// with a table that has exact keys and an action with parameters, which it finds in the given P4Info.
-//
-// Clauses that write push the pipeline, which empties the tables, and replace the primary; they run only on request.
-// A server remembers the clauses' election ids like all others.
+// Package conformance checks a P4Runtime server against the specification, clause by clause. It requires a pipeline
+// that contains a table with exact keys and an action with parameters, which it finds in the given P4Info. Clauses that
+// write push the pipeline, which empties the tables, and replace the primary. They run only on request. Like all
+// election IDs, those of the clauses are remembered by the server.
 package conformance
 
 import (
@@ -22,16 +21,16 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ErrSilent reports that the server does not answer requests that every clause needs.
+// ErrSilent is the error for a server that does not answer requests that every clause needs.
 var ErrSilent = olaf.NewError(olaf.Device, "no P4Runtime server for this device answers")
 
-// ErrInUse reports that a live controller would stop being primary.
+// ErrInUse is returned if the check would replace a live primary controller.
 var ErrInUse = olaf.NewError(olaf.Device, "another controller is primary")
 
-// ErrUnlike reports that the P4Info has nothing for the clauses to write.
+// ErrUnlike is the error for a P4Info without a table to which the clauses can write.
 var ErrUnlike = olaf.NewError(olaf.Usage, "the P4Info has no table with exact keys and an action with parameters")
 
-// Outcome is the result of a clause.
+// Outcome is the result of checking a clause.
 type Outcome string
 
 const (
@@ -40,7 +39,7 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// Clause is one requirement of the specification.
+// Clause is a requirement in the specification.
 type Clause struct {
 	ID       string // part of the specification, and a number
 	Section  string // heading of the requirement in the specification
@@ -49,7 +48,7 @@ type Clause struct {
 	try      func(*probe)
 }
 
-// asPrimary returns a clause that begins as primary.
+// asPrimary returns a clause that is checked by a primary controller.
 func asPrimary(id, section, sentence string, try func(*probe)) Clause {
 	return Clause{id, section, sentence, true, func(p *probe) {
 		if p.lead(); !p.isOver() {
@@ -58,7 +57,7 @@ func asPrimary(id, section, sentence string, try func(*probe)) Clause {
 	}}
 }
 
-// onEmpty returns a clause that begins as primary with empty tables.
+// onEmpty returns a clause that is checked by a primary controller with empty tables.
 func onEmpty(id, section, sentence string, try func(*probe)) Clause {
 	return Clause{id, section, sentence, true, func(p *probe) {
 		if p.leadEmpty(); !p.isOver() {
@@ -67,15 +66,15 @@ func onEmpty(id, section, sentence string, try func(*probe)) Clause {
 	}}
 }
 
-// Result is the outcome of a clause and the server's answers.
+// Result contains the outcome of a clause and the answers of the server.
 type Result struct {
 	Clause
 	Outcome Outcome
 	Seen    string // the server's answers, step by step
 }
 
-// Target is a server and the config to push. A nil Config stands for the server's own, or ours if the server has
-// none.
+// Target is a server and the pipeline config to push. If Config is nil, the server's own config is used or, if it has
+// none, ours.
 type Target struct {
 	Conn     grpc.ClientConnInterface
 	DeviceID uint64
@@ -93,8 +92,8 @@ func Clauses() []Clause {
 	return all
 }
 
-// Run checks every clause, those that write only if write is set, and passes each result to tell at once. It fails
-// if nothing could be checked or ctx ended.
+// Run checks every clause and calls tell with each result immediately. Clauses that write are checked only if write is
+// set. Run returns an error if nothing could be checked or if ctx ended.
 func Run(ctx context.Context, t Target, write bool, tell func(Result)) error {
 	if t.Patience <= 0 {
 		t.Patience = 10 * time.Second
@@ -128,7 +127,8 @@ type session struct {
 	low    uint64
 }
 
-// inspect checks that the server answers, which ids it has seen, and that no controller would be disturbed.
+// inspect checks that the server answers, determines which election IDs it has seen, and checks that no controller
+// would be disturbed.
 func (s *session) inspect(ctx context.Context, write bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
@@ -162,8 +162,8 @@ func (s *session) inspect(ctx context.Context, write bool) error {
 	return nil
 }
 
-// leave commits the pipeline without entries and waits until the server has seen the last primary leave, so that the
-// next controller finds none.
+// leave commits the pipeline without entries and waits until the server has noticed that the last primary left, so that
+// the next controller finds no primary.
 func (s *session) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
@@ -188,7 +188,7 @@ func (s *session) leave(ctx context.Context) error {
 	return nil
 }
 
-// try runs one clause on separate streams.
+// try checks one clause. It opens separate streams for the clause.
 func (s *session) try(ctx context.Context, c Clause) Result {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
@@ -200,7 +200,8 @@ func (s *session) try(ctx context.Context, c Clause) Result {
 	return Result{c, p.outcome, strings.Join(p.seen, "; ")}
 }
 
-// probe is one clause in progress. A step with an unexpected answer fails it; all answers are recorded.
+// probe is a clause that is being checked. The clause fails if a step has an unexpected answer. All answers are
+// recorded.
 type probe struct {
 	*session
 	ctx     context.Context
@@ -225,7 +226,7 @@ func (p *probe) skip(why string) {
 // isOver reports whether the clause has failed or was skipped.
 func (p *probe) isOver() bool { return p.outcome == Failed || p.outcome == Skipped }
 
-// expectStatus records a status and compares it with the expected codes.
+// expectStatus records the status of a step and compares it with the expected codes.
 func (p *probe) expectStatus(what string, err error, want ...codes.Code) {
 	p.expectCode(what, status.Code(err), want)
 }
@@ -240,7 +241,8 @@ func (p *probe) expectCode(what string, got codes.Code, want []codes.Code) {
 	p.fail("%s: %s instead of %s", what, codeName(got), joinCodes(want))
 }
 
-// expect records a step that is not about a code.
+// expect records a step that is not checked by its status code. If good is false, the clause fails with the text
+// otherwise.
 func (p *probe) expect(what string, good bool, otherwise string) {
 	if good {
 		p.seen = append(p.seen, what)
@@ -249,7 +251,8 @@ func (p *probe) expect(what string, good bool, otherwise string) {
 	}
 }
 
-// expectUpdates compares a batch's status with one expected code per update. If all are OK, the batch must succeed.
+// expectUpdates compares the status of a batch with one expected code per update. If all expected codes are OK, the
+// batch must succeed.
 func (p *probe) expectUpdates(what string, err error, want ...codes.Code) {
 	refused := false
 	for _, w := range want {
@@ -287,7 +290,7 @@ func (p *probe) expectUpdates(what string, err error, want ...codes.Code) {
 	p.seen = append(p.seen, what+": "+joinCodes(got))
 }
 
-// codeName returns a code in the specification's spelling.
+// codeName returns the name of a code as spelled in the specification.
 func codeName(c codes.Code) string {
 	var b strings.Builder
 	for i, r := range c.String() {

@@ -10,20 +10,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// next returns an election id above all others of this and earlier runs.
+// next returns an election ID above all others in this run and in earlier runs.
 func (s *session) next() *v1.Uint128 {
 	s.low++
 	return &v1.Uint128{High: s.high, Low: s.low}
 }
 
-// lower returns an election id below those of next. No other clause uses it: a server may see the streams of one
-// clause end only during the next one.
+// lower returns an election ID below those returned by next. No other clause uses it, because a server may notice the
+// end of a clause's streams only during the next clause.
 func (s *session) lower() *v1.Uint128 {
 	s.low++
 	return &v1.Uint128{High: s.high - 1, Low: s.low}
 }
 
-// open opens a stream and sends an arbitration with this id, or without one if id is nil.
+// open opens a stream and sends an arbitration message with the given election ID, or without an ID if id is nil.
 func (p *probe) open(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, error) {
 	stream, err := p.client.StreamChannel(p.ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p *probe) sendArbitration(stream v1.P4Runtime_StreamChannelClient, device 
 		Arbitration: &v1.MasterArbitrationUpdate{DeviceId: device, ElectionId: id}}})
 }
 
-// announce opens a stream and waits for the answer.
+// announce opens a stream, sends an arbitration message and waits for the answer.
 func (p *probe) announce(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, *v1.MasterArbitrationUpdate, error) {
 	stream, err := p.open(id)
 	if err != nil && !errors.Is(err, io.EOF) { // the answer has the reason why the stream has ended
@@ -47,7 +47,7 @@ func (p *probe) announce(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, *v1.
 	return stream, answer, err
 }
 
-// awaitArbitration waits for the next arbitration on a stream and skips other messages.
+// awaitArbitration waits for the next arbitration message on a stream. It skips other messages.
 func awaitArbitration(stream v1.P4Runtime_StreamChannelClient) (*v1.MasterArbitrationUpdate, error) {
 	for {
 		m, err := stream.Recv()
@@ -60,7 +60,7 @@ func awaitArbitration(stream v1.P4Runtime_StreamChannelClient) (*v1.MasterArbitr
 	}
 }
 
-// streamEnd returns the error that ends a stream, or nil if messages keep coming.
+// streamEnd returns the error that ended a stream, or nil if messages keep arriving.
 func streamEnd(stream v1.P4Runtime_StreamChannelClient) error {
 	for range 8 {
 		if _, err := stream.Recv(); err != nil {
@@ -70,7 +70,7 @@ func streamEnd(stream v1.P4Runtime_StreamChannelClient) error {
 	return nil
 }
 
-// expectNotice records the next arbitration of a controller.
+// expectNotice records the next arbitration message to a controller and compares its status with the expected code.
 func (p *probe) expectNotice(who string, stream v1.P4Runtime_StreamChannelClient,
 	want codes.Code) *v1.MasterArbitrationUpdate {
 	if stream == nil {
@@ -86,7 +86,7 @@ func (p *probe) expectNotice(who string, stream v1.P4Runtime_StreamChannelClient
 	return a
 }
 
-// lead becomes primary with a new id; it records only failures.
+// lead makes the probe the primary controller with a new ID. It records only failures.
 func (p *probe) lead() {
 	p.id = p.next()
 	stream, answer, err := p.announce(p.id)
@@ -97,7 +97,7 @@ func (p *probe) lead() {
 	p.stream = stream
 }
 
-// leadEmpty becomes primary and empties the tables.
+// leadEmpty makes the probe the primary controller and empties the tables.
 func (p *probe) leadEmpty() {
 	if p.lead(); p.isOver() {
 		return
@@ -121,7 +121,7 @@ func (p *probe) getPipeline(kind v1.GetForwardingPipelineConfigRequest_ResponseT
 	return got.GetConfig(), err
 }
 
-// large lets a server answer with a complete program.
+// large is the call option that allows a server to answer with a complete program.
 var large = grpc.MaxCallRecvMsgSize(256 << 20)
 
 func (p *probe) write(updates ...*v1.Update) error {
@@ -155,7 +155,7 @@ func (p *probe) readOf(device uint64, entities ...*v1.Entity) (all []*v1.Entity,
 	}
 }
 
-// table reads the table that the clauses write.
+// table reads the entries in the table to which the clauses write.
 func (p *probe) table() []*v1.Entity {
 	all, err := p.read(tableEntity(&v1.TableEntry{TableId: p.shape.table.Preamble.Id}))
 	if err != nil {
@@ -164,7 +164,7 @@ func (p *probe) table() []*v1.Entity {
 	return all
 }
 
-// expectEntries records the number of entries in the table.
+// expectEntries records the number of entries in the table and compares it with the expected number.
 func (p *probe) expectEntries(want int) {
 	if got := len(p.table()); !p.isOver() {
 		p.expect(countNoun(want, "entry", "entries"), got == want, countNoun(got, "entry", "entries")+" instead of "+
@@ -172,7 +172,7 @@ func (p *probe) expectEntries(want int) {
 	}
 }
 
-// expectRead records the result of a read.
+// expectRead records the result of a read and compares it with the expected entities.
 func (p *probe) expectRead(what string, want []*v1.Entity, entities ...*v1.Entity) {
 	got, err := p.read(entities...)
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *probe) expectRead(what string, want []*v1.Entity, entities ...*v1.Entit
 		": another answer: "+formatEntities(got))
 }
 
-// formatEntities formats a list of entities on one line of bounded length.
+// formatEntities formats a list of entities as a line of limited length.
 func formatEntities(list []*v1.Entity) string {
 	text := ""
 	for _, e := range list {
@@ -198,7 +198,7 @@ func formatEntities(list []*v1.Entity) string {
 	return text[1:]
 }
 
-// changedConfig returns a changed copy of the pushed config.
+// changedConfig returns a copy of the pushed config to which change was applied.
 func (p *probe) changedConfig(change func(*v1.ForwardingPipelineConfig)) *v1.ForwardingPipelineConfig {
 	c := proto.CloneOf(p.Config)
 	change(c)

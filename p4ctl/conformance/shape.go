@@ -9,14 +9,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// shape is the target of the clauses' writes: a table with exact keys and one of its actions.
+// shape describes what the clauses write: entries in a table with exact keys, with one of its actions.
 type shape struct {
 	table  *configv1.Table
 	action *configv1.Action
 }
 
-// shapeOf picks the first table that the clauses can write without knowing its purpose: exact keys of at least 8
-// bits, no references to other objects, and an action with parameters.
+// shapeOf returns the first table to which the clauses can write without knowing its purpose. It has exact keys with at
+// least 8 bits, no references to other objects, and an action with parameters.
 func shapeOf(info *configv1.P4Info) (shape, error) {
 	for _, t := range info.GetTables() {
 		if !isPlain(t) {
@@ -54,7 +54,7 @@ func hasReference(annotations []string) bool {
 	return slices.ContainsFunc(annotations, func(a string) bool { return len(a) > 11 && a[:11] == "@refers_to(" })
 }
 
-// canonicalBytes returns a number as a canonical byte string.
+// canonicalBytes returns the canonical byte string of a number.
 func canonicalBytes(n int) []byte {
 	wide := binary.BigEndian.AppendUint32(nil, uint32(n))
 	for len(wide) > 1 && wide[0] == 0 {
@@ -63,7 +63,7 @@ func canonicalBytes(n int) []byte {
 	return wide
 }
 
-// entry returns a complete entry with key n in every field and parameters v.
+// entry returns a complete entry in which every key field is n and every parameter is v.
 func (s shape) entry(n, v int) *v1.TableEntry {
 	return &v1.TableEntry{TableId: s.table.Preamble.Id, Match: s.match(canonicalBytes(n)),
 		Action: s.direct(canonicalBytes(v))}
@@ -88,14 +88,14 @@ func (s shape) direct(value []byte) *v1.TableAction {
 	return &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}
 }
 
-// spoil returns entry(9, 1) after spoil has changed it.
+// spoil returns entry(9, 1) after the function spoil has modified it.
 func (s shape) spoil(spoil func(*v1.TableEntry)) *v1.TableEntry {
 	e := s.entry(9, 1)
 	spoil(e)
 	return e
 }
 
-// wideBytes returns a byte string one byte wider than bits.
+// wideBytes returns a byte string that is one byte wider than a field with the given number of bits.
 func wideBytes(bits int32) []byte {
 	return append([]byte{1}, make([]byte, (bits+7)/8)...)
 }
@@ -117,7 +117,7 @@ func insertEntry(e *v1.TableEntry) *v1.Update { return newUpdate(v1.Update_INSER
 func modifyEntry(e *v1.TableEntry) *v1.Update { return newUpdate(v1.Update_MODIFY, tableEntity(e)) }
 func removeEntry(e *v1.TableEntry) *v1.Update { return newUpdate(v1.Update_DELETE, tableEntity(e)) }
 
-// sameEntries compares two lists regardless of order.
+// sameEntries reports whether two lists contain the same entities in any order.
 func sameEntries(got, want []*v1.Entity) bool {
 	if len(got) != len(want) {
 		return false

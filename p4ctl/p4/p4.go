@@ -1,6 +1,6 @@
-// Package p4 contains the P4 programs of the two VNP4 blocks and their P4Runtime description: ids, sizes, and the
-// P4Info of the single logical device that they form. The P4Info is written by hand because the vendor's compiler
-// does not produce one.
+// Package p4 contains the P4 programs for the two VNP4 blocks and their P4Runtime description: IDs, sizes, and the
+// P4Info of the single logical device that they form. The P4Info is written by hand because the vendor's compiler does
+// not generate one.
 package p4
 
 import (
@@ -24,10 +24,10 @@ var sources embed.FS
 //go:embed olaf.p4info.txtpb
 var infoText []byte
 
-// Blocks returns the names of the two programs in packet order.
+// Blocks returns the names of the two programs in the order in which packets pass through them.
 func Blocks() []string { return []string{"vnp4_1", "vnp4_2"} }
 
-// DeviceID is the P4Runtime id of the logical device.
+// DeviceID is the P4Runtime device ID of the logical device.
 const DeviceID = 1
 
 // Ids of tables, actions, match fields and parameters. The sources' @id annotations and the P4Info use the same
@@ -51,7 +51,7 @@ const (
 	GroupIDBits          = 32
 )
 
-// Profile describes one build of the blocks. Profiles differ in sizes only.
+// Profile describes a build of the blocks. Profiles differ only in sizes.
 type Profile struct {
 	Name     string `json:"name"`
 	Workers  int    `json:"workers"`  // entries of vnp4_1.workers, and replicas of all multicast groups together
@@ -59,13 +59,14 @@ type Profile struct {
 	Clusters int    `json:"clusters"` // entries of vnp4_2.cluster_groups, and multicast groups
 }
 
-// Lab returns the profile that fits on a card next to the queue.
+// Lab returns the profile that fits on a card together with the queue.
 func Lab() Profile { return Profile{Name: "lab", Workers: 1024, Servers: 32, Clusters: 1024} }
 
-// Twin returns the profile with all ids that the fields can express.
+// Twin returns the profile that supports all IDs that the fields can represent.
 func Twin() Profile { return Profile{Name: "twin", Workers: 65536, Servers: 32, Clusters: 65536} }
 
-// Info returns the profile's P4Info with the tables of the given switch programs. The caller owns the result.
+// Info returns the P4Info of the profile, including the tables of the given switch programs. The caller owns the
+// result.
 func (p Profile) Info(programs ...program.Description) *configv1.P4Info {
 	info := new(configv1.P4Info)
 	if err := prototext.Unmarshal(infoText, info); err != nil {
@@ -88,8 +89,8 @@ func (p Profile) Info(programs ...program.Description) *configv1.P4Info {
 	return info
 }
 
-// InfoText returns the profile's P4Info in text form for other clients. It omits the platform properties, which
-// clients older than P4Runtime 1.4 cannot parse; the agent enforces the limits anyway.
+// InfoText returns the P4Info of the profile in text form, for other clients. It omits the platform properties, which
+// clients older than P4Runtime 1.4 cannot parse. The agent enforces the limits all the same.
 func (p Profile) InfoText(programs ...program.Description) []byte {
 	info := p.Info(programs...)
 	info.PkgInfo.PlatformProperties = nil
@@ -101,7 +102,7 @@ func (p Profile) InfoText(programs ...program.Description) []byte {
 	return []byte(strings.ReplaceAll(string(text), ":  ", ": "))
 }
 
-// DeviceConfig is the profile's p4_device_config: the sizes and source hashes of the expected build.
+// DeviceConfig is the p4_device_config of a profile. It contains the sizes and the source hashes of the expected build.
 type DeviceConfig struct {
 	Schema  string            `json:"schema"`
 	Profile Profile           `json:"profile"`
@@ -113,7 +114,7 @@ type DeviceConfig struct {
 // DeviceConfigSchema is the schema name of our device configs.
 const DeviceConfigSchema = "olafctl.p4-device-config/v1"
 
-// DeviceConfig returns the profile's p4_device_config as JSON.
+// DeviceConfig returns the p4_device_config of the profile as JSON.
 func (p Profile) DeviceConfig(programs ...program.Description) []byte {
 	c := DeviceConfig{Schema: DeviceConfigSchema, Profile: p, Sources: make(map[string]string)}
 	for _, b := range Blocks() {
@@ -139,7 +140,7 @@ func hashSources(block string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// mustSource returns an embedded file; it panics if there is none.
+// mustSource returns an embedded file. It panics if the file does not exist.
 func mustSource(name string) []byte {
 	text, err := sources.ReadFile(name)
 	if err != nil {
@@ -151,14 +152,14 @@ func mustSource(name string) []byte {
 // Source returns the text of olaf.p4, vnp4_1.p4 or vnp4_2.p4.
 func Source(name string) ([]byte, error) { return sources.ReadFile(name) }
 
-// Cookie returns the cookie of a pipeline config: the first 64 bits of a hash over both parts.
+// Cookie returns the cookie of a pipeline config, which is the first 64 bits of a hash over both parts.
 func Cookie(info *configv1.P4Info, deviceConfig []byte) uint64 {
 	sum := sha256.Sum256(append([]byte(Hash(info)), deviceConfig...))
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// Hash returns the SHA-256 of a P4Info in its deterministic wire form. It is stable within one version of this
-// program.
+// Hash returns the SHA-256 digest of a P4Info in its deterministic wire form. The digest is stable within one version
+// of this program.
 func Hash(info *configv1.P4Info) string {
 	wire, err := proto.MarshalOptions{Deterministic: true}.Marshal(info)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Table is a switch program's table within a pipeline. Its ids follow from the program's code and the table's place,
-// so that any programs can share a pipeline. Ids of key fields and parameters count from 1.
+// Table is a table of a switch program in a pipeline. Its IDs are computed from the program's code and the position of
+// the table, so that any programs can share a pipeline. The IDs of key fields and parameters count from 1.
 type Table struct {
 	*program.Table
 	Program   *program.Description
@@ -40,7 +40,7 @@ func TablesOf(programs []program.Description) (tables []Table) {
 	return tables
 }
 
-// join adds the programs' tables to a P4Info and names it after the programs.
+// join adds the tables of the programs to a P4Info and includes the programs in its name.
 func (p Profile) join(info *configv1.P4Info, programs []program.Description) {
 	var names []string
 	for i := range programs {
@@ -58,7 +58,7 @@ func (p Profile) join(info *configv1.P4Info, programs []program.Description) {
 	}
 }
 
-// size returns the table's capacity in a profile: one entry per worker or per job.
+// size returns the capacity of the table in a profile: one entry per worker or one per job.
 func (t *Table) size(p Profile) int64 {
 	if t.ByMember() {
 		return int64(p.Workers)
@@ -92,7 +92,7 @@ func (t *Table) actions() []*configv1.Action {
 	return []*configv1.Action{hit, {Preamble: newPreamble(t.DefaultID, control+"."+t.Table.Miss, t.Without)}}
 }
 
-// ActionName returns the qualified name of the entry's action.
+// ActionName returns the qualified name of the action in the table's entries.
 func (t *Table) ActionName() string {
 	control, _, _ := strings.Cut(t.Name, ".")
 	return control + "." + t.Action
@@ -103,7 +103,7 @@ func newPreamble(id uint32, name, brief string) *configv1.Preamble {
 		Doc: &configv1.Documentation{Brief: brief}}
 }
 
-// Number packs an entry's key fields into one number, the first field in the highest bits.
+// Number packs the key fields of an entry into a number. The first field is in the highest bits.
 func (t *Table) Number(key []uint32) (n uint32) {
 	for i, v := range key {
 		n = n<<t.Key[i].Bits | v

@@ -1,8 +1,7 @@
-// Package vnp4 is the table backend for a real card. It writes entries through AMD's vitisnetp4 driver, which a
-// child process loads (package driver), and multicast groups through the replication block.
-//
-// The driver keeps its entries in memory and cannot read them back from the card. So this backend keeps a copy of
-// every entry. When the child dies, it starts another, resets the tables and writes them again.
+// Package vnp4 implements the table backend for a real card. It writes entries through AMD's vitisnetp4 driver, which a
+// child process loads (package driver), and multicast groups through the replication block. The driver keeps its
+// entries in memory and cannot read them back from the card. The backend therefore keeps a copy of every entry. If the
+// child dies, the backend starts another child, resets the tables and writes all entries again.
 package vnp4
 
 import (
@@ -26,22 +25,22 @@ import (
 	"github.com/olafctl/olaf/p4ctl/vnp4/driver"
 )
 
-// ErrDriver reports that the vendor's driver could not be started, or died.
+// ErrDriver is returned if the vendor's driver could not be started or died.
 var ErrDriver = errors.New("vitisnetp4 driver")
 
-// Registers accesses the registers that the driver may use. Addresses are within BAR2.
+// Registers accesses the registers that the driver may use. Addresses are offsets in BAR2.
 type Registers interface {
 	Read32(address uint32) (uint32, error)
 	Write32(address uint32, value uint32) error
 }
 
-// Replication stores the multicast groups, which VNP4 lacks.
+// Replication stores the multicast groups, which VNP4 does not support.
 type Replication interface {
 	SetGroup(id uint32, members []agent.Member) error
 	DeleteGroup(id uint32) error
 }
 
-// Instance is one VNP4 block on the card.
+// Instance is a VNP4 block on the card.
 type Instance struct {
 	Block   string // vnp4_1 or vnp4_2, as in table names
 	Library string // shared object that the operator built with the bitstream
@@ -61,7 +60,7 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Backend writes to a card. Like every agent.Backend it is for use by one goroutine at a time.
+// Backend writes tables to a card. Like every agent.Backend, it must be used by only one goroutine at a time.
 type Backend struct {
 	options Options
 	profile *configv1.P4Info
@@ -75,7 +74,7 @@ type Backend struct {
 
 type entryKey struct{ table, key uint32 }
 
-// New starts the driver. The card does not change before the first Commit.
+// New starts the driver. It does not change the card before the first Commit.
 func New(o Options) (*Backend, error) {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
@@ -103,10 +102,10 @@ func blockOf(name string) string {
 	return block
 }
 
-// trimControl returns a name without its control, as the driver knows it.
+// trimControl returns a name without the name of its control, as the driver uses it.
 func trimControl(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// Close ends the driver; the card keeps its tables.
+// Close stops the driver. The tables on the card are not changed.
 func (b *Backend) Close() error {
 	if b.child == nil {
 		return nil
@@ -114,16 +113,16 @@ func (b *Backend) Close() error {
 	return b.child.close()
 }
 
-// Verify accepts every pipeline: the agent checks the shape, and the bitstream fixes the sizes.
+// Verify accepts every pipeline, because the agent checks its shape and the bitstream determines its sizes.
 func (b *Backend) Verify(*configv1.P4Info, []byte) error { return nil }
 
-// AtomicBatches returns false: a card takes one entry at a time.
+// AtomicBatches returns false, because a card accepts only one entry at a time.
 func (b *Backend) AtomicBatches() bool { return false }
 
-// Publish does nothing: every change is on the card already.
+// Publish does nothing, because every change is already on the card.
 func (b *Backend) Publish(*agent.State) {}
 
-// Commit empties all tables and groups and writes the state.
+// Commit empties all tables and groups and writes the state to the card.
 func (b *Backend) Commit(s *agent.State) error {
 	if err := b.reset(); err != nil {
 		return err
@@ -160,7 +159,7 @@ func (b *Backend) resetTable(name string) error {
 	return err
 }
 
-// Do applies one change. If the driver dies during it, the previous entries are written to the card again.
+// Do applies one change. If the driver dies during the change, Do writes the previous entries to the card again.
 func (b *Backend) Do(c agent.Change) error {
 	if c.Group != nil {
 		return b.doGroup(c)
@@ -205,7 +204,7 @@ func (b *Backend) doGroup(c agent.Change) error {
 var operations = map[agent.Op]driver.Op{v1.Update_INSERT: driver.Insert, v1.Update_MODIFY: driver.Update,
 	v1.Update_DELETE: driver.Delete}
 
-// writeEntry sends an entry to the driver, with key and parameters as big-endian numbers in the order of the P4 program.
+// writeEntry sends an entry to the driver. Key and parameters are big-endian numbers in the order of the P4 program.
 func (b *Backend) writeEntry(op agent.Op, e *agent.Entry) error {
 	name := b.names[e.Table]
 	call := driver.Call{Op: operations[op], Block: b.blocks[blockOf(name)], Table: trimControl(name),
@@ -227,7 +226,7 @@ func (b *Backend) writeEntry(op agent.Op, e *agent.Entry) error {
 	return err
 }
 
-// appendBits appends a number of 16 or 32 bits, the two widths in use.
+// appendBits appends a number of 16 or 32 bits to b. No other widths are in use.
 func appendBits(b []byte, n uint32, bits int32) []byte {
 	if bits <= 16 {
 		return binary.BigEndian.AppendUint16(b, uint16(n))
@@ -235,7 +234,7 @@ func appendBits(b []byte, n uint32, bits int32) []byte {
 	return binary.BigEndian.AppendUint32(b, n)
 }
 
-// ensureRunning restarts the driver if it died.
+// ensureRunning restarts the driver if it has died.
 func (b *Backend) ensureRunning() error {
 	if b.child != nil {
 		return nil
@@ -246,7 +245,7 @@ func (b *Backend) ensureRunning() error {
 	return nil
 }
 
-// revive starts a driver and writes all entries again, because a new driver has none.
+// revive starts a new driver and writes all entries again, because the new driver has none.
 func (b *Backend) revive() error {
 	if err := b.start(); err != nil {
 		return err
@@ -264,7 +263,7 @@ func (b *Backend) revive() error {
 	return nil
 }
 
-// child is a running driver process.
+// child is a driver process that is running.
 type child struct {
 	command *exec.Cmd
 	input   *os.File
@@ -325,7 +324,7 @@ func (c *child) receive(from io.ReadCloser) {
 	}
 }
 
-// close kills the child and waits for it.
+// close kills the child and waits until it has ended.
 func (c *child) close() error {
 	c.input.Close()
 	if err := c.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -337,7 +336,7 @@ func (c *child) close() error {
 	return nil
 }
 
-// call makes one call to the child and serves its register accesses until the call is done.
+// call sends one call to the child and serves the child's register accesses until the call is done.
 func (b *Backend) call(call driver.Call) (driver.Answer, error) {
 	if err := b.child.calls.Encode(call); err != nil {
 		return driver.Answer{}, b.killChild("it does not listen")
@@ -372,14 +371,14 @@ func (b *Backend) call(call driver.Call) (driver.Answer, error) {
 	}
 }
 
-// killChild ends a child that no longer works and returns the reason as an ErrDriver.
+// killChild kills a child that no longer works and returns an error that matches ErrDriver and contains the reason.
 func (b *Backend) killChild(why string) error {
 	err := b.child.close()
 	b.child = nil
 	return errors.Join(fmt.Errorf("%w: %s", ErrDriver, why), err)
 }
 
-// accessRegister performs a register access for the driver, within its instance.
+// accessRegister accesses a register for the driver. The register must belong to the driver's instance.
 func (b *Backend) accessRegister(a driver.Answer) (reply driver.Call, err error) {
 	reply.Op = driver.Proceed
 	at := a.Block
@@ -399,7 +398,7 @@ func (b *Backend) accessRegister(a driver.Answer) (reply driver.Call, err error)
 	return reply, err
 }
 
-// refusals maps parts of the driver's code names to gRPC codes.
+// refusals maps parts of the names of the driver's error codes to gRPC codes.
 var refusals = []struct {
 	part string
 	code codes.Code

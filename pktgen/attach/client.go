@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrRefused reports that the worker or server answered with an error.
+// ErrRefused is returned if the worker or server answers a request with an error message.
 var ErrRefused = olaf.NewError(olaf.Failed, "the worker or server refused")
 
-// Client is a program's end of the socket. It is not safe for concurrent use.
+// Client is the program's end of the socket. It is not safe for concurrent use.
 type Client struct {
 	Greeting
 	// Waits is called with each text that arrives before an answer; nil ignores them.
@@ -24,8 +24,8 @@ type Client struct {
 	values []byte
 }
 
-// Dial attaches to an address such as unix:/tmp/w0.sock. The error matches ErrRefused or ErrProtocol, or is a socket
-// error.
+// Dial attaches to the worker or server at an address such as unix:/tmp/w0.sock. The error matches ErrRefused or
+// ErrProtocol, or comes from the socket.
 func Dial(address string) (*Client, error) {
 	conn, err := net.Dial("unix", strings.TrimPrefix(address, "unix:"))
 	if err != nil {
@@ -44,16 +44,16 @@ func Dial(address string) (*Client, error) {
 	return c, nil
 }
 
-// Name returns the system's name.
+// Name returns the name of the system.
 func (c *Client) Name() string { return strings.TrimRight(string(c.System[:]), "\x00") }
 
-// Close ends the session in order and notifies the other end.
+// Close ends the session properly and notifies the other end.
 func (c *Client) Close() error {
 	_, _ = c.conn.Write(Append(nil, KindBye, nil, nil)) // the other end may have ended first
 	return c.conn.Close()
 }
 
-// ask sends a request and returns its answer.
+// ask sends a request and returns the answer, which must have the kind want.
 func (c *Client) ask(kind Kind, structure any, tail []byte, want Kind) (Message, error) {
 	c.out = Append(c.out[:0], kind, structure, tail)
 	_, unsent := c.conn.Write(c.out)
@@ -64,7 +64,7 @@ func (c *Client) ask(kind Kind, structure any, tail []byte, want Kind) (Message,
 	return m, err
 }
 
-// answer returns the next answer, and passes texts about waiting to Waits.
+// answer returns the next answer. It passes messages about the state of waiting to Waits.
 func (c *Client) answer(want Kind) (Message, error) {
 	for {
 		m, err := Read(c.conn, &c.in)
@@ -90,7 +90,7 @@ func (c *Client) answer(want Kind) (Message, error) {
 	}
 }
 
-// decode reads an answer's structure and the values after it.
+// decode decodes the structure of an answer and returns the values that follow it.
 func decode(m Message, err error, into any) ([]float32, error) {
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func decode(m Message, err error, into any) ([]float32, error) {
 	return Floats(tail)
 }
 
-// Sum sends a waiting worker's vector with its reward and returns the sum of all workers' vectors.
+// Sum sends a vector and its reward from a worker that waits, and returns the sum of all workers' vectors.
 func (c *Client) Sum(values []float32, reward float32) (Sum, []float32, error) {
 	c.values = AppendFloats(c.values[:0], values)
 	m, err := c.ask(KindVector, Vector{Reward: reward}, c.values, KindSum)
@@ -111,7 +111,7 @@ func (c *Client) Sum(values []float32, reward float32) (Sum, []float32, error) {
 	return s, sum, err
 }
 
-// Push sends an update from a worker that does not wait.
+// Push sends an update and its reward from a worker that does not wait.
 func (c *Client) Push(values []float32, reward float32) (p Pushed, err error) {
 	c.values = AppendFloats(c.values[:0], values)
 	m, err := c.ask(KindVector, Vector{Reward: reward}, c.values, KindPushed)
@@ -119,7 +119,8 @@ func (c *Client) Push(values []float32, reward float32) (p Pushed, err error) {
 	return p, err
 }
 
-// Pull returns the newest model at a worker that does not wait. If wait is set, it waits for a version above after.
+// Pull returns the newest model at a worker that does not wait for sums. If wait is set, Pull waits for a version above
+// after.
 func (c *Client) Pull(after uint32, wait bool) (Model, []float32, error) {
 	p := Pull{After: after}
 	if wait {
@@ -131,7 +132,7 @@ func (c *Client) Pull(after uint32, wait bool) (Model, []float32, error) {
 	return model, values, err
 }
 
-// Take waits for the next frame at a server.
+// Take waits for the next frame at a server and returns it.
 func (c *Client) Take() (Update, []float32, error) {
 	m, err := c.ask(KindTake, nil, nil, KindUpdate)
 	var u Update
@@ -139,7 +140,7 @@ func (c *Client) Take() (Update, []float32, error) {
 	return u, values, err
 }
 
-// Reply answers the frame taken last. Without values its workers get only an ACK.
+// Reply answers the last frame returned by Take. If there are no values, the frame's workers receive only an ACK.
 func (c *Client) Reply(number uint32, values []float32) error {
 	c.values = AppendFloats(c.values[:0], values)
 	_, err := c.conn.Write(Append(c.out[:0], KindReply, Reply{Number: number}, c.values))

@@ -1,10 +1,10 @@
 // Package attach connects a program that computes, such as a training program in Python, to a worker or a server on
-// this machine. The two talk over a unix socket in a small binary protocol: one request, one answer.
-// docs/reference/attach.md describes it for other languages.
+// this machine. They communicate over a unix socket with a small binary protocol, in which each request has one answer.
+// docs/reference/attach.md describes the protocol for other languages.
 //
 // A Port listens on the socket and serves one client at a time. Rounds implements a worker that waits for every sum,
-// Pushes implements one that sends updates without waiting, and Updates implements the server for such workers. Client
-// is the other end, in Go.
+// Pushes implements a worker that sends updates without waiting, and Updates implements the server for such workers.
+// Client implements the other end in Go.
 package attach
 
 import (
@@ -17,20 +17,22 @@ import (
 
 // Kinds of errors.
 var (
-	// ErrProtocol reports bytes that are not a message, or a message that is out of place.
+	// ErrProtocol is the error for bytes that are not a valid message, or for a message that is not allowed at this
+	// point.
 	ErrProtocol = olaf.NewError(olaf.Failed, "the attached client broke the protocol")
-	// ErrSocket reports that the socket cannot be opened or is used by another program.
+	// ErrSocket is the error for a socket that cannot be opened or that another program is using.
 	ErrSocket = olaf.NewError(olaf.Usage, "cannot listen for a client")
-	// ErrDisagree reports that workers of a job, or worker and server, use different scales or lengths.
+	// ErrDisagree is returned if the workers of a job, or a worker and the server, use different scales or lengths.
 	ErrDisagree = olaf.NewError(olaf.Failed, "the job's programs disagree")
-	// ErrConfig reports an invalid configuration.
+	// ErrConfig is the error for an invalid configuration.
 	ErrConfig = olaf.NewError(olaf.Usage, "bad attachment")
 )
 
-// DefaultScale is the factor between float32 values and int32 lanes. A lane reaches ±21.47 in steps of 1e-8.
+// DefaultScale is the default factor for converting float32 values to int32 lanes. With it, lanes represent values up
+// to ±21.47 in steps of 1e-8.
 const DefaultScale = endpoint.XAggScale
 
-// MaxValues bounds the largest vector: 64 MiB of float32.
+// MaxValues is the maximum number of values in a vector, which take up 64 MiB as float32.
 const MaxValues = 1 << 24
 
 // Config describes the worker or server to its client.
@@ -65,7 +67,7 @@ type Seen struct {
 	Version uint32 // of the model that the client pulled last
 }
 
-// Overhead is the number of lanes before a frame's values, for the scale's code and the version.
+// Overhead is the number of lanes before the values in a frame. They contain the code of the scale and the version.
 const Overhead = 2
 
 // Check returns an error that matches ErrConfig if the fields are out of range.
@@ -83,14 +85,14 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// code returns the lane that represents the scale in frames. Sums of it show a worker with another scale: n workers add
-// up to n codes.
+// code returns a number that represents the scale in frames. With it, the sum shows whether a worker has another scale:
+// the codes of n workers must add up to n times the code.
 func (c *Config) code() int32 {
 	h := math.Float64bits(c.Scale) * 0x9e3779b97f4a7c15
 	return int32(h>>49) | 1 // 15 bits, so that 65,535 codes add up within int32
 }
 
-// greeting returns the first message to a client.
+// greeting returns the first message sent to a client.
 func (c *Config) greeting(round uint32) Greeting {
 	g := Greeting{Magic: magic, Version: Version, Worker: uint32(c.Worker), Workers: uint32(c.Workers),
 		Largest: uint32(c.Largest),

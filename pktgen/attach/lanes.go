@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// checkValues returns an error if there are too many values, they are not whole float32 values, or they contain NaN or
-// an infinity but need integer lanes.
+// checkValues returns an error if there are too many values or a value is incomplete. If the values must be converted
+// to integer lanes, it also rejects NaN and infinities.
 func (c *Config) checkValues(values []byte, largest int) error {
 	switch {
 	case len(values)%4 != 0:
@@ -31,11 +31,11 @@ func (c *Config) checkValues(values []byte, largest int) error {
 	return nil
 }
 
-// exponent is the part of a float32 that is all ones for NaN and infinities.
+// exponent is the mask for the exponent bits of a float32, which are all ones for NaN and infinities.
 const exponent = 0xff << 23
 
-// allFinite reports whether no float32 is NaN or an infinity. It checks two at a time: adding one to an exponent of all
-// ones reaches the sign's bit.
+// allFinite reports whether none of the float32 values is NaN or an infinity. It checks two values at a time: if an
+// exponent is all ones, adding one overflows into the sign bit.
 func allFinite(values []byte) bool {
 	const both, one, signs = exponent<<32 | exponent, 1<<55 | 1<<23, 1<<63 | 1<<31
 	found := uint64(0)
@@ -48,8 +48,8 @@ func allFinite(values []byte) bool {
 	return found&signs == 0
 }
 
-// toLane returns the lane for a float32, rounded to the nearest integer with ties to even, and counts a value that was
-// clipped or became 0.
+// toLane returns the lane for a float32 value, rounded to the nearest integer with ties to even. It counts values that
+// are clipped or become 0.
 //
 //go:noinline
 func (n *Numbers) toLane(word uint32, scale float64) uint32 {
@@ -67,12 +67,12 @@ func (n *Numbers) toLane(word uint32, scale float64) uint32 {
 	return uint32(int32(v))
 }
 
-// rounding is a float64 whose last bit is 1: a number within int32 that is added to it is rounded to the nearest
-// integer, with ties to even, which is then in the low bits.
+// rounding is a float64 whose lowest bit has the value 1. Adding it to a number in the range of int32 rounds the number
+// to the nearest integer, with ties to even. The result can then be read from the low bits.
 const rounding = 3 << 51
 
-// inHalves converts values on two processors if there are many. The program that waits for them leaves one processor
-// idle.
+// inHalves calls convert for all values at once or, if there are many, for each half on a separate processor. A second
+// processor is free, because the program that needs the values is waiting.
 func (n *Numbers) inHalves(values int, convert func(n *Numbers, from, to int)) {
 	const many = 1 << 15
 	if values < many {
@@ -87,7 +87,7 @@ func (n *Numbers) inHalves(values int, convert func(n *Numbers, from, to int)) {
 	n.Clipped, n.Vanished, n.Saturated = n.Clipped+other.Clipped, n.Vanished+other.Vanished, n.Saturated+other.Saturated
 }
 
-// appendLanes appends the lanes of little-endian float32 values.
+// appendLanes converts little-endian float32 values to lanes and appends them.
 func (n *Numbers) appendLanes(lanes []uint32, values []byte, scale float64) []uint32 {
 	at := len(lanes)
 	lanes = slices.Grow(lanes, len(values)/4)[:at+len(values)/4]
@@ -97,10 +97,10 @@ func (n *Numbers) appendLanes(lanes []uint32, values []byte, scale float64) []ui
 	return lanes
 }
 
-// block is the number of values that are converted at once.
+// block is the number of values that are converted in one step.
 const block = 4
 
-// toLanes converts as many little-endian float32 values as into has room for.
+// toLanes converts little-endian float32 values to lanes until into is full.
 func (n *Numbers) toLanes(into []uint32, values []byte, scale float64) {
 	large := math.Float32bits(float32(math.MaxInt32 / scale / 2)) // below it no value is clipped
 	for len(into) > 0 {
@@ -121,7 +121,8 @@ func (n *Numbers) toLanes(into []uint32, values []byte, scale float64) {
 	}
 }
 
-// appendValues appends lanes as little-endian float32 values and counts those at either end of a lane's range.
+// appendValues converts lanes to little-endian float32 values and appends them. It counts lanes with the minimum or
+// maximum value.
 func (n *Numbers) appendValues(values []byte, lanes []uint32, scale float64) []byte {
 	at := len(values)
 	values = slices.Grow(values, 4*len(lanes))[:at+4*len(lanes)]
@@ -131,7 +132,7 @@ func (n *Numbers) appendValues(values []byte, lanes []uint32, scale float64) []b
 	return values
 }
 
-// toValues converts lanes into little-endian float32.
+// toValues converts lanes to little-endian float32 values.
 func (n *Numbers) toValues(into []byte, lanes []uint32, scale float64) {
 	for len(lanes) > 0 {
 		if done := convertValues(into, lanes, scale); done > 0 {

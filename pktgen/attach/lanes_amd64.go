@@ -14,8 +14,8 @@ func laneBlocks(dst *uint32, src *byte, blocks int, scale, rounding float64, mos
 //go:noescape
 func valueBlocks(dst *byte, src *uint32, blocks int, scale float64) (left int)
 
-// convertLanes and convertValues convert complete blocks up to the first with something to count, and return how many
-// values they converted.
+// convertLanes converts complete blocks of values to lanes, and convertValues converts lanes to values. They stop
+// before the first block that contains something to count, and return the number of converted values.
 func convertLanes(into []uint32, values []byte, scale float64, most uint32) (done int) {
 	n := len(into) / block
 	return (n - laneBlocks(unsafe.SliceData(into), unsafe.SliceData(values), n, scale, rounding, most)) * block

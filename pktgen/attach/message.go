@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Version is the protocol version. A client with another version is refused.
+// Version is the protocol version. Clients with another version are rejected.
 const Version = 2
 
 var magic = [4]byte{'O', 'L', 'A', 'F'}
 
-// Kind is the kind of a message. Client requests are below 16, answers 16 and above.
+// Kind is the kind of a message. Requests from clients have numbers below 16, and answers have numbers from 16.
 type Kind uint8
 
 // Requests and answers. Structures with the same names precede the values.
@@ -57,14 +57,14 @@ const (
 	CodeEnded               // the worker or server ended, for the reason in the text
 )
 
-// Hello begins a connection.
+// Hello is the first message on a connection.
 type Hello struct {
 	Magic   [4]byte // OLAF
 	Version uint16  // 2
 	_       uint16
 }
 
-// Greeting describes the worker or server.
+// Greeting describes the worker or server to the client.
 type Greeting struct {
 	Magic   [4]byte // OLAF
 	Version uint16  // 2
@@ -80,27 +80,27 @@ type Greeting struct {
 	System  [16]byte // padded with zeros
 }
 
-// Vector is a worker's vector, followed by its values.
+// Vector is the head of a worker's vector. The values follow it.
 type Vector struct {
 	Reward float32 // of the update, 0 if there is none
 	_      uint32
 }
 
-// Numbers counts values that changed between float32 and the lanes.
+// Numbers counts the values that changed in the conversion between float32 and lanes.
 type Numbers struct {
 	Clipped   uint32 // of the vector, cut to the end of the lane's range
 	Vanished  uint32 // of the vector, nonzero but sent as 0
 	Saturated uint32 // of the sum, at the end of the lane's range
 }
 
-// Queue is the queue's status as the last ACK reported it.
+// Queue is the status of the queue according to the last ACK.
 type Queue struct {
 	Occupancy uint32 // frames
 	Clusters  uint16 // active
 	Slots     uint16 // capacity in frames
 }
 
-// Sum answers a vector from a worker that waits, followed by the sum's values.
+// Sum is the answer to a vector from a worker that waits. The values of the sum follow it.
 type Sum struct {
 	Round   uint32 // of the vectors
 	Workers uint32 // vectors inside
@@ -109,7 +109,7 @@ type Sum struct {
 	Reward float32 // sum of the vectors' rewards
 }
 
-// Pushed answers a vector from a worker that does not wait.
+// Pushed is the answer to an update from a worker that does not wait.
 type Pushed struct {
 	Round    uint32 // of the vector
 	Withheld uint32 // 1 if transmission control did not send it
@@ -117,14 +117,14 @@ type Pushed struct {
 	Queue
 }
 
-// Pull requests the model.
+// Pull is a request for the model.
 type Pull struct {
 	After uint32
 	Wait  uint32 // 1 waits for a version above After
 }
 
-// Model is the newest model at a worker, followed by the model's values. There are no values before the server's first
-// answer.
+// Model is the head of the newest model at a worker. The values of the model follow it, but there are none before the
+// server's first answer.
 type Model struct {
 	Version uint32 // of the newest frame: updates inside the server's answers at its place by then
 	Oldest  uint32 // of the oldest frame; below Version the model is torn
@@ -133,7 +133,7 @@ type Model struct {
 	_         uint32
 }
 
-// Update is a frame that arrived at a server, followed by its values.
+// Update is the head of a frame that arrived at a server. The values of the frame follow it.
 type Update struct {
 	Number     uint32  // from 0
 	Count      uint32  // updates inside
@@ -151,24 +151,27 @@ type Update struct {
 	_          uint32
 }
 
-// Reply is a server's answer to an update, followed by the values for its workers. Without values they get only an ACK.
+// Reply is the head of a server's answer to an update. The values for the update's workers follow it. If there are
+// none, the workers receive only an ACK.
 type Reply struct {
 	Number uint32 // of the update
 	_      uint32
 }
 
-// Failure precedes the text of a KindError.
+// Failure is the head of a KindError message. The error text follows it.
 type Failure struct {
 	Code uint32 // see the rules
 }
 
-// headSize is the size of the head of every message. A head contains the length of the rest, the kind, and zeros.
+// headSize is the size in bytes of the header of every message. The header contains the length of the rest of the
+// message, the kind, and zeros.
 const headSize = 8
 
-// most bounds the length of a message: the largest vector with its structure.
+// most is the maximum length of a message, which is that of the largest vector with its structure.
 const most = 4*MaxValues + 256
 
-// sizes are the lengths of the structures, by kind. Kinds that carry values or text may be longer.
+// sizes maps the kinds of messages to the lengths of their structures. Messages that contain values or text may be
+// longer.
 var sizes = map[Kind]struct {
 	size int
 	more bool
@@ -183,20 +186,20 @@ var sizes = map[Kind]struct {
 	KindWaits:  {0, true}, KindError: {binary.Size(Failure{}), true},
 }
 
-// Message is one message: its kind, and its structure with the bytes after it.
+// Message is a message with its kind and its body. The body consists of a structure and the bytes that follow it.
 type Message struct {
 	Kind Kind
 	Body []byte
 }
 
-// Append appends a message to b: head, a structure or nil, and the bytes that follow it.
+// Append appends a message to b. It consists of the header, a structure, which may be nil, and the bytes of tail.
 func Append(b []byte, kind Kind, structure any, tail []byte) []byte {
 	at := len(b)
 	return seal(append(begin(b, kind, structure), tail...), at)
 }
 
-// begin appends the head and the structure of a message whose tail follows. seal completes the message that begins at
-// index at.
+// begin appends the header and the structure of a message to b. The caller then appends the tail and calls seal with
+// the index at which the message begins.
 func begin(b []byte, kind Kind, structure any) []byte {
 	b = append(b, 0, 0, 0, 0, byte(kind), 0, 0, 0)
 	if structure != nil {
@@ -210,8 +213,8 @@ func seal(b []byte, at int) []byte {
 	return b
 }
 
-// Read reads the next message into buffer, which grows as needed. The body is valid until the buffer is used again. The
-// error matches ErrProtocol, or is the reader's error.
+// Read reads the next message into buffer, which grows as needed. The message's body is valid until the buffer is used
+// again. The error matches ErrProtocol or comes from the reader.
 func Read(r io.Reader, buffer *[]byte) (Message, error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -235,8 +238,8 @@ func Read(r io.Reader, buffer *[]byte) (Message, error) {
 	return Message{kind, body}, nil
 }
 
-// Decode reads the structure of a message and returns the bytes after it. into points to the structure of the message's
-// kind.
+// Decode decodes the structure of a message and returns the bytes that follow it. into must point to the structure for
+// the message's kind.
 func (m *Message) Decode(into any) (tail []byte, err error) {
 	n, err := binary.Decode(m.Body, binary.LittleEndian, into)
 	if err != nil {
@@ -245,7 +248,8 @@ func (m *Message) Decode(into any) (tail []byte, err error) {
 	return m.Body[n:], nil
 }
 
-// Floats returns the float32 values in b. The error matches ErrProtocol if b does not consist of whole values.
+// Floats returns the float32 values in b. The error matches ErrProtocol if the length of b is not a multiple of four
+// bytes.
 func Floats(b []byte) ([]float32, error) {
 	if len(b)%4 != 0 {
 		return nil, fmt.Errorf("%w: %d bytes of float32 values", ErrProtocol, len(b))

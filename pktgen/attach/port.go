@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// Port is a socket to which one client at a time can attach, or several with Many. It is safe for concurrent use.
+// Port is a socket to which one client at a time can attach or, if Many is set, several clients. It is safe for
+// concurrent use.
 type Port struct {
 	path     string
 	listener *net.UnixListener
@@ -30,8 +31,9 @@ type Port struct {
 	sessions sync.WaitGroup
 }
 
-// Listen opens the socket at an address such as unix:/tmp/w0.sock, for this user only. It replaces a socket left by a
-// dead program. say reports clients that attach or leave. The error matches ErrSocket.
+// Listen opens the socket at an address such as unix:/tmp/w0.sock. Only this user can connect to it. Listen replaces a
+// socket that was left behind by a program that has ended. say is called when a client attaches or leaves. The error
+// matches ErrSocket.
 func Listen(address string, say func(format string, args ...any)) (*Port, error) {
 	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok || path == "" {
@@ -69,7 +71,7 @@ type Handler interface {
 	serve(s *session) error
 }
 
-// session is one client's connection.
+// session is the connection of one client.
 type session struct {
 	conn     net.Conn
 	requests <-chan Message
@@ -77,7 +79,7 @@ type session struct {
 	out      []byte
 }
 
-// Serve answers clients until the port is closed.
+// Serve serves clients until the port is closed.
 func (p *Port) Serve(h Handler) {
 	for {
 		c, err := p.listener.Accept()
@@ -101,17 +103,18 @@ func (p *Port) Serve(h Handler) {
 	}
 }
 
-// greetingTime is the time limit for a client's Hello, and for a refused client to read the reason.
+// greetingTime is the time limit for receiving a client's Hello, and for a rejected client to read the reason.
 const greetingTime = 5 * time.Second
 
-// refuse sends an error and closes the connection.
+// refuse sends an error message and closes the connection.
 func refuse(c net.Conn, code uint32, text string) {
 	_ = c.SetDeadline(time.Now().Add(greetingTime))
 	_, _ = c.Write(Append(nil, KindError, Failure{code}, []byte(text))) // the client may be gone
 	_ = c.Close()
 }
 
-// turnAway reads a client's Hello and refuses it. Closing the socket with unread bytes could lose the refusal.
+// turnAway reads the Hello of a client and rejects the client. It reads the Hello because closing a socket with unread
+// bytes could discard the error message.
 func turnAway(c net.Conn, code uint32, text string) {
 	_ = c.SetDeadline(time.Now().Add(greetingTime))
 	var buffer []byte
@@ -119,7 +122,7 @@ func turnAway(c net.Conn, code uint32, text string) {
 	refuse(c, code, text)
 }
 
-// session serves one client.
+// session serves one client until it leaves.
 func (p *Port) session(c net.Conn, h Handler) {
 	stop := make(chan struct{})
 	s := &session{conn: c, done: p.ended}
@@ -148,10 +151,11 @@ func (p *Port) session(c net.Conn, h Handler) {
 	}
 }
 
-// bufferSize is the room for a message in a socket. If it is smaller than a message, the two ends take turns.
+// bufferSize is the requested size of a socket's buffer in bytes. If the buffer is smaller than a message, sender and
+// receiver must take turns.
 const bufferSize = 4 << 20
 
-// enlarge asks the kernel for larger buffers, which the kernel may limit.
+// enlarge requests larger socket buffers. The kernel may limit their size.
 func enlarge(c net.Conn) {
 	if u, ok := c.(*net.UnixConn); ok {
 		_ = u.SetWriteBuffer(bufferSize) // any size works
@@ -164,7 +168,7 @@ func (p *Port) reason() string {
 	return p.why
 }
 
-// greet reads a client's Hello and answers it.
+// greet reads the Hello of a client and answers it.
 func greet(c net.Conn, h Handler) error {
 	_ = c.SetDeadline(time.Now().Add(greetingTime))
 	var buffer []byte
@@ -185,8 +189,8 @@ func greet(c net.Conn, h Handler) error {
 	return errors.Join(err, c.SetDeadline(time.Time{}))
 }
 
-// readRequests reads a client's messages, one ahead of its session; a body stays valid until the message after the next
-// is taken.
+// readRequests reads the messages of a client, one message ahead of the session. The body of a message is valid until
+// the session has taken the second message after it.
 func readRequests(c net.Conn, into chan<- Message, stop <-chan struct{}) {
 	defer close(into)
 	var buffers [2][]byte
@@ -214,7 +218,7 @@ var (
 	errGone  = errors.New("it closed the connection")
 )
 
-// next waits for a client's request. bye is true if the client ended in order.
+// next waits for a request from the client. bye is true if the client ended the session properly.
 func (s *session) next() (m Message, bye bool, err error) {
 	select {
 	case m, ok := <-s.requests:
@@ -236,23 +240,24 @@ func (s *session) accept(m Message, ok bool) (Message, bool, error) {
 	return m, false, nil
 }
 
-// send sends an answer. A client that does not read ends the session after answerTime, so that its worker can end.
+// send sends an answer. If the client does not read it within answerTime, the session ends, so that the worker can end
+// as well.
 func (s *session) send(kind Kind, structure any, tail []byte) error {
 	s.out = Append(s.out[:0], kind, structure, tail)
 	_, err := s.conn.Write(s.out)
 	return err
 }
 
-// reject answers a request that cannot be served, and keeps the connection.
+// reject answers a request that cannot be served with an error and keeps the connection open.
 func (s *session) reject(err error) error {
 	return s.send(KindError, Failure{CodeVector}, []byte(err.Error()))
 }
 
-// tick is the interval of messages to a waiting client.
+// tick is the interval at which a waiting client receives a message about the state.
 const tick = time.Second
 
-// await waits for an answer for the client. Meanwhile it sends the client the texts from state; the client may send
-// only its end.
+// await waits for the answer to the client's request. Meanwhile, it sends the client the texts returned by state. The
+// only message that the client may send meanwhile is the end of the session.
 func await[T any](s *session, answer <-chan T, state func(time.Duration) string) (got T, bye bool, err error) {
 	every := time.NewTicker(tick)
 	defer every.Stop()
@@ -282,7 +287,7 @@ func await[T any](s *session, answer <-chan T, state func(time.Duration) string)
 	}
 }
 
-// Close ends the client's session with the reason why the worker or server ended, and removes the socket.
+// Close ends the client's session, sends it the reason why the worker or server ended, and removes the socket.
 func (p *Port) Close(why error) error {
 	p.mu.Lock()
 	if p.closed {

@@ -13,8 +13,8 @@ import (
 )
 
 // Pushes implements a worker that sends updates and does not wait for sums. It implements process.Work and
-// endpoint.Gate; a Port serves its client. Every frame begins with two lanes: the scale's code, and the version of the
-// model's frame on which it was computed.
+// endpoint.Gate. A Port serves its client. Every frame begins with two lanes, which contain the code of the scale and
+// the version of the model's frame from which the update was computed.
 type Pushes struct {
 	config  Config
 	end     context.CancelCauseFunc
@@ -38,8 +38,8 @@ type Pushes struct {
 	whole    []byte    // the model, with Config.Floats
 }
 
-// NewPushes returns the work of a worker whose updates gate may withhold; a nil gate withholds none. end is as for
-// NewRounds. The error matches ErrConfig.
+// NewPushes returns the work of a worker that does not wait. gate decides which updates are sent; if it is nil, all are
+// sent. end has the same meaning as for NewRounds. The error matches ErrConfig.
 func NewPushes(c Config, gate endpoint.Gate, end context.CancelCauseFunc) (*Pushes, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -51,11 +51,11 @@ func NewPushes(c Config, gate endpoint.Gate, end context.CancelCauseFunc) (*Push
 	return w, nil
 }
 
-// frame returns the number of values in a frame, and frames the number of frames for that many values.
+// frame returns the number of values in a frame. frames returns the number of frames for a number of values.
 func (c *Config) frame() int            { return c.Lanes - Overhead }
 func (c *Config) frames(values int) int { return max(1, (values+c.frame()-1)/c.frame()) }
 
-// PushLayout returns how the longest vector of a worker that does not wait is cut into frames.
+// PushLayout returns how the longest vector of a worker that does not wait is split into frames.
 func PushLayout(largest, lanes int) endpoint.Layout {
 	c := Config{Lanes: lanes}
 	return endpoint.Layout{Values: largest + Overhead*c.frames(largest), PerPacket: lanes}
@@ -69,7 +69,7 @@ func (w *Pushes) greeting() Greeting {
 	return w.config.greeting(w.accepted)
 }
 
-// serve answers a client's updates and its requests for the model.
+// serve handles the client's updates and its requests for the model.
 func (w *Pushes) serve(s *session) error {
 	for {
 		m, bye, err := s.next()
@@ -93,7 +93,7 @@ func (w *Pushes) serve(s *session) error {
 	}
 }
 
-// push hands an update over and sends the client its outcome.
+// push passes an update on and sends the client the outcome.
 func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 	var v Vector
 	values, err := m.Decode(&v)
@@ -126,7 +126,7 @@ func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 	return bye, err
 }
 
-// pull sends the model once it is newer than the version in the request.
+// pull sends the model to the client when it is newer than the version in the request.
 func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 	var p Pull
 	if _, err := m.Decode(&p); err != nil {
@@ -155,8 +155,8 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 	}
 }
 
-// Pulls counts the models with values that a client pulled, and how many of them were torn: with frames that contain
-// different numbers of updates.
+// Pulls counts the models with values that a client pulled, and how many of them were torn. The frames of a torn model
+// contain different numbers of updates.
 type Pulls struct{ Models, Torn uint64 }
 
 // Pulls returns the counts so far.
@@ -166,7 +166,7 @@ func (w *Pushes) Pulls() Pulls {
 	return w.pulls
 }
 
-// notePull counts a pull of the current model and stores the versions of its frames.
+// notePull counts a pull of the current model and stores the versions of the model's frames.
 func (w *Pushes) notePull(m *Model, values []byte) {
 	copy(w.pulled, w.versions)
 	if len(values) > 0 {
@@ -177,7 +177,7 @@ func (w *Pushes) notePull(m *Model, values []byte) {
 	}
 }
 
-// current returns the complete part of the model: all frames up to the last that arrived.
+// current returns the model up to the last frame that arrived. If an earlier frame is missing, there are no values.
 func (w *Pushes) current() (m Model, values []byte) {
 	m.Queue = w.queue
 	if w.config.Floats {
@@ -206,7 +206,7 @@ func (w *Pushes) current() (m Model, values []byte) {
 	return m, values
 }
 
-// Compute implements process.Work: it waits for the client's update and converts it to lanes.
+// Compute implements process.Work. It waits for an update from the client and converts it to lanes.
 func (w *Pushes) Compute(ctx context.Context, _ uint32) process.Computed {
 	select {
 	case <-ctx.Done():
@@ -219,7 +219,7 @@ func (w *Pushes) Compute(ctx context.Context, _ uint32) process.Computed {
 	}
 }
 
-// convert converts the update in flight to lanes.
+// convert converts the client's current update to lanes.
 func (w *Pushes) convert() process.Computed {
 	h := &w.flying
 	w.numbers, w.lanes = Numbers{}, w.lanes[:0]
@@ -230,7 +230,7 @@ func (w *Pushes) convert() process.Computed {
 	return process.Computed{Values: w.lanes, Reward: rewardOf(h.reward)}
 }
 
-// Heard implements endpoint.Gate: it stores the queue's status.
+// Heard implements endpoint.Gate. It stores the status of the queue.
 func (w *Pushes) Heard(now olaf.Time, s olaf.QueueStatus) {
 	w.mu.Lock()
 	w.queue = Queue{Occupancy: s.Occupancy, Clusters: s.ActiveClusters, Slots: s.Slots}
@@ -240,7 +240,8 @@ func (w *Pushes) Heard(now olaf.Time, s olaf.QueueStatus) {
 	}
 }
 
-// Sends implements endpoint.Gate: it reports to the client whether its update was sent.
+// Sends implements endpoint.Gate. It asks the gate whether to send the client's update, and reports the result to the
+// client.
 func (w *Pushes) Sends(now olaf.Time) bool {
 	sends := w.gate == nil || w.gate.Sends(now)
 	w.Answer(sends)
@@ -258,7 +259,7 @@ func (w *Pushes) Answer(sent bool) {
 	w.flying.answer <- Append(nil, KindPushed, p, nil) // there is room for one
 }
 
-// Apply implements process.Work: it stores a frame of the model.
+// Apply implements process.Work. It stores a frame of the model.
 func (w *Pushes) Apply(a *endpoint.Aggregate) {
 	if len(a.Values) < Overhead {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// Records writes the recorders' bytes into one file per worker, like olaf.Recorder. A Port with Many serves its
-// clients.
+// Records writes the data from recorders into one file per worker, in the same format as olaf.Recorder. Its clients are
+// served by a Port with Many set.
 type Records struct {
 	folder string
 	done   func(error) // called when all recorders ended in order, or with the error that ended the recording
@@ -23,16 +23,16 @@ type Records struct {
 	ended uint32          // recorders
 }
 
-// NewRecords returns a recording into files in a folder. done is called once all workers' recorders have ended in
-// order, or with the error that ends the recording; it may be called more than once.
+// NewRecords returns a Records that writes to files in a folder. done is called when the recorders of all workers have
+// ended properly, or with the error that ends the recording. It may be called more than once.
 func NewRecords(folder string, done func(error)) *Records {
 	return &Records{folder: folder, done: done, names: map[uint32]bool{}}
 }
 
-// recordsName is the beginning of the files' names.
+// recordsName is the first part of the names of the record files.
 const recordsName = "records"
 
-// First returns the path of worker 0's file, for trace.OpenRecords.
+// First returns the path of the file for worker 0, which can be passed to trace.OpenRecords.
 func (r *Records) First() string { return r.path(0) }
 
 func (r *Records) path(worker uint32) string {
@@ -43,7 +43,7 @@ func (*Records) greeting() Greeting {
 	return Greeting{Magic: magic, Version: Version, Role: RoleRecorder, Largest: MaxValues}
 }
 
-// serve writes one recorder's bytes into its file.
+// serve writes the data from one recorder into its file.
 func (r *Records) serve(s *session) error {
 	var file *os.File
 	workers := uint32(0)
@@ -70,7 +70,7 @@ func (r *Records) serve(s *session) error {
 	}
 }
 
-// begin opens the file of the worker in the header. It refuses a second recorder of the same worker.
+// begin opens the file for the worker that is named in the header. It rejects a second recorder for the same worker.
 func (r *Records) begin(header []byte) (file *os.File, workers uint32, err error) {
 	if !bytes.HasPrefix(header, []byte(trace.RecordMagic)) || len(header) < len(trace.RecordMagic)+8 {
 		return nil, 0, fmt.Errorf("%w: a recorder's first bytes are no header of records", ErrProtocol)
@@ -93,7 +93,7 @@ func (r *Records) begin(header []byte) (file *os.File, workers uint32, err error
 	return file, workers, err
 }
 
-// end counts a recorder that ended in order; a recorder without records does not count.
+// end counts a recorder that ended properly. A recorder that wrote no records is not counted.
 func (r *Records) end(workers uint32) {
 	if workers == 0 {
 		return

@@ -17,16 +17,17 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// ErrBye is the cause with which a worker or server ends after its client ended in order.
+// ErrBye is the reason why a worker or server ends if its client ended the session properly.
 var ErrBye = errors.New("the client ended")
 
-// fullEvery is the number of rounds after which a vector is sent at full length. A fragment unused for 2^15 rounds
-// would look as if it were ahead, because epochs have 16 bits.
+// fullEvery is the number of rounds after which a vector is sent at full length. Epochs have 16 bits, and a fragment
+// that was not used for 2^15 rounds would seem to be ahead.
 const fullEvery = 1 << 13
 
-// Rounds implements a worker that waits for the sum of every round. It implements process.Work; a Port serves its
-// client. The first frame begins with four lanes: the scale's code, the round, the vector's length, and its reward in
-// 1/256. The sums of the first three reveal a worker with other values.
+// Rounds implements a worker that waits for the sum in every round. It implements process.Work. A Port serves its
+// client. The first frame begins with four lanes, which contain the code of the scale, the round, the length of the
+// vector, and the reward in units of 1/256. The sums of the first three lanes show whether the workers have different
+// values.
 type Rounds struct {
 	config  Config
 	end     context.CancelCauseFunc
@@ -50,7 +51,7 @@ const (
 	lowRound       = 1<<15 - 1
 )
 
-// handed is a client's vector and the destination of its answer.
+// handed is a vector from a client, with the channel for the answer.
 type handed struct {
 	round    uint32
 	values   []byte // little-endian float32
@@ -61,8 +62,8 @@ type handed struct {
 	answer   chan []byte
 }
 
-// NewRounds returns the work of a worker. end is called once with ErrBye when the client ends, or with the error that
-// ends the job. The error matches ErrConfig.
+// NewRounds returns the work of a worker that waits. end is called once: with ErrBye when the client ends the session,
+// or with the error that ends the job. The error matches ErrConfig.
 func NewRounds(c Config, end context.CancelCauseFunc) (*Rounds, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -73,12 +74,13 @@ func NewRounds(c Config, end context.CancelCauseFunc) (*Rounds, error) {
 	return &Rounds{config: c, end: end, vectors: make(chan handed, 1)}, nil
 }
 
-// roundsLayout returns how the longest vector is cut into frames.
+// roundsLayout returns how the longest vector is split into frames.
 func (c *Config) roundsLayout() endpoint.Layout {
 	return endpoint.Layout{Values: max(c.Largest+roundsOverhead, c.Lanes), PerPacket: c.Lanes}
 }
 
-// RoundsJob returns the number of lanes for a waiting worker's longest vector, including those before its values.
+// RoundsJob returns the number of lanes for the longest vector of a worker that waits. It includes the lanes before the
+// values.
 func RoundsJob(largest, lanes int) int {
 	c := Config{Largest: largest, Lanes: lanes}
 	return c.roundsLayout().Values
@@ -91,14 +93,14 @@ func (r *Rounds) greeting() Greeting {
 	return r.config.greeting(r.accepted)
 }
 
-// Accepted returns the number of vectors that the client has handed over.
+// Accepted returns the number of vectors that have been accepted from the client.
 func (r *Rounds) Accepted() uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.accepted
 }
 
-// serve answers a client's vectors with sums.
+// serve answers the client's vectors with sums.
 func (r *Rounds) serve(s *session) error {
 	for {
 		m, bye, err := s.next()
@@ -125,7 +127,7 @@ func (r *Rounds) serve(s *session) error {
 	}
 }
 
-// exchange hands a vector over and sends its sum to the client.
+// exchange passes a vector on and sends the sum to the client.
 func (r *Rounds) exchange(s *session, h handed) (bye bool, err error) {
 	if r.config.Seen != nil {
 		r.config.Seen(&Seen{Values: h.values, Reward: h.reward})
@@ -149,7 +151,7 @@ func (r *Rounds) exchange(s *session, h handed) (bye bool, err error) {
 	return false, err
 }
 
-// describeWait returns the workers whose vectors a round lacks, if known.
+// describeWait returns a text that lists the workers whose vectors are missing in a round, if they are known.
 func (r *Rounds) describeWait(round uint32) string {
 	var lacking []int
 	if r.config.Awaited != nil {
@@ -178,7 +180,7 @@ func (r *Rounds) describeWait(round uint32) string {
 	return text
 }
 
-// offer hands a vector over, once the one before it is taken.
+// offer passes a vector on when the previous vector has been taken.
 func (s *session) offer(to chan<- handed, h handed) error {
 	select {
 	case to <- h:
@@ -191,7 +193,7 @@ func (s *session) offer(to chan<- handed, h handed) error {
 	}
 }
 
-// leave ends the work if the client ended in order.
+// leave ends the work if the client ended the session properly.
 func (r *Rounds) leave(bye bool, err error) error {
 	if bye {
 		r.end(ErrBye)
@@ -199,8 +201,8 @@ func (r *Rounds) leave(bye bool, err error) error {
 	return err
 }
 
-// Handed is a client's vector for a network in this process. Values are little-endian float32 and valid until the
-// answer.
+// Handed is a client's vector for a network that runs in this process. The values are in little-endian float32 and
+// valid until the vector is answered.
 type Handed struct {
 	Values []byte
 	Reward float32
@@ -208,7 +210,7 @@ type Handed struct {
 	Since  time.Time // when the client attached
 }
 
-// Take waits for the client's vector; ok is false if the context ends first. Give answers it.
+// Take waits for a vector from the client. The caller must answer it with Give. ok is false if the context ends first.
 func (r *Rounds) Take(ctx context.Context) (h Handed, ok bool) {
 	select {
 	case v := <-r.vectors:
@@ -218,7 +220,7 @@ func (r *Rounds) Take(ctx context.Context) (h Handed, ok bool) {
 	}
 }
 
-// TryTake is Take without waiting.
+// TryTake is like Take but does not wait.
 func (r *Rounds) TryTake() (h Handed, ok bool) {
 	select {
 	case v := <-r.vectors:
@@ -235,7 +237,7 @@ func (r *Rounds) takeVector(v *handed) Handed {
 	return Handed{Values: v.values, Reward: v.reward, At: v.at, Since: r.attached}
 }
 
-// Give answers the vector that was taken with a sum of float32 values, at least as long as the vector.
+// Give answers the taken vector with a sum, whose values are in float32 and at least as many as in the vector.
 func (r *Rounds) Give(sum Sum, values []uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,7 +249,7 @@ func (r *Rounds) Give(sum Sum, values []uint32) {
 	r.flying.answer <- seal(r.message, 0) // there is room for one
 }
 
-// Compute implements process.Work: it waits for the client's vector and converts it to lanes.
+// Compute implements process.Work. It waits for a vector from the client and converts it to lanes.
 func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 	select {
 	case <-ctx.Done():
@@ -271,7 +273,7 @@ func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 	}
 }
 
-// rewardOf returns a reward in 1/256, within int32.
+// rewardOf returns a reward in units of 1/256, limited to the range of int32.
 func rewardOf(r float32) int32 {
 	v := math.RoundToEven(float64(r) * 256)
 	if !(math.Abs(v) < math.MaxInt32) { // also NaN
@@ -280,8 +282,9 @@ func rewardOf(r float32) int32 {
 	return int32(v)
 }
 
-// Heard checks the first frame of a sum, before the sum is complete; if workers disagree it never is. It also stores
-// which workers' frames an aggregator lacks. The error matches ErrDisagree.
+// Heard checks the first frame of a sum. It must do so before the sum is complete, because the sum never becomes
+// complete if workers disagree. It also stores for which workers the aggregator lacks frames. The error matches
+// ErrDisagree.
 func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	r.hearAwaited(p)
 	if p.Kind != program.Result || p.Seg != 0 || len(lanes) < roundsOverhead {
@@ -305,7 +308,7 @@ func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	return nil
 }
 
-// hearAwaited stores an aggregator's answer about missing frames, unless the vector already has its sum.
+// hearAwaited stores an aggregator's answer about missing frames, unless the current vector already has its sum.
 func (r *Rounds) hearAwaited(p *program.Packet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -317,7 +320,7 @@ func (r *Rounds) hearAwaited(p *program.Packet) {
 	}
 }
 
-// Apply implements process.Work: it hands a sum to the client that sent the vector.
+// Apply implements process.Work. It passes a sum to the client that sent the vector.
 func (r *Rounds) Apply(a *endpoint.Aggregate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

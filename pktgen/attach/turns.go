@@ -10,14 +10,14 @@ import (
 )
 
 // Asked is a request from the client of a worker that does not wait, for a network in this process with Config.Turns.
-// It requests the model, which AnswerPull answers, or is an update, which Answer answers.
+// It is either a request for the model, to be answered with AnswerPull, or an update, to be answered with Answer.
 type Asked struct {
 	Pull    *Pull
 	Handed         // of an update; At is also set for a pull
 	Version uint32 // of the model that the client pulled last
 }
 
-// Ask waits for the client's next request; ok is false if the context ends first.
+// Ask waits for the next request from the client. ok is false if the context ends first.
 func (w *Pushes) Ask(ctx context.Context) (a Asked, ok bool) {
 	select {
 	case h := <-w.vectors:
@@ -35,14 +35,14 @@ func (w *Pushes) Ask(ctx context.Context) (a Asked, ok bool) {
 	}
 }
 
-// Lanes returns the lanes of the update that Ask returned last. They are valid until the next update.
+// Lanes returns the lanes of the update that Ask returned most recently. They are valid until the next update.
 func (w *Pushes) Lanes() process.Computed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.convert()
 }
 
-// CanPull reports whether the current model is new enough to answer a request for it.
+// CanPull reports whether the current model is new enough to answer a request for the model.
 func (w *Pushes) CanPull(p *Pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +50,7 @@ func (w *Pushes) CanPull(p *Pull) bool {
 	return p.Wait == 0 || m.Version > p.After
 }
 
-// AnswerPull sends the client the model that it asked for.
+// AnswerPull sends the client the requested model.
 func (w *Pushes) AnswerPull() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,19 +59,20 @@ func (w *Pushes) AnswerPull() {
 	w.asking.answer <- Append(nil, KindModel, m, values) // there is room for one
 }
 
-// RefusePull answers a request for the model with an error. The client may ask again.
+// RefusePull answers a request for the model with an error. The client may request the model again.
 func (w *Pushes) RefusePull(err error) {
 	w.asking.answer <- Append(nil, KindError, Failure{CodeVector}, []byte(err.Error()))
 }
 
-// SetModel replaces the model of a worker with Config.Floats by little-endian float32 values of a version above 0.
+// SetModel replaces the model of a worker with Config.Floats. The values are in little-endian float32, and the version
+// must be above 0.
 func (w *Pushes) SetModel(version uint32, values []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.versions[0], w.whole = version, values
 }
 
-// offerPull lets the network answer a request for the model.
+// offerPull passes a request for the model to the network in this process, which answers it.
 func (w *Pushes) offerPull(s *session, p *Pull) (bye bool, err error) {
 	h := handed{pull: p, at: time.Now(), answer: make(chan []byte, 1)}
 	if err := s.offer(w.vectors, h); err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // Updates implements the server for workers that do not wait. Its client takes the frames one by one and answers each
-// with the model's values at the same place. It implements process.LaterWork, so that the server receives packets while
-// the client computes.
+// frame with the values of the model at the same place. Updates implements process.LaterWork, so that the server can
+// receive packets while the client computes.
 type Updates struct {
 	config   Config
 	end      context.CancelCauseFunc
@@ -25,10 +25,10 @@ type Updates struct {
 	refused  int              // frames with another scale
 }
 
-// place identifies a frame of a cluster's model.
+// place identifies a frame in the model of a cluster.
 type place struct{ job, first uint32 }
 
-// arrival is a frame that the client must answer.
+// arrival is a frame that the client has not answered yet.
 type arrival struct {
 	a      *endpoint.Aggregate
 	done   func()
@@ -37,8 +37,8 @@ type arrival struct {
 	reply  []byte // for ApplyVector, which has no a
 }
 
-// NewUpdates returns the work of a server. end is as for NewRounds, and say reports workers that disagree. The error
-// matches ErrConfig.
+// NewUpdates returns the work of a server. end has the same meaning as for NewRounds. say is called if workers
+// disagree. The error matches ErrConfig.
 func NewUpdates(c Config, end context.CancelCauseFunc, say func(format string, args ...any)) (*Updates, error) {
 	c.Server = true
 	if err := c.Check(); err != nil {
@@ -54,13 +54,14 @@ func (u *Updates) greeting() Greeting {
 	return u.config.greeting(u.number)
 }
 
-// Compute implements process.Work; a server computes no vectors.
+// Compute implements process.Work. It returns nothing, because a server computes no vectors.
 func (*Updates) Compute(context.Context, uint32) process.Computed { return process.Computed{} }
 
-// Apply implements process.Work for callers that do not use ApplyLater: it answers without values.
+// Apply implements process.Work for callers that do not use ApplyLater. It answers a frame without values.
 func (*Updates) Apply(a *endpoint.Aggregate) { a.Values = nil }
 
-// ApplyLater implements process.LaterWork: it stores a frame for the client.
+// ApplyLater implements process.LaterWork. It stores a frame for the client and calls done when the frame has been
+// answered.
 func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -87,9 +88,9 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	u.arrivals <- k
 }
 
-// ApplyVector passes an update from a network in this process to the client, with values in little-endian float32, and
-// returns the values of the client's answer; none if the answer is only an ACK. It sets the update's number. ok is
-// false if the context ended first.
+// ApplyVector passes an update from a network in this process to the client and returns the values in the client's
+// answer, or none if the answer is only an ACK. Values are in little-endian float32. It sets the number of the update.
+// ok is false if the context ended first.
 func (u *Updates) ApplyVector(ctx context.Context, update Update, values []byte) (reply []byte, ok bool) {
 	done := make(chan struct{})
 	k := &arrival{done: func() { close(done) }, update: update, values: values}
@@ -110,8 +111,8 @@ func (u *Updates) ApplyVector(ctx context.Context, update Update, values []byte)
 	}
 }
 
-// serve passes frames to the client and its answers to the workers. A frame that a client did not answer goes to the
-// next client.
+// serve passes frames to the client and the client's answers to the workers. If a client did not answer a frame, the
+// next client receives it.
 func (u *Updates) serve(s *session) error {
 	for {
 		m, bye, err := s.next()
@@ -142,7 +143,7 @@ func (u *Updates) serve(s *session) error {
 	}
 }
 
-// answer sends a frame to the client and waits for its reply.
+// answer sends a frame to the client and waits for the reply.
 func (u *Updates) answer(s *session, k *arrival) (bye bool, err error) {
 	if err := s.send(KindUpdate, k.update, k.values); err != nil {
 		return false, err
@@ -175,7 +176,7 @@ func (u *Updates) answer(s *session, k *arrival) (bye bool, err error) {
 	}
 }
 
-// reply answers a frame's workers with values of the model.
+// reply answers the workers of a frame with values of the model.
 func (u *Updates) reply(k *arrival, values []byte) {
 	if k.a == nil {
 		k.reply = append([]byte(nil), values...)

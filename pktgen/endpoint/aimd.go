@@ -2,16 +2,16 @@ package endpoint
 
 import "github.com/olafctl/olaf"
 
-// AIMD is a congestion window: it halves after congestion and otherwise grows by a step. It is adjusted once per
-// window. The rounding is that of ATP's released client (common/CC_manager.h).
+// AIMD is a congestion window. It is adjusted once per window: it halves after congestion and otherwise grows by a
+// step. It rounds in the same way as ATP's released client (common/CC_manager.h).
 type AIMD struct {
 	frame, step, most, bytes olaf.Size
 }
 
-// AIMDStep is the step of ATP's window.
+// AIMDStep is the step by which ATP's window grows.
 const AIMDStep olaf.Size = 1500
 
-// NewAIMD returns a window of the given number of frames, which is also its maximum; the minimum is one.
+// NewAIMD returns a window with the given number of frames, which is also its maximum. The minimum is one frame.
 func NewAIMD(frame, step olaf.Size, frames int) AIMD {
 	most := frame * olaf.Size(max(frames, 1))
 	return AIMD{frame: frame, step: step, most: most, bytes: most}
@@ -20,7 +20,7 @@ func NewAIMD(frame, step olaf.Size, frames int) AIMD {
 // Window returns the number of frames that may be in flight.
 func (a *AIMD) Window() int { return int(a.bytes / a.frame) }
 
-// Adjust returns the next window after one with or without congestion. Fractions of a frame are dropped.
+// Adjust returns the next window after a window with or without congestion. Fractions of a frame are dropped.
 func (a *AIMD) Adjust(congested bool) int {
 	if congested {
 		a.bytes /= 2

@@ -18,13 +18,13 @@ const (
 	ATPTimeout      = 200 * olaf.Microsecond
 )
 
-// ATPWindow is the released client's default window per thread.
+// ATPWindow is the default window per thread in the released client.
 const ATPWindow = 100
 
-// atpFrame is the length of the released client's frame, the unit of its congestion window.
+// atpFrame is the length of a frame in the released client. It is the unit of the client's congestion window.
 const atpFrame olaf.Size = 308
 
-// linger is the maximum time that a server waits for a batch of answers to fill.
+// linger is the maximum time for which a server waits until a batch of answers is full.
 const linger = olaf.Microsecond
 
 // ATP configures ATP's workers and server.
@@ -101,7 +101,7 @@ func (o *ATP) check(cfg *Config) error {
 	return nil
 }
 
-// racks returns the number of switches with workers.
+// racks returns the number of racks, and thus of switches, that have workers.
 func (o *ATP) racks(workers int) int {
 	if o.PerRack == 0 || o.PerRack >= workers {
 		return 1
@@ -109,7 +109,7 @@ func (o *ATP) racks(workers int) int {
 	return (workers + o.PerRack - 1) / o.PerRack
 }
 
-// fewest returns the larger of the fan-ins of both levels.
+// fewest returns the fan-in of one of the two switch levels, whichever is larger.
 func (o *ATP) fewest(workers int) int {
 	if o.racks(workers) == 1 {
 		return workers
@@ -117,7 +117,7 @@ func (o *ATP) fewest(workers int) int {
 	return max(o.PerRack, o.racks(workers))
 }
 
-// place returns a worker's rack and its index there.
+// place returns the rack of a worker and the worker's index in the rack.
 func (o *ATP) place(worker, workers int) (rack, at int) {
 	if o.racks(workers) == 1 {
 		return 0, worker
@@ -133,7 +133,7 @@ func (o *ATP) inRack(rack, workers int) int {
 	return min(o.PerRack, workers-rack*o.PerRack)
 }
 
-// aggregators chooses aggregators for the packets of a job's workers.
+// aggregators chooses the aggregators for the packets of a job.
 type aggregators struct {
 	atp   *ATP
 	job   olaf.ClusterID
@@ -162,7 +162,7 @@ func newAggregators(o *ATP, job olaf.ClusterID) aggregators {
 	return a
 }
 
-// hash16 is the released client's hash: CRC-32 of three little-endian words, cut to 16 bits.
+// hash16 returns the hash that the released client uses: the low 16 bits of the CRC-32 over three little-endian words.
 func hash16(a, b, c uint16) int {
 	var key [6]byte
 	binary.LittleEndian.PutUint16(key[0:], a)
@@ -171,8 +171,8 @@ func hash16(a, b, c uint16) int {
 	return int(crc32.ChecksumIEEE(key[:]) & 0xffff)
 }
 
-// of returns the aggregator for the packet with a sequence number. The paper hashes job and number; the released client
-// cycles through a table with one entry per place in the window.
+// of returns the aggregator for the packet with the given sequence number. In the paper, it is a hash of job and
+// number. The released client cycles through a table with one entry for each place in the window.
 func (a *aggregators) of(seq uint64) uint32 {
 	if a.table == nil {
 		return uint32(a.atp.Base + hash16(uint16(a.job), uint16(seq), uint16(seq>>16))%a.atp.Aggregators)
@@ -180,7 +180,8 @@ func (a *aggregators) of(seq uint64) uint32 {
 	return a.table[(seq-1)%uint64(len(a.table))]
 }
 
-// remap applies the server's proposal for a packet's place in the window, unless the job uses that aggregator already.
+// remap sets the aggregator for a packet's place in the window to the one that the server proposed, unless the job
+// already uses that aggregator.
 func (a *aggregators) remap(seq uint64, proposed uint32) {
 	at := int(proposed) - a.atp.Base
 	if a.table == nil || at < 0 || at >= len(a.used) || a.used[at] {
@@ -191,7 +192,7 @@ func (a *aggregators) remap(seq uint64, proposed uint32) {
 	a.used[at], *place = true, proposed
 }
 
-// proposals is the server's list of aggregators in a shuffled order, which it cycles through.
+// proposals cycles through a shuffled list of the aggregators that a server can propose.
 type proposals struct {
 	order []uint32
 	next  int
@@ -215,7 +216,8 @@ func (p *proposals) take() uint32 {
 	return v
 }
 
-// A packet's bitmap has the contributing workers of its rack in the low half and the racks in the high half.
+// rackShift is the position of the rack bits in a packet's bitmap. The low half contains the contributing workers in a
+// rack, and the high half contains the racks.
 const rackShift = 32
 
 // contributors is a set of workers.
@@ -224,7 +226,7 @@ type contributors []uint64
 func (c contributors) has(w int) bool { return c[w/64]&(1<<(w%64)) != 0 }
 func (c contributors) add(w int)      { c[w/64] |= 1 << (w % 64) }
 
-// inside lists the workers in a packet's bitmaps.
+// inside returns the workers whose contributions a packet contains, according to its bitmaps.
 func (o *ATP) inside(into []int, p *program.Packet, workers int) []int {
 	into = into[:0]
 	racks, one := uint32(p.Bitmap>>rackShift), uint32(p.Bitmap)

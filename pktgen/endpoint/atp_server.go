@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// atpSum is a server's state for one sequence number.
+// atpSum is the state of a server for one sequence number.
 type atpSum struct {
 	seq      uint64
 	from     contributors
@@ -26,8 +26,8 @@ type atpSum struct {
 	trace    program.Trace
 }
 
-// atpServer completes the sums that switches did not complete. It adds packets with any contributors, each once, and
-// sends the sum to all workers as an acknowledgement.
+// atpServer completes the sums that the switches did not complete. It adds packets with any set of contributors, but
+// each contributor only once. It sends the sum to all workers as an acknowledgement.
 type atpServer struct {
 	tally
 	cfg      Config
@@ -42,7 +42,7 @@ type atpServer struct {
 	out      program.Packet
 }
 
-// NewATPServer returns the server of a job; its configuration's Worker is not used. The error matches ErrConfig.
+// NewATPServer returns the server of a job. It does not use cfg.Worker. The error matches ErrConfig.
 func NewATPServer(cfg Config, o ATP, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *atpServer) Start(olaf.Time)                {}
 func (s *atpServer) OnComputed(olaf.Time, []uint32) {}
 func (s *atpServer) OnApplied(olaf.Time)            {}
 
-// sum returns the state of a sequence number; nil if the sum ended long ago.
+// sum returns the state for a sequence number, or nil if that sum ended long ago.
 func (s *atpServer) sum(seq uint64) *atpSum {
 	t := &s.sums[seq%uint64(len(s.sums))]
 	switch {
@@ -80,7 +80,7 @@ func (s *atpServer) sum(seq uint64) *atpSum {
 	return t
 }
 
-// restart clears a sum.
+// restart clears a sum, so that it can be computed again.
 func (s *atpServer) restart(t *atpSum) {
 	clear(t.from)
 	t.missing, t.trace, t.values = s.cfg.Workers, program.Trace{}, t.values[:0]
@@ -112,7 +112,7 @@ func (s *atpServer) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// add adds a packet to a sum, unless any of its contributors is already inside.
+// add adds a packet to a sum, unless the sum already contains one of the packet's contributors.
 func (s *atpServer) add(now olaf.Time, t *atpSum, p *program.Packet, lanes []uint32) {
 	s.inside = s.atp.inside(s.inside, p, s.cfg.Workers)
 	if len(s.inside) == s.cfg.Workers && t.missing < s.cfg.Workers {
@@ -148,7 +148,7 @@ func (s *atpServer) sumUp(t *atpSum, lanes []uint32) {
 	}
 }
 
-// completeSum handles a complete sum. A saturated integer sum is requested again, as floats.
+// completeSum handles a complete sum. If an integer sum is saturated, the server requests its values again as floats.
 func (s *atpServer) completeSum(now olaf.Time, t *atpSum) {
 	if s.atp.Fixed.on() && !t.floats && onRail(t.values) {
 		s.ask(t)
@@ -166,7 +166,7 @@ func (s *atpServer) completeSum(now olaf.Time, t *atpSum) {
 	}
 }
 
-// onRail reports whether an integer sum is saturated.
+// onRail reports whether any value of an integer sum is saturated.
 func onRail(values []uint32) bool {
 	for _, v := range values {
 		if v := int32(v); v == math.MaxInt32 || v <= -math.MaxInt32 {
@@ -176,7 +176,7 @@ func onRail(values []uint32) bool {
 	return false
 }
 
-// ask requests floats from all workers.
+// ask requests the values as floats from all workers.
 func (s *atpServer) ask(t *atpSum) {
 	if !t.floats {
 		t.floats = true
@@ -187,7 +187,7 @@ func (s *atpServer) ask(t *atpSum) {
 	s.host.Send(Network, &s.out, nil)
 }
 
-// flush sends the waiting acknowledgements.
+// flush sends the acknowledgements that are waiting in the batch.
 func (s *atpServer) flush() {
 	for _, seq := range s.line {
 		s.tally[sentPackets]++
@@ -196,7 +196,7 @@ func (s *atpServer) flush() {
 	s.line, s.due = s.line[:0], Never
 }
 
-// acknowledge sends a sum to all workers; on its way it frees the aggregator.
+// acknowledge sends a sum to all workers. The packet frees the aggregator on its way.
 func (s *atpServer) acknowledge(t *atpSum) {
 	s.out = program.Packet{
 		Kind: program.Ack, Job: s.cfg.Job, Seg: t.seq, Index: t.index, Bitmap: 1, Count: uint16(s.cfg.Workers), Lanes: t.lanes, Trace: t.trace,
@@ -217,7 +217,7 @@ func (s *atpServer) acknowledge(t *atpSum) {
 	s.host.Send(Network, &s.out, values)
 }
 
-// Done reports whether every sum of the job is complete. The server also answers repeats after that.
+// Done reports whether every sum of the job is complete. Even then, the server still answers repeated packets.
 func (s *atpServer) Done() bool {
 	return s.complete >= uint64(s.cfg.Updates)*uint64(s.cfg.Packets()) && len(s.line) == 0
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// atpPacket is the state of a packet that is in flight, or was acknowledged before an earlier one.
+// atpPacket is the state of a packet that is in flight or that was acknowledged before an earlier packet.
 type atpPacket struct {
 	have     bool // acknowledged
 	again    bool // resent because later ones were acknowledged
@@ -16,7 +16,7 @@ type atpPacket struct {
 	proposal uint32
 }
 
-// atpWorker keeps a window of packets in flight; an acknowledgement contains the sum.
+// atpWorker keeps a window of packets in flight. Acknowledgements contain the sums.
 type atpWorker struct {
 	rounds
 	atp   ATP
@@ -41,7 +41,7 @@ type atpWorker struct {
 	out   program.Packet
 }
 
-// NewATPWorker returns a worker of ATP. The error matches ErrConfig.
+// NewATPWorker returns an ATP worker. The error matches ErrConfig.
 func NewATPWorker(cfg Config, o ATP, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func (w *atpWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.wait(now, w.atp.FirstTimeout)
 }
 
-// wait sets the timer for a suspected loss.
+// wait sets the timer after which a loss is suspected.
 func (w *atpWorker) wait(now olaf.Time, timeout olaf.Duration) {
 	if !w.atp.Silent {
 		w.due = now.Add(timeout)
 	}
 }
 
-// fill sends packets up to the window.
+// fill sends packets until the window is full.
 func (w *atpWorker) fill(now olaf.Time) {
 	for end := min(w.cfg.Packets(), w.low+w.window); w.next < end; w.next++ {
 		if w.cfg.opens(w.next) {
@@ -105,8 +105,8 @@ func (w *atpWorker) send(now olaf.Time, i int, flags program.Flags) {
 	w.host.Send(Network, &w.out, lanes)
 }
 
-// encode returns a packet's values on the wire. Values are sent as floats if they do not fit into integers or if the
-// server requested it.
+// encode returns the values of a packet in the form in which they are sent. They are sent as floats if they do not fit
+// into integers or if the server requested floats.
 func (w *atpWorker) encode(i int, floats []uint32) []uint32 {
 	k := w.at(i)
 	switch {
@@ -147,7 +147,7 @@ func (w *atpWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	w.wait(now, w.atp.Timeout)
 }
 
-// take stores the contents of an acknowledgement.
+// take stores the values in an acknowledgement.
 func (w *atpWorker) take(i int, p *program.Packet, lanes []uint32) {
 	w.took(p)
 	if i == 0 {
@@ -163,8 +163,8 @@ func (w *atpWorker) take(i int, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// advance moves past acknowledged packets without a gap. Proposals are applied in order, so that all workers have the
-// same table.
+// advance moves the start of the window past all packets that were acknowledged without a gap. Proposals are applied in
+// order, so that all workers have the same table.
 func (w *atpWorker) advance() {
 	for w.low < w.next && w.at(w.low).have {
 		k, seq := w.at(w.low), w.base+uint64(w.low)
@@ -180,8 +180,8 @@ func (w *atpWorker) advance() {
 	w.late = 0
 }
 
-// skip handles an acknowledgement while earlier ones are missing: after Trigger of them, the missing packets are
-// resent, each once.
+// skip handles an acknowledgement that arrives while earlier ones are missing. After Trigger such acknowledgements,
+// each missing packet is sent again, but only once.
 func (w *atpWorker) skip(now olaf.Time, i int) {
 	if w.late++; w.late < w.atp.Trigger || w.atp.Silent {
 		return
@@ -199,7 +199,7 @@ func (w *atpWorker) again(now olaf.Time, i int) {
 	w.send(now, i, program.Resend)
 }
 
-// applySum applies the sum.
+// applySum applies the complete sum.
 func (w *atpWorker) applySum() {
 	w.due = Never
 	w.base += uint64(w.cfg.Packets())
@@ -214,7 +214,8 @@ func (w *atpWorker) OnApplied(olaf.Time) { w.endRound() }
 
 func (w *atpWorker) Next() olaf.Time { return w.due }
 
-// Timer resends the missing packets before the first one acknowledged out of order, or the first missing packet.
+// Timer resends the missing packets before the first packet that was acknowledged out of order or, if there is none,
+// the first missing packet.
 func (w *atpWorker) Timer(now olaf.Time) {
 	end := w.low + 1
 	for k := w.low + 1; k < w.next; k++ {

@@ -22,13 +22,13 @@ const (
 	counters
 )
 
-// tally contains the counters of one endpoint.
+// tally contains the counters of an endpoint.
 type tally [counters]uint64
 
-// Counts returns the values of the ledger that Describe declares.
+// Counts returns the values of the counters that Describe declares.
 func (t *tally) Counts() []uint64 { return t[:] }
 
-// Describe declares the counters of every endpoint and their identities.
+// Describe declares the counters that all endpoints have, and the identities between them.
 func Describe() *olaf.Ledger {
 	return &olaf.Ledger{
 		Counters: []olaf.Counter{

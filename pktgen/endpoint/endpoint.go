@@ -1,7 +1,7 @@
-// Package endpoint implements the worker's or server's side of aggregation protocols as pure state machines: what to
-// send, what to wait for, and when to ask again. The same code runs in simulated hosts, in training and in real
-// processes. The caller passes time, packets and results of computations through an endpoint's methods; the endpoint
-// requests everything else through Host.
+// Package endpoint implements the worker's and the server's side of aggregation protocols as pure state machines. They
+// decide which packets to send, what to wait for, and when to send a request again. The same code runs in simulated
+// hosts, in training and in real processes. The caller passes time, packets and results of computations to an endpoint
+// by calling its methods. The endpoint requests everything else through Host.
 package endpoint
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ErrConfig matches errors in a configuration.
+// ErrConfig is matched by errors in a configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad endpoint configuration")
 
-// Never is the time of an endpoint's next action if it has none.
+// Never is the time of an endpoint's next action if there is none.
 const Never olaf.Time = math.MaxInt64
 
-// Peer is the destination of a packet: a worker by its number in the job, or a constant below.
+// Peer is the destination of a packet: a worker's number in the job, or one of the constants below.
 type Peer int32
 
 const (
@@ -26,7 +26,8 @@ const (
 	Server                   // the job's parameter server
 )
 
-// Host is the environment of an endpoint. It answers later, through the endpoint's methods, never within the call.
+// Host is the environment of an endpoint. It delivers results by calling the endpoint's methods later, never during a
+// call from the endpoint.
 type Host interface {
 	// Compute starts a gradient; Computed follows. vector counts a worker's gradients from 0.
 	Compute(vector uint32)
@@ -40,7 +41,7 @@ type Host interface {
 	Apply(a *Aggregate)
 }
 
-// Endpoint is one side of a protocol. It is not safe for concurrent use, and deterministic.
+// Endpoint is one side of a protocol. It is deterministic and not safe for concurrent use.
 type Endpoint interface {
 	// Start begins the job.
 	Start(now olaf.Time)
@@ -59,7 +60,7 @@ type Endpoint interface {
 	Counts() []uint64
 }
 
-// Leaver is an endpoint whose peers wait for it and need to know when it gives up.
+// Leaver is an endpoint whose peers wait for it and must be notified when it gives up.
 type Leaver interface {
 	Endpoint
 	// Leave notifies them with packets that are sent at once.
@@ -70,7 +71,7 @@ type Leaver interface {
 	Refused() string
 }
 
-// Aggregate is a sum of gradients to apply.
+// Aggregate is a sum of gradients that is to be applied.
 type Aggregate struct {
 	Number  uint32 // of the update, from 0
 	Vectors uint32 // contributions in its first packet
@@ -89,34 +90,35 @@ type Aggregate struct {
 	Waiting, Dropped int
 }
 
-// Layout is the division of a vector into packets.
+// Layout defines how a vector is divided into packets.
 type Layout struct {
 	Values    int // 32-bit words of a vector
 	PerPacket int // of them in one packet
 	Messages  int // messages per vector; default one
 }
 
-// Packets returns the number of packets of a vector.
+// Packets returns the number of packets in a vector.
 func (l Layout) Packets() int { return (l.Values + l.PerPacket - 1) / l.PerPacket }
 
 // Lanes returns the number of values in packet i.
 func (l Layout) Lanes(i int) int { return min(l.PerPacket, l.Values-i*l.PerPacket) }
 
-// fit adapts the layout to a vector's length, if it carries values. Vectors in a job may differ in length.
+// fit adapts the layout to the length of a vector, if there are values. The vectors in a job may have different
+// lengths.
 func (l *Layout) fit(values []uint32) {
 	if values != nil {
 		l.Values = len(values)
 	}
 }
 
-// opens reports whether packet i is the first of a message.
+// opens reports whether packet i is the first packet of a message.
 func (l Layout) opens(i int) bool {
 	n := max(1, l.Messages)
 	per := (l.Packets() + n - 1) / n
 	return i%per == 0
 }
 
-// cut returns the values of packet i; nil for a vector without values.
+// cut returns the values in packet i, or nil for a vector without values.
 func (l Layout) cut(values []uint32, i int) []uint32 {
 	if values == nil {
 		return nil
@@ -124,7 +126,7 @@ func (l Layout) cut(values []uint32, i int) []uint32 {
 	return values[i*l.PerPacket:][:l.Lanes(i)]
 }
 
-// Config is the common configuration of endpoints.
+// Config contains the settings that all endpoints have in common.
 type Config struct {
 	Job     olaf.ClusterID
 	Worker  olaf.WorkerID // also its number in the job
@@ -153,7 +155,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// packet returns the index of p in its vector; numbers that are too large stay beyond every vector.
+// packet returns the index of p in its vector. Numbers that are too large result in an index beyond every vector.
 func packet(p *program.Packet) int { return int(min(p.Seg, math.MaxInt32)) }
 
 func nanoseconds(t olaf.Time) uint64 { return uint64(t) / uint64(olaf.Nanosecond) }

@@ -24,13 +24,13 @@ func newGather(l Layout) gather {
 	return g
 }
 
-// restart begins the next sum. The values of the last one are overwritten as packets arrive.
+// restart begins the next sum. Arriving packets overwrite the values of the previous sum.
 func (g *gather) restart() {
 	clear(g.have)
 	g.left, g.low, g.mixed = len(g.have), 0, false
 }
 
-// fit makes room for a sum with a layout, before its first packet.
+// fit adapts g to the layout of a sum. It must be called before the sum's first packet.
 func (g *gather) fit(l Layout) {
 	if g.layout == l {
 		return
@@ -45,7 +45,7 @@ func (g *gather) fit(l Layout) {
 	g.restart()
 }
 
-// take adds packet i and reports whether it was missing.
+// take adds packet i and reports whether the packet was missing before.
 func (g *gather) take(i int, t *program.Trace, lanes []uint32) bool {
 	if i < 0 || i >= len(g.have) || g.have[i] {
 		return false
@@ -75,7 +75,7 @@ func (g *gather) keep(i int, lanes []uint32) {
 	copy(g.layout.cut(g.values, i), lanes)
 }
 
-// zero gives up packet i and replaces its values with 0.
+// zero gives up on packet i and sets its values to 0.
 func (g *gather) zero(i int) {
 	if g.values != nil {
 		clear(g.layout.cut(g.values, i))

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Async configures Algorithm 1 of iSwitch.
+// Async configures a worker that runs iSwitch's Algorithm 1.
 type Async struct {
 	// Bound is S: a gradient is sent if its weights are at most S updates old when it is ready; 0 sends only fresh
 	// ones.
@@ -16,9 +16,9 @@ type Async struct {
 	Slots int
 }
 
-// asyncWorker computes and applies in parallel (paper, §4, Algorithm 1): every worker applies every sum, so that
-// weights are equal everywhere without a server. Frames do not identify sums: the k-th result of a segment belongs to
-// the k-th sum.
+// asyncWorker computes and applies gradients in parallel (paper, §4, Algorithm 1). Every worker applies every sum, so
+// that all workers have equal weights without a server. Frames do not identify sums. The k-th result for a segment
+// belongs to the k-th sum.
 type asyncWorker struct {
 	tally
 	cfg   Config
@@ -37,7 +37,7 @@ type asyncWorker struct {
 	apply    Aggregate
 }
 
-// NewISwitchAsync returns a worker of asynchronous iSwitch. The error matches ErrConfig.
+// NewISwitchAsync returns a worker for asynchronous iSwitch. The error matches ErrConfig.
 func NewISwitchAsync(cfg Config, isw Async, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 )
 
-// Recovery is an iSwitch worker's reaction to a missing packet; docs/papers/iswitch.md has the sources.
+// Recovery is the way in which an iSwitch worker reacts to a missing packet. docs/papers/iswitch.md lists the sources.
 type Recovery string
 
 const (
@@ -17,7 +17,7 @@ const (
 	RecoverNone  Recovery = "none"   // waits for ever
 )
 
-// DefaultTimeout is the time that a worker waits for the next packet of a sum before it reacts.
+// DefaultTimeout is the default time for which a worker waits for the next packet of a sum before it reacts.
 const DefaultTimeout = olaf.Millisecond
 
 // ISwitch configures an iSwitch worker.
@@ -64,7 +64,8 @@ func (o *ISwitch) check(c *Config) error {
 	return nil
 }
 
-// syncWorker sends a gradient, waits for the sum and applies it (paper, §3.2). It keeps one earlier round.
+// syncWorker sends a gradient, waits for the sum and applies it (paper, §3.2). It keeps the previous round for workers
+// that still need parts of it.
 type syncWorker struct {
 	rounds
 	isw   ISwitch
@@ -81,7 +82,7 @@ type syncWorker struct {
 	out      program.Packet // a field, so that it is not allocated
 }
 
-// NewISwitchSync returns a worker of synchronous iSwitch. The error matches ErrConfig.
+// NewISwitchSync returns a worker for synchronous iSwitch. The error matches ErrConfig.
 func NewISwitchSync(cfg Config, isw ISwitch, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -101,7 +102,8 @@ func (w *syncWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.progress(now)
 }
 
-// send sends packets up to the table's length.
+// send sends packets. It stops when the number of packets since the first missing one reaches the length of the
+// switch's table.
 func (w *syncWorker) send() {
 	for n := w.cfg.Packets(); w.sent < n && w.sent < w.sum.low+w.isw.Ahead; w.sent++ {
 		if w.cfg.opens(w.sent) {
@@ -112,7 +114,7 @@ func (w *syncWorker) send() {
 	}
 }
 
-// data sends packet i of this round's gradient.
+// data sends packet i of the gradient in this round.
 func (w *syncWorker) data(i int) {
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Count: 1, Lanes: uint16(w.cfg.Lanes(i)),
@@ -151,7 +153,7 @@ func (w *syncWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// advance continues sending, or applies a complete sum.
+// advance sends more packets or, if the sum is complete, applies it.
 func (w *syncWorker) advance() {
 	if !w.sum.isWhole() {
 		w.send()
@@ -168,17 +170,17 @@ func (w *syncWorker) OnApplied(olaf.Time) {
 	w.endRound()
 }
 
-// patience is the number of timeouts that a worker waits for the first packet of a sum: until then another worker is
-// probably still computing, and recovery would not help.
+// patience is the number of timeouts for which a worker waits for the first packet of a sum. During this time, another
+// worker is probably still computing, and recovery would not help.
 const patience = 16
 
-// progress restarts the timer: packets are arriving, or still leaving.
+// progress restarts the timer, because packets are still arriving or leaving.
 func (w *syncWorker) progress(now olaf.Time) {
 	w.stage = 0
 	w.alarm(now)
 }
 
-// alarm sets the timer, from now or from the departure of the last packet.
+// alarm sets the timer. The timeout begins now or when the last packet leaves.
 func (w *syncWorker) alarm(now olaf.Time) {
 	if w.isw.Recovery == RecoverNone {
 		return
@@ -210,7 +212,7 @@ func (w *syncWorker) Timer(now olaf.Time) {
 	}
 }
 
-// miss performs the current stage of the recovery for packet i.
+// miss performs the current stage of the recovery for the missing packet i.
 func (w *syncWorker) miss(i int) {
 	first := w.stage%2 == 1
 	switch {
@@ -230,7 +232,8 @@ func (w *syncWorker) miss(i int) {
 	}
 }
 
-// restart clears a segment and makes all workers resend it: the action of the worker with the smallest address.
+// restart clears a segment in the switch and makes all workers send it again. Only the worker with the smallest address
+// does this.
 func (w *syncWorker) restart(i int) {
 	w.ask(Network, iswitch.Reset, i)
 	for other := 1; other < w.cfg.Workers; other++ {
@@ -249,8 +252,8 @@ func (w *syncWorker) ask(whom Peer, action uint8, i int) {
 	w.host.Send(whom, &w.out, nil)
 }
 
-// help answers a worker that misses a packet: with the sum if it is known, else, under isw-x, by resending its own
-// part.
+// help answers a worker that lacks a packet. It sends the sum if it has the sum. Otherwise, in the profile isw-x, it
+// sends its own contribution again.
 func (w *syncWorker) help(p *program.Packet) {
 	i := packet(p)
 	if i >= w.cfg.Packets() || int(p.Worker) >= w.cfg.Workers {
@@ -269,8 +272,8 @@ func (w *syncWorker) help(p *program.Packet) {
 	}
 }
 
-// answer sends packet i of a sum to the worker that asked, bypassing the aggregators. The contributions to a sum of
-// isw-x are known.
+// answer sends packet i of a sum directly to the worker that asked for it, bypassing the aggregators. In the profile
+// isw-x, the contributors to the sum are known.
 func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32) {
 	w.tally[answered]++
 	w.out = program.Packet{
@@ -283,7 +286,7 @@ func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32
 	w.host.Send(Peer(p.Worker), &w.out, w.cfg.cut(from.values, i))
 }
 
-// again resends packet i after a reset, unless its sum is known.
+// again sends a packet again after a reset, unless its sum is known.
 func (w *syncWorker) again(p *program.Packet) {
 	i := packet(p)
 	if w.busy || i >= w.sent || w.sum.have[i] {

@@ -8,14 +8,14 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Gate is a worker's transmission control: it receives the queue's status from ACKs, and decides whether an update is
-// sent.
+// Gate is the transmission control of a worker. It receives the status of the queue from ACKs and decides whether an
+// update is sent.
 type Gate interface {
 	Heard(now olaf.Time, s olaf.QueueStatus)
 	Sends(now olaf.Time) bool
 }
 
-// Olaf configures workers and servers of OLAF, and of a plain queue.
+// Olaf configures the workers and servers of OLAF, and those of a plain queue.
 type Olaf struct {
 	// Gate decides whether each of a worker's updates is sent; nil sends all.
 	Gate Gate
@@ -39,7 +39,7 @@ func (o *Olaf) check() error {
 	return nil
 }
 
-// SetStatus writes a queue's status to an ACK, and Status reads it.
+// SetStatus stores the status of a queue in an ACK. Status reads it.
 func SetStatus(p *program.Packet, s olaf.QueueStatus) {
 	p.Value = uint64(s.Occupancy)<<32 | uint64(s.ActiveClusters)<<16 | uint64(s.Slots)
 	if s.Full {
@@ -47,18 +47,18 @@ func SetStatus(p *program.Packet, s olaf.QueueStatus) {
 	}
 }
 
-// statusFull is the bit for a full queue, above the 24 bits of the occupancy.
+// statusFull is the bit that marks a full queue. It is above the 24 bits for the occupancy.
 const statusFull = 1 << 63
 
-// Status returns the queue's status in an ACK.
+// Status returns the status of the queue that is stored in an ACK.
 func Status(p *program.Packet) olaf.QueueStatus {
 	return olaf.QueueStatus{Occupancy: uint32(p.Value &^ statusFull >> 32), ActiveClusters: uint16(p.Value >> 16),
 		Slots: uint16(p.Value), Full: p.Value&statusFull != 0}
 }
 
-// openWorker sends an update whenever one is ready and continues from the newest weights received by then: it does not
-// wait (paper, §2.1). Packets of an update are merged, replaced and lost individually, only with packets in the same
-// place.
+// openWorker sends an update when it is ready and continues without waiting from the newest weights that it has
+// received (paper, §2.1). The packets of an update are merged, replaced and lost individually, and only together with
+// packets that have the same place.
 type openWorker struct {
 	tally
 	cfg     Config
@@ -88,8 +88,9 @@ func NewOpenWorker(cfg Config, o Olaf, host Host) (Endpoint, error) {
 	return &openWorker{cfg: cfg, olaf: o, host: host, waits: make([]bool, cfg.Packets())}, nil
 }
 
-// Place returns the place of the i-th packet of an update: each update begins with a different one. A full queue takes
-// the first packets of an update and drops the others; in a fixed order the same weights would always be dropped.
+// Place returns the place of the i-th packet in an update. Each update begins with a different place. When a queue
+// becomes full, it accepts the first packets of an update and drops the others. With a fixed order, it would always
+// drop the same weights.
 func Place(i int, update uint32, packets int) int {
 	return int((uint64(i) + uint64(update)) % uint64(packets))
 }
@@ -157,7 +158,7 @@ func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 
 func (w *openWorker) OnApplied(olaf.Time) { w.tally[updates]++ }
 
-// Done reports whether every update was sent and, if answers are awaited, answered.
+// Done reports whether every update was sent and, if the worker waits for answers, was answered.
 func (w *openWorker) Done() bool { return w.vector >= w.cfg.Updates && !w.waiting }
 
 func (w *openWorker) Next() olaf.Time {
@@ -167,7 +168,7 @@ func (w *openWorker) Next() olaf.Time {
 	return w.asked.Add(w.olaf.Timeout)
 }
 
-// Timer resends unanswered packets.
+// Timer sends unanswered packets again.
 func (w *openWorker) Timer(now olaf.Time) {
 	if now < w.Next() {
 		return
@@ -181,8 +182,8 @@ func (w *openWorker) Timer(now olaf.Time) {
 	}
 }
 
-// openServer applies updates as they arrive, merged or not, and answers each with its host's result: to the sender, or
-// to all workers of the job if several updates are inside.
+// openServer applies updates when they arrive, merged or not, and answers each update with the result from its host. It
+// sends the answer to the sender or, if the packet contains several updates, to all workers of the job.
 type openServer struct {
 	tally
 	cfg   Config
@@ -195,14 +196,14 @@ type openServer struct {
 	apply Aggregate
 }
 
-// arrival is a packet waiting to be applied.
+// arrival is a packet that is waiting to be applied.
 type arrival struct {
 	program.Packet
 	lanes []uint32
 }
 
-// NewOpenServer returns the server of open workers, which never ends; its configuration's Worker and Updates are not
-// used. The error matches ErrConfig.
+// NewOpenServer returns the server for workers that do not wait. It never ends and does not use cfg.Worker and
+// cfg.Updates. The error matches ErrConfig.
 func NewOpenServer(cfg Config, o Olaf, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -249,7 +250,7 @@ func (s *openServer) begin() {
 	s.host.Apply(&s.apply)
 }
 
-// OnApplied answers with the host's result in the aggregate.
+// OnApplied answers the applied packet with the result that the host stored in the aggregate.
 func (s *openServer) OnApplied(olaf.Time) {
 	s.tally[updates]++
 	s.seen++

@@ -19,7 +19,7 @@ type P4INC struct {
 	Timeout olaf.Duration
 }
 
-// p4incWindow is a worker's initial window in packets.
+// p4incWindow is the initial window of a worker in packets.
 const p4incWindow = 8
 
 func (o *P4INC) check() error {
@@ -40,9 +40,9 @@ func (o *P4INC) check() error {
 	return nil
 }
 
-// climb is a congestion window. It grows by one packet per sum up to its threshold, and by one packet per window above
-// it. A mark of congestion halves the window and sets the threshold (P4INC-AOI, §VI-B; the growth above the threshold
-// is our choice).
+// climb is a congestion window. It grows by one packet per sum up to its threshold, and above the threshold by one
+// packet per window. A congestion mark halves the window and sets the threshold (P4INC-AOI, §VI-B). The growth above
+// the threshold is our choice.
 type climb struct{ packets, threshold, most, credit int }
 
 func newClimb(most int) climb {
@@ -60,7 +60,7 @@ func (c *climb) onMark() {
 	c.threshold, c.credit = c.packets, 0
 }
 
-// segmentWorker streams a vector through its job's segment of aggregators.
+// segmentWorker streams a vector through the segment of aggregators that is assigned to its job.
 type segmentWorker struct {
 	rounds
 	own P4INC
@@ -75,7 +75,7 @@ type segmentWorker struct {
 	out   program.Packet
 }
 
-// NewP4INC returns a worker of P4INC. The error matches ErrConfig.
+// NewP4INC returns a P4INC worker. The error matches ErrConfig.
 func NewP4INC(cfg Config, own P4INC, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (w *segmentWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.fill(now)
 }
 
-// fill sends packets up to the window, first those that the switch had no room for.
+// fill sends packets until the window is full, beginning with those for which the switch had no room.
 func (w *segmentWorker) fill(now olaf.Time) {
 	free := w.sum.low + w.own.Size
 	kept := w.held[:0]
@@ -115,7 +115,7 @@ func (w *segmentWorker) fill(now olaf.Time) {
 	}
 }
 
-// fragment returns the number of packet i among all packets of the job, which determines its aggregator.
+// fragment returns the position of packet i among all packets of the job. It determines the packet's aggregator.
 func (w *segmentWorker) fragment(i int) uint64 {
 	return uint64(w.round)*uint64(w.cfg.Packets()) + uint64(i)
 }
@@ -161,7 +161,8 @@ func (w *segmentWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32
 	w.fill(now)
 }
 
-// handleMark handles a mark of congestion: packet i was not added. The window is halved once per window.
+// handleMark handles a congestion mark, which means that packet i was not added. The window is halved at most once per
+// window.
 func (w *segmentWorker) handleMark(now olaf.Time, i int) {
 	if w.sum.have[i] {
 		w.tally[repeated]++

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// psWorker sends its gradient to the server and waits for the answer, of a synchronous or an asynchronous server.
+// psWorker sends its gradient to a synchronous or asynchronous server and waits for the answer.
 type psWorker struct {
 	tally
 	cfg   Config
@@ -19,7 +19,7 @@ type psWorker struct {
 	apply Aggregate
 }
 
-// NewPSWorker returns a worker of a parameter server. It assumes a reliable transport. The error matches ErrConfig.
+// NewPSWorker returns a worker for a parameter server. It assumes a reliable transport. The error matches ErrConfig.
 func NewPSWorker(cfg Config, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -46,7 +46,8 @@ func (w *psWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.tally[sentPackets] += sendVector(w.host, &w.cfg, Server, &w.out, values)
 }
 
-// sendVector sends all packets of a vector to one peer; p has their other fields.
+// sendVector sends all packets of a vector to a peer and returns their number. The packets' other fields are taken from
+// p.
 func sendVector(host Host, cfg *Config, to Peer, p *program.Packet, values []uint32) uint64 {
 	n := cfg.Packets()
 	for i := range n {
@@ -87,8 +88,8 @@ func (w *psWorker) Done() bool      { return w.ready >= w.cfg.Updates }
 func (w *psWorker) Next() olaf.Time { return Never }
 func (w *psWorker) Timer(olaf.Time) {}
 
-// server is a parameter server: the synchronous one applies one sum of all workers and answers all of them, the
-// asynchronous one applies every gradient and answers its sender.
+// server is a parameter server. A synchronous server applies the sum of the gradients of all workers and answers all of
+// them. An asynchronous server applies every gradient and answers its sender.
 type server struct {
 	tally
 	cfg     Config
@@ -103,7 +104,7 @@ type server struct {
 	apply   Aggregate
 }
 
-// NewPSServer returns the server of a job; its configuration's Worker is not used, and Updates is the number per
+// NewPSServer returns the server of a job. It does not use cfg.Worker, and cfg.Updates is the number of updates per
 // worker. The error matches ErrConfig.
 func NewPSServer(cfg Config, sync bool, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
@@ -132,7 +133,7 @@ func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// advance applies complete vectors.
+// advance applies vectors that are complete.
 func (s *server) advance() {
 	if s.busy || len(s.line) == 0 || s.sync && len(s.line) < s.cfg.Workers {
 		return
@@ -150,7 +151,7 @@ func (s *server) advance() {
 	s.host.Apply(&s.apply)
 }
 
-// add adds a worker's vector to the current sum.
+// add adds the vector of a worker to the current sum.
 func (s *server) add(g *gather) {
 	s.apply.Trace.Add(&g.traces[0])
 	s.apply.Torn = s.apply.Torn || g.mixed
@@ -184,8 +185,8 @@ func (s *server) OnApplied(olaf.Time) {
 	s.advance()
 }
 
-// answerAll sends the sum to all workers, packet by packet in turns, so that none begins its next gradient much earlier
-// than others.
+// answerAll sends the sum to all workers. It sends each packet to every worker in turn, so that no worker begins its
+// next gradient much earlier than the others.
 func (s *server) answerAll() {
 	for w := range s.from {
 		s.from[w].restart()
@@ -202,7 +203,7 @@ func (s *server) answerAll() {
 	s.tally[sentPackets] += uint64(s.cfg.Packets() * len(s.from))
 }
 
-// Done reports whether every worker has received its updates.
+// Done reports whether every worker has received all its updates.
 func (s *server) Done() bool {
 	total := s.cfg.Updates
 	if !s.sync {

@@ -2,9 +2,9 @@ package endpoint
 
 import "math"
 
-// Fixed converts float32 to int32 with a scale and back, like the released ATP. Values are rounded to the nearest
-// integer, with ties to even. With Truncates, the values after a packet's last complete group of eight are truncated
-// instead, as in ATP's scalar code.
+// Fixed converts float32 values to int32 values with a scale and back, like the released ATP. Values are rounded to the
+// nearest integer, with ties to even. If Truncates is set, the values after the last complete group of eight in a
+// packet are truncated instead, as in ATP's scalar code.
 type Fixed struct {
 	Scale     float64 // 0 for values that are already integers
 	Truncates bool
@@ -18,10 +18,10 @@ const (
 
 const vectorLanes = 8 // in the released client's vector instructions
 
-// on reports whether values are converted.
+// on reports whether values are converted at all.
 func (f Fixed) on() bool { return f.Scale != 0 }
 
-// integers converts the float32 of a packet to int32.
+// integers converts the float32 values in a packet to int32 values.
 func (f Fixed) integers(into, floats []uint32) []uint32 {
 	whole := len(floats)
 	if f.Truncates {
@@ -38,14 +38,14 @@ func (f Fixed) integers(into, floats []uint32) []uint32 {
 	return into
 }
 
-// floats converts the int32 of a sum to float32, in place.
+// floats converts the int32 values of a sum to float32 values in place.
 func (f Fixed) floats(words []uint32) {
 	for i, word := range words {
 		words[i] = math.Float32bits(float32(float64(int32(word)) / f.Scale))
 	}
 }
 
-// clampInt32 converts to a whole number within the range; NaN becomes 0.
+// clampInt32 converts v to an integer in the range of int32. It converts NaN to 0.
 func clampInt32(v float64) int32 {
 	switch {
 	case math.IsNaN(v):
@@ -58,7 +58,7 @@ func clampInt32(v float64) int32 {
 	return int32(v)
 }
 
-// tooLarge reports whether a packet has a value beyond ATP's integer range.
+// tooLarge reports whether any value exceeds ATP's integer range.
 func tooLarge(floats []uint32) bool {
 	for _, word := range floats {
 		if v := math.Float32frombits(word); !(v <= ATPLargest && v >= -ATPLargest) {
@@ -68,8 +68,8 @@ func tooLarge(floats []uint32) bool {
 	return false
 }
 
-// exponent returns an e with 2^e ≥ |v| for the values of a packet, computed like SwitchML's client from the bits of the
-// largest: −126 for zeros, at most 127.
+// exponent returns a number e with 2^e ≥ |v| for all values in a packet. Like SwitchML's client, it computes e from the
+// bits of the largest value. The result is −126 if all values are zero, and at most 127.
 func exponent(floats []uint32) int8 {
 	most := uint32(0)
 	for _, word := range floats {
@@ -78,13 +78,13 @@ func exponent(floats []uint32) int8 {
 	return int8(min(int(most>>23)-126, 127))
 }
 
-// blockScale returns SwitchML's factor for a packet's values, given the largest exponent of any worker. With it, the
-// sum over all workers fits into 32 bits.
+// blockScale returns SwitchML's scale for the values in a packet. exponent is the largest exponent of any worker. With
+// this scale, the sum over all workers fits into 32 bits.
 func blockScale(workers int, exponent int8) float64 {
 	return math.MaxInt32 / (float64(workers) * math.Ldexp(1, int(exponent)))
 }
 
-// scaleValues converts the float32 of a packet to int32, rounding halves away from zero.
+// scaleValues converts the float32 values in a packet to int32 values. It rounds halves away from zero.
 func scaleValues(into, floats []uint32, scale float64) []uint32 {
 	into = into[:0]
 	for _, word := range floats {
@@ -93,14 +93,15 @@ func scaleValues(into, floats []uint32, scale float64) []uint32 {
 	return into
 }
 
-// unscaleValues converts the int32 of a sum to float32, in place.
+// unscaleValues converts the int32 values of a sum to float32 values in place.
 func unscaleValues(words []uint32, scale float64) {
 	for i, word := range words {
 		words[i] = math.Float32bits(float32(float64(int32(word)) / scale))
 	}
 }
 
-// Conversion describes how a system's hosts convert float32 to lanes. The zero Conversion sends float32 unchanged.
+// Conversion describes how the hosts of a system convert float32 values to lanes. The zero Conversion sends float32
+// values unchanged.
 type Conversion struct {
 	Fixed         // with one scale
 	Block    bool // with a scale per packet, as in SwitchML
@@ -108,11 +109,11 @@ type Conversion struct {
 	Wrapping bool // sums beyond int32 wrap instead of saturating
 }
 
-// IsExact reports whether float32 are sent unchanged.
+// IsExact reports whether float32 values are sent unchanged.
 func (c Conversion) IsExact() bool { return !c.on() && !c.Block }
 
-// CountChanged counts the values of worker k's packet that are clipped to int32, and the nonzero values that are sent
-// as 0. packets has all workers' packets at the same place, as float32.
+// CountChanged counts the values in the packet of worker k that are clipped to int32, and the nonzero values that are
+// sent as 0. packets contains the packets of all workers at the same place, in float32.
 func (c Conversion) CountChanged(k int, packets [][]uint32) (clipped, vanished int) {
 	var lanes []uint32
 	switch own := packets[k]; {
@@ -139,7 +140,7 @@ func (c Conversion) CountChanged(k int, packets [][]uint32) (clipped, vanished i
 	return clipped, vanished
 }
 
-// CountSaturated counts the values of a sum that are at either end of int32's range.
+// CountSaturated counts the values of a sum that are equal to the minimum or maximum of int32.
 func (c Conversion) CountSaturated(sum []uint32) (saturated int) {
 	if !c.on() || c.Wrapping || c.Escapes {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ringWorker is a worker of AllReduce over a ring: the vector is divided into one chunk per worker; in the first N − 1
-// steps chunks are passed on and added, in the next N − 1 the finished chunks are passed on.
+// ringWorker is a worker of an AllReduce over a ring. The vector is divided into one chunk per worker. In the first N −
+// 1 steps, workers pass chunks on and add their own values. In the next N − 1 steps, they pass on the finished chunks.
 type ringWorker struct {
 	tally
 	cfg   Config
@@ -29,7 +29,7 @@ type ringWorker struct {
 	apply  Aggregate
 }
 
-// NewRing returns a worker of a ring AllReduce. It assumes a reliable transport. The error matches ErrConfig.
+// NewRing returns a worker for a ring AllReduce. It assumes a reliable transport. The error matches ErrConfig.
 func NewRing(cfg Config, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -47,14 +47,14 @@ func NewRing(cfg Config, host Host) (Endpoint, error) {
 	}, nil
 }
 
-// chunk returns the layout of chunk c, and the index of its first value.
+// chunk returns the layout of chunk c and the index of the first value in it.
 func (w *ringWorker) chunk(c int) (Layout, int) {
 	n, v := w.cfg.Workers, w.cfg.Values
 	first := c * v / n
 	return Layout{Values: (c+1)*v/n - first, PerPacket: w.cfg.PerPacket, Messages: w.cfg.Messages}, first
 }
 
-// sentChunk returns the chunk that is sent in a step, receivedChunk the one that is received.
+// sentChunk returns the chunk that is sent in a step. receivedChunk returns the chunk that is received.
 func (w *ringWorker) sentChunk(step int) int {
 	n := w.cfg.Workers
 	return ((int(w.cfg.Worker)-step)%n + n) % n
@@ -130,7 +130,7 @@ func (w *ringWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// advance handles the received chunk of the current step, and passes on the result.
+// advance handles the chunk that was received in the current step and passes the result on.
 func (w *ringWorker) advance() {
 	for w.step < len(w.here) {
 		c := w.receivedChunk(w.step)
@@ -155,7 +155,8 @@ func (w *ringWorker) advance() {
 	w.host.Apply(&w.apply)
 }
 
-// take adds a chunk in the first half of the steps and replaces our chunk with the finished one in the second.
+// take combines the received values with chunk c: in the first half of the steps it adds our values to them, and in the
+// second half it replaces our chunk with the finished chunk.
 func (w *ringWorker) take(c int, values []uint32) {
 	if w.step >= w.cfg.Workers-1 {
 		w.chunks[c] = w.traces[w.step]

@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// rounds is the common state of workers that wait for the sum of all before they compute again: a round is a gradient,
-// its sum and an update of the weights.
+// rounds is the common state of workers that wait for the sum of all gradients before they compute again. A round
+// consists of a gradient, its sum and an update of the weights.
 type rounds struct {
 	tally
 	cfg  Config
@@ -29,22 +29,22 @@ func (r *rounds) compute() {
 	r.host.Compute(r.round)
 }
 
-// begin starts the round of a gradient.
+// begin starts the round for a gradient.
 func (r *rounds) begin(now olaf.Time, values []uint32) {
 	r.tally[computed]++
 	r.tally[sentVectors]++
 	r.busy, r.values, r.begun = false, values, nanoseconds(now)
 }
 
-// contribution returns the trace of this round's gradient.
+// contribution returns the trace for the gradient in this round.
 func (r *rounds) contribution() program.Trace {
 	t := program.NewTrace(r.cfg.Worker, r.round, r.begun)
 	t.ReadSum = uint64(r.round)
 	return t
 }
 
-// took counts a packet of this round's sum and notes whether it is incomplete. Frames that do not name contributors
-// have a mark of 0.
+// took counts a packet of the sum in this round, and counts the packet as inexact if the sum is incomplete. Frames that
+// do not name contributors have a mark of 0.
 func (r *rounds) took(p *program.Packet) {
 	r.tally[received]++
 	if p.Vectors != uint32(r.cfg.Workers) || p.Inside != r.marks && p.Inside != 0 {
@@ -52,7 +52,7 @@ func (r *rounds) took(p *program.Packet) {
 	}
 }
 
-// finish applies a complete sum whose first packet has this trace; mixed means that other packets have different
+// finish applies a complete sum. first is the trace of its first packet. mixed means that other packets have different
 // traces.
 func (r *rounds) finish(first *program.Trace, mixed bool, values []uint32) {
 	if mixed {
@@ -63,7 +63,7 @@ func (r *rounds) finish(first *program.Trace, mixed bool, values []uint32) {
 	r.host.Apply(&r.apply)
 }
 
-// endRound ends a round, and begins the next one unless it was the last.
+// endRound ends a round and begins the next round unless it was the last.
 func (r *rounds) endRound() {
 	r.tally[updates]++
 	if r.round++; r.round == r.cfg.Updates {

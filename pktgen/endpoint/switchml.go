@@ -32,11 +32,11 @@ func (o *SwitchML) check() error {
 	return nil
 }
 
-// doubling is the number of timeouts after which the timeout doubles.
+// doubling is the number of successive timeouts after which the timeout is doubled.
 const doubling = 100
 
-// poolWorker streams a vector through a pool of slots: a result makes room for the packet one pool later, in the slot's
-// other set (SwitchML's released client).
+// poolWorker streams a vector through a pool of slots. A result makes room for the packet that is one pool size later,
+// which uses the slot's other set, as in SwitchML's released client.
 type poolWorker struct {
 	rounds
 	sml SwitchML
@@ -54,10 +54,10 @@ type poolWorker struct {
 	words  []uint32
 }
 
-// total returns the number of packets for a vector.
+// total returns the number of packets that are sent for a vector.
 func (w *poolWorker) total() int { return w.cfg.Packets() + w.ahead }
 
-// NewSwitchML returns a worker of SwitchML. The error matches ErrConfig.
+// NewSwitchML returns a SwitchML worker. The error matches ErrConfig.
 func NewSwitchML(cfg Config, sml SwitchML, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (w *poolWorker) OnComputed(now olaf.Time, values []uint32) {
 	}
 }
 
-// stride returns the number of packets in flight: the result of packet i makes room for packet i + stride.
+// stride returns the number of packets in flight. The result for packet i makes room for packet i + stride.
 func (w *poolWorker) stride() int {
 	if w.ahead > 0 {
 		return w.ahead
@@ -91,7 +91,7 @@ func (w *poolWorker) stride() int {
 	return min(w.cfg.Packets(), w.sml.Slots)
 }
 
-// place returns the slot and the set of packet i.
+// place returns the slot and the set for packet i.
 func (w *poolWorker) place(i int) (slot int, set program.Flags) {
 	at := (w.shift + i) % (2 * w.sml.Slots)
 	if at < w.sml.Slots {
@@ -122,8 +122,8 @@ func (w *poolWorker) send(now olaf.Time, i int) {
 	w.next = min(w.next, w.due[slot])
 }
 
-// encode returns the values of packet i. A packet of float32 has its scale from an earlier result, and carries the
-// exponent of a later one.
+// encode returns the values to send in packet i. For float32 values, the scale comes from an earlier result, and the
+// packet also contains the exponent for a later packet.
 func (w *poolWorker) encode(i int) []uint32 {
 	if w.ahead == 0 || w.values == nil {
 		return w.cfg.cut(w.values, i)
@@ -140,7 +140,7 @@ func (w *poolWorker) encode(i int) []uint32 {
 	return w.words
 }
 
-// decode stores the contents of a result and reports whether it is new.
+// decode stores the values in a result and reports whether the result is new.
 func (w *poolWorker) decode(i int, p *program.Packet, lanes []uint32) bool {
 	if w.ahead == 0 {
 		return w.sum.take(i, &p.Trace, lanes)
@@ -178,8 +178,8 @@ func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// ours reports whether a result belongs to this vector's packet in its place. The frame has no round, but a packet of
-// another vector has a different place, unless the pool wrapped around in between.
+// ours reports whether a result belongs to this vector's packet at its place. Frames do not contain the round, but
+// packets of another vector have different places unless the pool has wrapped around in the meantime.
 func (w *poolWorker) ours(p *program.Packet, i int) bool {
 	slot, set := w.place(i)
 	return int(p.Index) == w.sml.Base+slot && p.Flags&program.Set1 == set && w.due[slot] != Never && w.packet[slot] == i
@@ -193,7 +193,7 @@ func (w *poolWorker) OnApplied(olaf.Time) {
 
 func (w *poolWorker) Next() olaf.Time { return w.next }
 
-// Timer resends packets whose timeout has passed.
+// Timer sends packets again whose timeout has expired.
 func (w *poolWorker) Timer(now olaf.Time) {
 	w.next = Never
 	for slot, due := range w.due {

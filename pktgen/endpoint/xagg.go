@@ -32,11 +32,11 @@ type XAgg struct {
 	Fixed Fixed
 }
 
-// MaxEpochs is the number of vectors for which a job's epochs are distinct from those of the next job: epochs in frames
-// have 16 bits, and an epoch that is half their range behind counts as ahead.
+// MaxEpochs is the maximum number of vectors in a job for which the epochs do not collide with those of the next job.
+// Epochs in frames have 16 bits, and an epoch that is more than half this range behind counts as ahead.
 const MaxEpochs = 1 << 14
 
-// XAggScale is the published factor (paper, §III); sums beyond ±21.47 overflow int32.
+// XAggScale is the published scale for converting values to integers (paper, §III). Sums beyond ±21.47 overflow int32.
 const XAggScale = 1e8
 
 func (o *XAgg) check() error {
@@ -59,7 +59,7 @@ const (
 	idles  = 10
 )
 
-// stage is the state of an XAgg worker.
+// stage is the protocol state of an XAgg worker.
 type stage uint8
 
 const (
@@ -70,8 +70,8 @@ const (
 	sent // waits for results
 )
 
-// treeWorker sends a vector at the rate given by its parent, resends what the parent misses, and requests missing
-// results (paper, §IV). After a change of the tree it resends the vector in another epoch.
+// treeWorker sends a vector at the rate that its parent assigns, sends fragments again that the parent lacks, and
+// requests missing results (paper, §IV). When the tree has changed, it sends the vector again in another epoch.
 type treeWorker struct {
 	rounds
 	xagg XAgg
@@ -100,7 +100,7 @@ type treeWorker struct {
 	out      program.Packet
 }
 
-// NewXAgg returns a worker of XAgg. The error matches ErrConfig.
+// NewXAgg returns an XAgg worker. The error matches ErrConfig.
 func NewXAgg(cfg Config, x XAgg, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func NewXAgg(cfg Config, x XAgg, host Host) (Endpoint, error) {
 	return w, nil
 }
 
-// epoch returns the epoch of the current vector. A change of the tree adds two, so that one worker's packets of a
-// vector and another's of the next one never have the same epoch.
+// epoch returns the epoch of the current vector. A change of the tree increases epochs by two, so that the packets of
+// one worker's current vector and of another worker's next vector never have the same epoch.
 func (w *treeWorker) epoch() uint16 { return w.xagg.Epoch + uint16(w.round) + 2*w.changes }
 
 func (w *treeWorker) OnComputed(now olaf.Time, values []uint32) {
@@ -129,7 +129,7 @@ func (w *treeWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.offer(now)
 }
 
-// vectors returns the number of vectors to request epochs for: the maximum for an endless job.
+// vectors returns the number of vectors for which epochs are requested. For an endless job, it is the maximum.
 func (w *treeWorker) vectors() uint64 { return uint64(min(w.cfg.Updates, MaxEpochs)) }
 
 // join requests the epoch of the first vector.
@@ -137,12 +137,13 @@ func (w *treeWorker) join() {
 	w.control(xagg.Begin, w.vectors(), uint64(w.xagg.Ticket), 0)
 }
 
-// still asks the parent whether the first vector's epoch is unchanged.
+// still asks the parent whether the epoch of the first vector is unchanged.
 func (w *treeWorker) still() {
 	w.say(w.xagg.Epoch, xagg.Still, w.vectors(), uint64(w.ticket), 0)
 }
 
-// Leave notifies the parent that no worker must wait for this one, in its job or in one that replaced it.
+// Leave notifies the parent that no worker should wait for this worker any longer, either in its job or in a job that
+// replaced it.
 func (w *treeWorker) Leave() {
 	switch {
 	case w.ticket == 0 || w.over:
@@ -153,13 +154,13 @@ func (w *treeWorker) Leave() {
 	}
 }
 
-// Superseded reports whether another worker of the job was restarted after sums of the job had arrived.
+// Superseded reports whether another worker of the job was restarted when sums of the job had already arrived.
 func (w *treeWorker) Superseded() bool { return w.replaced }
 
-// Refused returns the reason why the parent refused an epoch.
+// Refused returns the reason why the parent refused an epoch, or "" if it did not.
 func (w *treeWorker) Refused() string { return w.refused }
 
-// handleEpoch begins with the requested epoch, or restarts with a different epoch.
+// handleEpoch starts with the requested epoch, or restarts if the epoch is different.
 func (w *treeWorker) handleEpoch(now olaf.Time, p *program.Packet) {
 	first := uint16(p.Value)
 	if w.ticket != 0 && w.xagg.Ticket == 0 { // too late to switch
@@ -174,7 +175,7 @@ func (w *treeWorker) handleEpoch(now olaf.Time, p *program.Packet) {
 	w.offer(now)
 }
 
-// lanes returns the values of fragment i as integers.
+// lanes returns the values in fragment i as integers.
 func (w *treeWorker) lanes(i int) []uint32 {
 	lanes := w.cfg.cut(w.values, i)
 	if lanes == nil || !w.xagg.Fixed.on() {
@@ -184,7 +185,7 @@ func (w *treeWorker) lanes(i int) []uint32 {
 	return w.ints
 }
 
-// offer requests a rate and sends the vector from its start.
+// offer starts sending the current vector. It first requests a rate if the line rate is limited.
 func (w *treeWorker) offer(now olaf.Time) {
 	w.next, w.again, w.checked, w.quiet, w.last = 0, nil, false, 0, now
 	w.offered, w.before = now, w.silences
@@ -209,7 +210,7 @@ func (w *treeWorker) say(epoch uint16, action uint8, value, seg, bitmap uint64) 
 	w.tally[asked]++
 }
 
-// send sends fragment i and sets when the next one is due.
+// send sends fragment i and computes when the next fragment is due.
 func (w *treeWorker) send(now olaf.Time, i int) {
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Round: w.epoch(), Count: 1, Lanes: uint16(w.cfg.Lanes(i)),
@@ -223,10 +224,10 @@ func (w *treeWorker) send(now olaf.Time, i int) {
 	}
 }
 
-// behind is the largest delay that a host makes up with its schedule.
+// behind is the maximum delay that a host catches up with if it is behind its sending schedule.
 const behind = 10 * olaf.Millisecond
 
-// takes returns the time that a frame takes at the current rate.
+// takes returns the transmission time of a frame at the current rate.
 func (w *treeWorker) takes(frame olaf.Size) olaf.Duration {
 	hi, lo := bits.Mul64(uint64(frame)*8, uint64(olaf.Second))
 	if hi >= uint64(w.rate) { // below a bit in centuries
@@ -236,7 +237,7 @@ func (w *treeWorker) takes(frame olaf.Size) olaf.Duration {
 	return olaf.Duration(min(took, uint64(olaf.Second)))
 }
 
-// advance sends all frames that are due.
+// advance sends all fragments that are due.
 func (w *treeWorker) advance(now olaf.Time) {
 	for w.stage == sending {
 		switch {
@@ -274,7 +275,7 @@ func (w *treeWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// handleControl handles messages from the parent or the management plane.
+// handleControl handles a message from the parent or from the management plane.
 func (w *treeWorker) handleControl(now olaf.Time, p *program.Packet) {
 	if p.Action == xagg.Renew {
 		w.renew(now, uint16(p.Value))
@@ -312,12 +313,12 @@ func (w *treeWorker) handleControl(now olaf.Time, p *program.Packet) {
 	}
 }
 
-// leavers is the number of successive timeouts for which a worker awaits the last sums of a job that another worker
-// left.
+// leavers is the number of successive timeouts for which a worker waits for the last sums of a job after another worker
+// has left the job.
 const leavers = 4
 
-// refuse handles a refusal of the request or the current vector. Another worker's departure does not count before the
-// first sum, since it may restart, or while sums still arrive.
+// refuse handles a refusal of the request or of the current vector. It ignores that another worker has left if no sum
+// has arrived yet, since that worker may restart, or if sums are still arriving.
 func (w *treeWorker) refuse(p *program.Packet) {
 	why := xagg.Answer(p.Value)
 	switch why {
@@ -337,7 +338,7 @@ func (w *treeWorker) refuse(p *program.Packet) {
 	w.refused = why.String()
 }
 
-// pace applies another rate, also to the last sent fragment.
+// pace applies a new rate, which also affects when the next fragment is due.
 func (w *treeWorker) pace(now olaf.Time, rate olaf.Rate) {
 	switch {
 	case w.stage == waiting:
@@ -350,7 +351,7 @@ func (w *treeWorker) pace(now olaf.Time, rate olaf.Rate) {
 	w.rate = rate
 }
 
-// renew begins another epoch after a change of the tree and resends the whole vector (paper, §V: children resend the
+// renew begins a new epoch after a change of the tree and sends the whole vector again (paper, §V: children resend the
 // entire gradient).
 func (w *treeWorker) renew(now olaf.Time, changes uint16) {
 	if int16(changes-w.changes) <= 0 {
@@ -362,7 +363,7 @@ func (w *treeWorker) renew(now olaf.Time, changes uint16) {
 	}
 }
 
-// ours reports whether a result belongs to the current vector, in one of its epochs.
+// ours reports whether a result with this epoch belongs to the current vector.
 func (w *treeWorker) ours(epoch uint16) bool {
 	ahead := epoch - w.first
 	return w.stage > joining && ahead <= w.epoch()-w.first && ahead%2 == 0
@@ -388,7 +389,7 @@ const (
 	longestFollow = olaf.Second
 )
 
-// follow adds the duration of a round to the average, unless it had a timeout.
+// follow updates the average duration of a round. It ignores rounds with a timeout.
 func (w *treeWorker) follow(now olaf.Time) {
 	took := now.Sub(w.offered)
 	switch {
@@ -402,7 +403,7 @@ func (w *treeWorker) follow(now olaf.Time) {
 	}
 }
 
-// applySum applies the sum.
+// applySum applies the complete sum.
 func (w *treeWorker) applySum() {
 	w.stage = away
 	if w.xagg.Fixed.on() {
@@ -426,13 +427,13 @@ func (w *treeWorker) Next() olaf.Time {
 	return w.last.Add(w.patience())
 }
 
-// draw returns a random number for the current timeout: hosts that resend in step could lose the same packets every
-// time.
+// draw returns a random number for the current timeout. If all hosts resent at the same time, they could lose the same
+// packets every time.
 func (w *treeWorker) draw() uint64 {
 	return splitmix.MixBits(uint64(w.cfg.Worker)<<32 | uint64(w.silences))
 }
 
-// patience returns the length of the current timeout: up to twice the base time.
+// patience returns the length of the current timeout, which is at most twice the base time.
 func (w *treeWorker) patience() olaf.Duration {
 	most := hushes
 	if w.idle() && w.ticket == 0 {
@@ -449,7 +450,7 @@ func (w *treeWorker) patience() olaf.Duration {
 	return wait + wait/256*olaf.Duration(w.draw()%256)
 }
 
-// Timer sends due frames or handles a timeout.
+// Timer sends the fragments that are due or handles a timeout.
 func (w *treeWorker) Timer(now olaf.Time) {
 	if w.stage == sending {
 		w.advance(now)
@@ -479,13 +480,13 @@ func (w *treeWorker) Timer(now olaf.Time) {
 	}
 }
 
-// asks is the number of packets that request missing results at a time.
+// asks is the maximum number of packets with which missing results are requested at the same time.
 const asks = 16
 
-// idle reports whether no loss is known: the parent has all our packets, and no result has arrived yet.
+// idle reports whether no loss is known. In this case, the parent has all our packets and no result has arrived yet.
 func (w *treeWorker) idle() bool { return w.checked && w.sum.left == w.cfg.Packets() }
 
-// ask requests the first missing results.
+// ask requests the first results that are missing.
 func (w *treeWorker) ask() {
 	n := w.cfg.Packets()
 	at := w.sum.low &^ (xagg.NameSpan - 1)

@@ -1,5 +1,6 @@
-// Package process runs hosts as programs: the state machines of pktgen/endpoint, and switch programs on a server, over
-// UDP sockets. A worker's values follow from its number, so that every receiver can check a sum down to the last lane.
+// Package process runs hosts as programs. It runs the state machines of pktgen/endpoint, and switch programs on a
+// server, over UDP sockets. The values of a worker can be computed from its number. Every receiver can therefore check
+// every lane of a sum.
 package process
 
 import (
@@ -11,19 +12,19 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// ErrConfig matches errors in a configuration.
+// ErrConfig is matched by errors in a configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad worker or server")
 
-// ErrStalled reports that nothing arrived for longer than a job's patience.
+// ErrStalled is returned if nothing arrived for longer than the job's patience.
 var ErrStalled = olaf.NewError(olaf.Failed, "the job stands still")
 
-// ErrRefused reports that the aggregator does not let the job begin.
+// ErrRefused is returned if the aggregator does not allow the job to begin.
 var ErrRefused = olaf.NewError(olaf.Device, "the job was refused")
 
-// ErrOffline reports that the host's interface, cable or address is gone.
+// ErrOffline is returned if the host's interface, cable or address has disappeared.
 var ErrOffline = olaf.NewError(olaf.Device, "this host has no network any more")
 
-// Ended returns the error of a program that ended on a host, with its output, if any.
+// Ended returns the error for a program that ended on a host. It includes the program's output, if there is any.
 func Ended(why error, said []byte) error {
 	if said = bytes.TrimSpace(said); len(said) == 0 {
 		return why
@@ -31,10 +32,10 @@ func Ended(why error, said []byte) error {
 	return fmt.Errorf("%w: %s", why, said)
 }
 
-// DefaultPatience is the default time without progress after which a job is given up.
+// DefaultPatience is the default time without progress after which a job gives up.
 const DefaultPatience = 20 * time.Second
 
-// Job is the common configuration of workers and server in a job that waits for sums.
+// Job contains the settings that workers and server of a job have in common if the workers wait for sums.
 type Job struct {
 	ID      olaf.ClusterID
 	Workers int
@@ -43,7 +44,7 @@ type Job struct {
 	Vectors int // of every worker
 }
 
-// MaxVectors is the maximum number of vectors of a job, unless it is endless.
+// MaxVectors is the maximum number of vectors in a job that is not endless.
 const MaxVectors = endpoint.MaxEpochs
 
 // Check returns an error that matches ErrConfig if the job is invalid.
@@ -56,16 +57,16 @@ func (j *Job) Check() error {
 	return nil
 }
 
-// Layout returns the division of a vector into packets.
+// Layout returns how a vector is divided into packets.
 func (j *Job) Layout() endpoint.Layout { return endpoint.Layout{Values: j.Values, PerPacket: j.Lanes} }
 
-// Packets returns the number of packets of a vector.
+// Packets returns the number of packets in a vector.
 func (j *Job) Packets() int { return j.Layout().Packets() }
 
-// Value returns lane i of a worker's vector.
+// Value returns the value in lane i of a worker's vector.
 func Value(worker, vector, i int) int32 { return int32((worker+1)*1000 + vector*7 + i%911) }
 
-// Sum returns lane i of the sum of all workers' vectors.
+// Sum returns the value in lane i of the sum of all workers' vectors.
 func (j *Job) Sum(vector, i int) int32 {
 	var sum int32
 	for w := range j.Workers {

@@ -11,12 +11,12 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// LookEvery is the default interval at which a host checks that it still has its address.
+// LookEvery is the default interval at which a host checks whether it still has its address.
 const LookEvery = time.Second
 
-// Homed returns a context that ends with ErrOffline when no interface has the host's address any more, which its socket
-// does not report until something is sent. It checks at the interval every until the returned end is called. It does
-// not end if interfaces cannot be listed.
+// Homed returns a context that ends with ErrOffline when no interface has the host's address any longer. Sockets do not
+// report this until something is sent. Homed checks at the interval every until end is called. If the interfaces cannot
+// be listed, the context does not end.
 func Homed(ctx context.Context, own netip.AddrPort, every time.Duration) (homed context.Context, end func()) {
 	return homedBy(ctx, own, every, net.InterfaceAddrs)
 }
@@ -29,7 +29,7 @@ func homedBy(ctx context.Context, own netip.AddrPort, every time.Duration, look 
 	return ctx, func() { cancel(nil) }
 }
 
-// watch cancels a context when a host has lost its address.
+// watch cancels a context when a host has lost the address home.
 func watch(ctx context.Context, end context.CancelCauseFunc, home netip.Addr, every time.Duration, look func() ([]net.Addr, error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -45,7 +45,7 @@ func watch(ctx context.Context, end context.CancelCauseFunc, home netip.Addr, ev
 	}
 }
 
-// among reports whether an address belongs to one of some interfaces.
+// among reports whether a is one of the interface addresses in has.
 func among(has []net.Addr, a netip.Addr) bool {
 	return slices.ContainsFunc(has, func(one net.Addr) bool {
 		p, err := netip.ParsePrefix(one.String())
@@ -53,17 +53,17 @@ func among(has []net.Addr, a netip.Addr) bool {
 	})
 }
 
-// wholeLanes is the number of lanes that a frame's length is a multiple of: a power of two that divides MaxOpenLanes.
+// wholeLanes divides the number of lanes in every frame. It is a power of two that also divides MaxOpenLanes.
 const wholeLanes = 32
 
-// MostLanes returns how many lanes a frame can have that a link with this MTU carries, at least one.
+// MostLanes returns the maximum number of lanes in a frame on a link with the given MTU. It is at least one.
 func MostLanes(mtu int) int {
 	const ethernet = 14 // not in the MTU
 	const header = olaf.HeaderBytes + olaf.AckStatusBytes - ethernet
 	return min(max((mtu-header)/olaf.LaneBytes&^(wholeLanes-1), 1), MaxOpenLanes)
 }
 
-// LinkLanes returns MostLanes for the interface with a host's address; false if there is none.
+// LinkLanes returns MostLanes for the interface that has the address own. found is false if there is none.
 func LinkLanes(own netip.Addr) (lanes int, found bool) {
 	links, err := net.Interfaces()
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Open is the codec of updates that a queue merges, and of their ACKs: OLAF's frames, without the headers that the
-// network writes. Packet i of a vector of job j has cluster j × Packets + i, so that only packets with the same place
-// are merged.
+// Open is the codec for updates that a queue can merge and for their ACKs. It uses OLAF's frames without the headers
+// that the network adds. Packet i of a vector in job j has the cluster j × Packets + i, so that only packets with the
+// same place are merged.
 type Open struct {
 	Packets int // of a vector
 	lanes   []uint32
 	signed  []int32
 }
 
-// MaxOpenLanes is the maximum number of values in a packet that the kernel can merge.
+// MaxOpenLanes is the maximum number of values in a packet that the program in the kernel can merge.
 const MaxOpenLanes = 704
 
 // Offset implements Codec.
@@ -56,10 +56,11 @@ func (o *Open) Encode(dst []byte, p *program.Packet, lanes []uint32, reward int3
 	return dst[olaf.PayloadOffset:n], nil
 }
 
-// kinds maps frames to packets.
+// kinds maps the kinds of frames to kinds of packets.
 var kinds = map[olaf.FrameKind]program.Kind{olaf.KindUpdate: program.Data, olaf.KindAck: program.Ack}
 
-// Decode implements Codec. Value is a queue's status for an ACK, and for an update the sum of rewards in 1/256.
+// Decode implements Codec. For an ACK, p.Value is the status of the queue. For an update, it is the sum of the rewards
+// in units of 1/256.
 func (o *Open) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
 	f, err := olaf.ParsePayload(b)
 	if err != nil {
@@ -88,8 +89,8 @@ func (o *Open) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
 	return o.lanes, true
 }
 
-// Numbers implements Work for a worker whose values follow from their place (see Value), and for a server that checks
-// unmerged packets against them.
+// Numbers implements Work for a worker whose values are computed from their place (see Value), and for a server that
+// checks the values in unmerged packets.
 type Numbers struct {
 	Worker  olaf.WorkerID
 	Layout  endpoint.Layout
@@ -108,7 +109,7 @@ func (w *Numbers) Compute(_ context.Context, vector uint32) Computed {
 	return c
 }
 
-// Apply implements Work: it answers only with the ACK.
+// Apply implements Work. Its answer is only an ACK.
 func (w *Numbers) Apply(a *endpoint.Aggregate) {
 	w.Inside += int(a.Vectors)
 	if a.Vectors == 1 {

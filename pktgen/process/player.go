@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Work is a host's computation: workers compute, and hosts with weights apply.
+// Work is the computation of a host. Workers compute vectors, and hosts with weights apply them.
 type Work interface {
 	// Compute returns a worker's vector. It runs on a separate goroutine, one call at a time.
 	Compute(ctx context.Context, vector uint32) Computed
@@ -22,22 +22,22 @@ type Work interface {
 	Apply(a *endpoint.Aggregate)
 }
 
-// LaterWork is Work with updates that take time, during which the host receives packets.
+// LaterWork is Work in which applying an update takes time. During this time, the host can receive packets.
 type LaterWork interface {
 	Work
 	// ApplyLater applies a sum like Apply, and calls done once, from any goroutine. a is valid until then.
 	ApplyLater(a *endpoint.Aggregate, done func())
 }
 
-// Computed is a vector.
+// Computed is a vector that was computed.
 type Computed struct {
 	Values []uint32      // nil if none are carried
 	Reward int32         // in 1/256
 	Due    time.Duration // since the start; a vector that is ready later is late
 }
 
-// Player runs an endpoint over a socket: packets are sent and received in batches, and vectors are handed over on an
-// absolute schedule.
+// Player runs an endpoint over a socket. Packets are sent and received in batches, and vectors are passed to the
+// endpoint on an absolute schedule.
 type Player struct {
 	Codec Codec
 	Work  Work
@@ -63,7 +63,7 @@ type Player struct {
 	Handed func(vector uint32, c *Computed, at time.Duration)
 }
 
-// Mishaps simulates faults for every n-th packet of a vector; 0 for none.
+// Mishaps simulates faults in every n-th packet of a vector. A value of 0 means no faults.
 type Mishaps struct {
 	Skip  int // not sent
 	Twice int // sent twice
@@ -77,7 +77,7 @@ func (m *Mishaps) check() error {
 	return nil
 }
 
-// Report is the result of a player.
+// Report is the result of running a player.
 type Report struct {
 	Counts map[string]uint64 `json:"counts"` // the endpoint's
 	Traffic
@@ -86,7 +86,7 @@ type Report struct {
 	LateNS  olaf.Quantiles `json:"late_ns"`                   // of vectors
 }
 
-// playing is a running player; it is the endpoint's host.
+// playing is a player that is running. It implements endpoint.Host.
 type playing struct {
 	*Player
 	*socket
@@ -109,9 +109,9 @@ type playing struct {
 	moved    bool           // to Above
 }
 
-// Run runs until the endpoint is done or the context ends, which is not an error. make creates the endpoint for a host.
-// The error matches ErrStalled if an endpoint that waits for an answer receives nothing for too long, and ErrOffline if
-// the kernel has no route.
+// Run runs the endpoint that make creates until the endpoint is done or the context ends, which is not an error. The
+// error matches ErrStalled if the endpoint waits for an answer and receives nothing for too long. It matches ErrOffline
+// if the kernel has no route.
 func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
 	if err := p.Mishaps.check(); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (k *playing) run() error {
 	return k.failed
 }
 
-// giveUp sends the last messages; an endpoint that is not done announces that it leaves.
+// giveUp sends the last messages. If the endpoint is not done, it notifies its peers that it leaves.
 func (k *playing) giveUp() {
 	if l, ok := k.end.(endpoint.Leaver); ok && !k.end.Done() {
 		l.Leave()
@@ -169,7 +169,7 @@ func (k *playing) giveUp() {
 	k.leave()
 }
 
-// rest receives what has already arrived when the context ends.
+// rest receives the packets that have already arrived when the context ends.
 func (k *playing) rest() error {
 	for k.ctx.Err() != nil && k.failed == nil {
 		n, err := k.read(time.Now().Add(leastWait))
@@ -181,10 +181,10 @@ func (k *playing) rest() error {
 	return nil
 }
 
-// leastWait is long enough for one read.
+// leastWait is the shortest wait for packets. It is long enough for one read.
 const leastWait = 5 * time.Millisecond
 
-// turn receives packets and performs due actions once.
+// turn receives packets once and performs the actions that are due.
 func (k *playing) turn() error {
 	k.leave()
 	if err := k.listen(); err != nil {
@@ -211,10 +211,10 @@ func (k *playing) turn() error {
 
 func (k *playing) now() olaf.Time { return olaf.Time(time.Since(k.Start)) * olaf.Time(olaf.Nanosecond) }
 
-// idle is the maximum time without a check.
+// idle is the maximum time between two checks.
 const idle = time.Second
 
-// until returns the time of the next action.
+// until returns the time at which the next action is due.
 func (k *playing) until() time.Time {
 	at := time.Now().Add(idle)
 	if k.ready != nil {
@@ -233,7 +233,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// listen waits for packets until the next action is due, and passes all of them to the endpoint.
+// listen waits for packets until the next action is due. It passes all packets to the endpoint.
 func (k *playing) listen() error {
 	if err := k.conn.SetReadDeadline(k.until()); err != nil {
 		return err
@@ -246,7 +246,7 @@ func (k *playing) listen() error {
 	return err
 }
 
-// read receives a batch of packets before a deadline; the zero time keeps the previous deadline.
+// read receives a batch of packets before a deadline. If deadline is the zero time, the previous deadline applies.
 func (k *playing) read(deadline time.Time) (int, error) {
 	if !deadline.IsZero() {
 		if err := k.conn.SetReadDeadline(deadline); err != nil {
@@ -268,7 +268,7 @@ func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort
 	k.settle()
 }
 
-// follow switches to the server above if it announces that.
+// follow switches to the server above if that server announces the change.
 func (k *playing) follow(p *program.Packet, from netip.AddrPort) {
 	if p.Kind == program.Control && p.Action == xagg.Renew && from == k.Above {
 		child := p.Worker
@@ -276,7 +276,7 @@ func (k *playing) follow(p *program.Packet, from netip.AddrPort) {
 	}
 }
 
-// settle reports applied sums to the endpoint.
+// settle reports to the endpoint the sums that have been applied.
 func (k *playing) settle() {
 	for k.applied > 0 {
 		k.applied--
@@ -284,7 +284,7 @@ func (k *playing) settle() {
 	}
 }
 
-// takeComputed reports whether a vector has become ready or an update was applied.
+// takeComputed reports whether a vector has been computed or an update has been applied.
 func (k *playing) takeComputed() bool {
 	select {
 	case <-k.finished:
@@ -302,7 +302,7 @@ func (k *playing) takeComputed() bool {
 	}
 }
 
-// hand passes the due vector to the endpoint.
+// hand passes the vector that is due to the endpoint.
 func (k *playing) hand() {
 	c := k.ready
 	at := time.Since(k.Start)
@@ -332,10 +332,10 @@ func (k *playing) Compute(vector uint32) {
 	}()
 }
 
-// Message has no cost here.
+// Message does nothing, because messages have no simulated cost in a real process.
 func (k *playing) Message() {}
 
-// Apply applies a sum, at once or later, and then calls the endpoint's Applied.
+// Apply applies a sum immediately or later. The endpoint is then notified by OnApplied.
 func (k *playing) Apply(a *endpoint.Aggregate) {
 	if later, ok := k.Work.(LaterWork); ok {
 		later.ApplyLater(a, func() {
@@ -362,7 +362,7 @@ func (k *playing) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) olaf
 	return 0
 }
 
-// post adds a packet to the batch.
+// post adds a packet to the batch without simulating a fault.
 func (k *playing) post(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 	var from netip.Addr
 	if k.From != nil {
@@ -378,7 +378,7 @@ func (k *playing) post(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 	k.fail(k.write(p, lanes, k.reward, k.zeroNS, from, at))
 }
 
-// later is a packet that waits until the next one is sent.
+// later is a packet that is sent after the next packet, to simulate reordering.
 type later struct {
 	waits bool
 	to    endpoint.Peer
@@ -386,7 +386,7 @@ type later struct {
 	lanes []uint32
 }
 
-// mishap sends a packet of a vector with a simulated fault.
+// mishap sends a packet of a vector with a simulated fault if one is due.
 func (k *playing) mishap(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 	k.data++
 	every := func(n int) bool { return n > 0 && k.data%n == 0 }
@@ -406,7 +406,7 @@ func (k *playing) mishap(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 	k.release()
 }
 
-// release sends the packet that waits for the next packet.
+// release sends the packet that was waiting for the next packet.
 func (k *playing) release() {
 	if k.later.waits {
 		k.later.waits = false
@@ -414,7 +414,7 @@ func (k *playing) release() {
 	}
 }
 
-// leave sends the batch. If the kernel refuses packets, the host fails.
+// leave sends the batch. If the kernel rejects packets, the host fails.
 func (k *playing) leave() {
 	k.release()
 	k.flush()

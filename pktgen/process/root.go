@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// Root is a parameter server above one aggregator, which receives complete sums: the root of a tree whose other servers
-// are in the kernel.
+// Root is a parameter server above a single aggregator, from which it receives complete sums. It is the root of a tree
+// whose other servers run in the kernel.
 type Root struct {
 	Station
 	server *xagg.Server
@@ -84,8 +84,8 @@ func NewRoot(c RootConfig) (*Root, error) {
 	return r, nil
 }
 
-// port returns the port of an address. After a change the former child has a port without a child, so that its sums are
-// refused.
+// port returns the port of an address. When the tree has changed, the former child has a port to which no child is
+// assigned, so that its sums are rejected.
 func (r *Root) port(from netip.Addr) (program.Port, bool) {
 	worker := slices.IndexFunc(r.c.Workers, func(at netip.AddrPort) bool { return at.Addr() == from })
 	switch {
@@ -97,7 +97,7 @@ func (r *Root) port(from netip.Addr) (program.Port, bool) {
 	return program.Port(worker), worker >= 0 && r.adopted
 }
 
-// to returns the addresses for a packet.
+// to returns the addresses to which a packet is sent.
 func (r *Root) to(to program.Dest, _ *program.Packet) []netip.AddrPort {
 	switch {
 	case to == program.Down && r.c.Fanout.IsValid() && !r.adopted:
@@ -112,7 +112,7 @@ func (r *Root) to(to program.Dest, _ *program.Packet) []netip.AddrPort {
 	return []netip.AddrPort{r.c.Agent}
 }
 
-// hears records the sender of a packet.
+// hears records which host sent a packet.
 func (r *Root) hears(_ olaf.Time, from program.Port, _ *program.Packet, _ []uint32) bool {
 	switch {
 	case !r.adopted:
@@ -123,7 +123,7 @@ func (r *Root) hears(_ olaf.Time, from program.Port, _ *program.Packet, _ []uint
 	return true
 }
 
-// wasSlow reports whether a vector has become complete that took longer than Slow.
+// wasSlow reports whether a vector has been completed that took longer than Slow.
 func (r *Root) wasSlow() bool {
 	done := int(r.server.Counts()[xagg.Completed]) / r.c.Job.Packets()
 	if done == r.vectors {
@@ -135,13 +135,13 @@ func (r *Root) wasSlow() bool {
 	return slow
 }
 
-// wasSilent reports whether the aggregator has been silent for longer than Adopt.
+// wasSilent reports whether nothing has arrived from the aggregator for longer than Adopt.
 func (r *Root) wasSilent() bool {
 	return r.c.Adopt > 0 && !r.heard.IsZero() && time.Since(r.heard) >= r.c.Adopt
 }
 
-// watch changes the tree if the aggregator is silent in the middle of the job or was slow, and notifies workers that have
-// not sent since.
+// watch changes the tree if the aggregator is silent in the middle of the job or was slow. It also notifies the workers
+// that have not sent packets since the change.
 func (r *Root) watch(out program.Out) error {
 	if !r.adopted {
 		over := r.server.Counts()[xagg.Completed] >= uint64(r.c.Job.Vectors*r.c.Job.Packets())
@@ -166,7 +166,7 @@ func (r *Root) watch(out program.Out) error {
 	return nil
 }
 
-// children returns the job of the root's program, with n children.
+// children returns a job with n children for the root's switch program.
 func (r *Root) children(n int) program.Job {
 	j := program.Job{ID: r.c.Job.ID, In: r.c.Line, Out: r.c.Line}
 	for i := range n {
@@ -175,7 +175,7 @@ func (r *Root) children(n int) program.Job {
 	return j
 }
 
-// Run runs until the context ends.
+// Run runs the server until the context ends.
 func (r *Root) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, error) {
 	r.Station.Joins = r.c.Fanout.IsValid()
 	report, err := r.Station.Run(ctx, conn)
@@ -184,7 +184,7 @@ func (r *Root) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, erro
 	return report, err
 }
 
-// CountsOf returns a tree server's counters by name.
+// CountsOf returns the counters of a tree server by name.
 func CountsOf(s *xagg.Server) map[string]uint64 {
 	counts, d := map[string]uint64{}, xagg.Describe()
 	for i, n := range s.Counts() {

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Codec encodes packets as datagrams.
+// Codec encodes packets as datagrams and decodes them.
 type Codec interface {
 	// Encode writes a datagram to dst, which is long enough, and returns the used part of dst. generated is the origin
 	// of the run clock of the packet's times, on the common clock.
@@ -28,7 +28,7 @@ type Codec interface {
 	Offset() int
 }
 
-// Traffic counts the packets of a socket.
+// Traffic counts the packets sent and received by a socket.
 type Traffic struct {
 	Packets      int `json:"packets_out"`
 	Calls        int `json:"send_calls"`
@@ -38,16 +38,16 @@ type Traffic struct {
 	Unsent       int `json:"packets_unsent,omitempty"` // refused by the kernel
 }
 
-// batch is the number of packets per system call.
+// batch is the maximum number of packets per system call.
 const batch = 64
 
-// datagram is the maximum length of a datagram with its offset.
+// datagram is the maximum length of a datagram, including its offset.
 const datagram = 9216
 
-// joinedRoom is the maximum length of joined datagrams with the offset of the first.
+// joinedRoom is the maximum length of joined datagrams, including the offset of the first.
 const joinedRoom = 1 << 16
 
-// socket sends and receives packets in batches of one system call.
+// socket sends and receives packets in batches, with one system call per batch.
 type socket struct {
 	codec     Codec
 	conn      *net.UDPConn
@@ -80,16 +80,16 @@ func newSocket(conn *net.UDPConn, codec Codec) *socket {
 	return s
 }
 
-// joinPackets sends successive packets for one address as one, which the kernel cuts apart where it must. That needs a
-// checksum, which a network card or the receiver's end completes.
+// joinPackets enables or disables sending successive packets to the same address as one message, which the kernel
+// splits where necessary. This requires a checksum, which a network card or the receiving host completes.
 func (s *socket) joinPackets(on bool) {
 	s.joins = on && addChecksums(s.conn) == nil
 }
 
-// wake ends a wait for packets.
+// wake interrupts a wait for packets.
 func (s *socket) wake() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) }
 
-// read receives a batch of packets before the socket's deadline, with the sender of each.
+// read receives a batch of packets before the socket's deadline and calls take with each packet and its sender.
 func (s *socket) read(take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) (int, error) {
 	n, err := s.packets.ReadBatch(s.in, 0)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -117,7 +117,7 @@ func (s *socket) read(take func(p *program.Packet, lanes []uint32, from netip.Ad
 	return n, nil
 }
 
-// decode passes a datagram on.
+// decode decodes a datagram and calls take with the packet.
 func (s *socket) decode(b []byte, from netip.AddrPort, take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) {
 	var p program.Packet
 	lanes, ok := s.codec.Decode(b, &p)
@@ -129,8 +129,8 @@ func (s *socket) decode(b []byte, from netip.AddrPort, take func(p *program.Pack
 	take(&p, lanes, from)
 }
 
-// write adds a packet to the next batch, one copy per address. from is the socket's address to send from; a zero
-// address lets the kernel choose.
+// write adds a packet to the next batch, with one copy per address in to. from is the source address; if it is the zero
+// address, the kernel chooses one.
 func (s *socket) write(p *program.Packet, lanes []uint32, reward int32, zeroNS uint64, from netip.Addr, to ...netip.AddrPort) error {
 	if len(s.out)+len(to) > batch {
 		s.flush()
@@ -158,7 +158,7 @@ func (s *socket) address(to netip.AddrPort) *net.UDPAddr {
 	return a
 }
 
-// source returns the control message that sets the source address of a datagram.
+// source returns a control message that sets the source address of a datagram.
 func (s *socket) source(from netip.Addr) []byte {
 	if !from.IsValid() {
 		return nil
@@ -171,7 +171,7 @@ func (s *socket) source(from netip.Addr) []byte {
 	return b
 }
 
-// offline distinguishes a missing network from a packet that cannot be sent.
+// offline returns an error that matches ErrOffline if the network is gone, and other errors unchanged.
 func offline(err error) error {
 	for _, gone := range []syscall.Errno{syscall.ENETUNREACH, syscall.ENETDOWN, syscall.ENODEV, syscall.EADDRNOTAVAIL} {
 		if errors.Is(err, gone) {
@@ -181,7 +181,7 @@ func offline(err error) error {
 	return err
 }
 
-// flush sends the batch. Packets that the kernel refuses are counted, as if they were lost.
+// flush sends the batch. Packets that the kernel rejects are counted and treated as lost.
 func (s *socket) flush() {
 	s.join()
 	for left := s.joined; len(left) > 0; {
@@ -212,8 +212,8 @@ const (
 	mostBytes  = 65_000
 )
 
-// join collects the batch's packets for one address into messages that the kernel cuts at the length of the first
-// (UDP_SEGMENT), so that they cross the sender's network stack as one.
+// join combines the packets in the batch that have the same address into messages, so that they pass through the
+// sender's network stack as one. The kernel splits a message into packets with the length of the first (UDP_SEGMENT).
 func (s *socket) join() {
 	s.joined = s.joined[:0]
 	for i := range s.out {
@@ -231,7 +231,7 @@ func (s *socket) join() {
 	}
 }
 
-// room returns the newest message for a packet's address if the packet can be its next one.
+// room returns the newest message for the packet's address if the packet can be appended to it, or nil.
 func (s *socket) room(m *ipv4.Message) *ipv4.Message {
 	if !s.joins || len(m.OOB) > 0 {
 		return nil
@@ -250,7 +250,7 @@ func (s *socket) room(m *ipv4.Message) *ipv4.Message {
 	return nil
 }
 
-// split returns a message's packets as messages.
+// split returns the packets in a message as separate messages.
 func split(m *ipv4.Message) (all []ipv4.Message) {
 	for i := range m.Buffers {
 		all = append(all, ipv4.Message{Buffers: m.Buffers[i : i+1], Addr: m.Addr})

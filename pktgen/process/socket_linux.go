@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// joinedControl is the length of the control message about joined packets.
+// joinedControl is the length of the control message that describes joined packets.
 var joinedControl = unix.CmsgSpace(4)
 
-// addChecksums lets the kernel add checksums to packets, and receiveJoined lets it return joined ones in one piece.
+// addChecksums makes the kernel add checksums to packets. receiveJoined makes it deliver joined packets as one message.
 func addChecksums(conn *net.UDPConn) error {
 	return setOption(conn, unix.SOL_SOCKET, unix.SO_NO_CHECK, 0)
 }
@@ -30,7 +30,7 @@ func setOption(conn *net.UDPConn, level, option, value int) error {
 	return cmp.Or(err, set)
 }
 
-// segments returns the control message with the length of a segment.
+// segments returns a control message that sets the length of a segment.
 func segments(size int) []byte {
 	b := make([]byte, unix.CmsgSpace(2))
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
@@ -40,8 +40,8 @@ func segments(size int) []byte {
 	return b
 }
 
-// joinedSize returns the length of each of the joined datagrams in a message except the last, or the length of a single
-// one.
+// joinedSize returns the length of each of the datagrams in a message except the last, or the length of the only
+// datagram.
 func joinedSize(m *ipv4.Message) int {
 	if m.NN >= unix.CmsgLen(4) {
 		h, data, _, err := unix.ParseOneSocketControlMessage(m.OOB[:m.NN])

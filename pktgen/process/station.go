@@ -11,13 +11,13 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Switch is a switch program, or the agents of a program whose data path is elsewhere.
+// Switch is a switch program, or the agents of a program whose data path runs elsewhere.
 type Switch interface {
 	Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class
 }
 
-// Station runs a switch program over a socket: the root of a tree of servers, or the agent of an aggregator in the
-// kernel. Packets that the kernel refuses are counted and treated as lost, since other destinations may still be
+// Station runs a switch program over a socket. It is either the root of a tree of servers or the agent of an aggregator
+// in the kernel. Packets that the kernel rejects are counted and treated as lost, since other destinations may still be
 // reachable.
 type Station struct {
 	Codec  Codec
@@ -45,7 +45,7 @@ type StationReport struct {
 	Adopted   bool `json:"adopted,omitempty"` // a root: workers became its own children
 }
 
-// standing is a running station and the destination of its program's packets.
+// standing is a station that is running. It implements program.Out.
 type standing struct {
 	*Station
 	*socket
@@ -55,7 +55,8 @@ type standing struct {
 	own       program.Packet // sent upwards
 }
 
-// Run runs until the context ends, which is not an error. The caller adds the program's counters to the report.
+// Run runs the station until the context ends, which is not an error. The caller adds the counters of the program to
+// the report.
 func (s *Station) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, error) {
 	k := &standing{Station: s, socket: newSocket(conn, s.Codec), begun: time.Now()}
 	k.joinPackets(s.Joins)
@@ -70,7 +71,7 @@ func (s *Station) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, e
 	return &StationReport{Traffic: k.traffic, Strangers: k.strangers}, err
 }
 
-// turn receives packets once and calls Beside.
+// turn receives packets once and then calls Beside.
 func (k *standing) turn(ctx context.Context) error {
 	if k.Beside != nil {
 		if err := k.Beside(k); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Sums implements Work for a worker whose values follow from their place (see Value) and that checks every value of
-// every sum.
+// Sums implements Work for a worker that checks every value of every sum. Its own values are computed from their place
+// (see Value).
 type Sums struct {
 	Job            Job
 	Worker         olaf.WorkerID
@@ -47,7 +47,7 @@ type SumsReport struct {
 	Work json.RawMessage `json:"work,omitempty"`
 }
 
-// Data returns the number of packets of vectors sent to the aggregator.
+// Data returns the number of packets with parts of vectors that were sent to the aggregator.
 func (r *SumsReport) Data() uint64 {
 	return r.Counts["packets_sent"] + r.Counts["packets_resent"] + uint64(r.Doubled) - uint64(r.Skipped)
 }

@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// Builtin is the prefix of an embedded trace's name: builtin:lander8.
+// Builtin is the prefix of the names of embedded traces, such as builtin:lander8.
 const Builtin = "builtin:"
 
-// builtin has real recordings; docs/reference/trace-format.md describes how they were made.
+// builtin contains recordings of real training runs. docs/reference/trace-format.md describes how they were made.
 //
 //go:embed builtin/*.trace
 var builtin embed.FS
 
-// openTrace opens a trace on disk or an embedded one.
+// openTrace opens a trace from a file or an embedded trace.
 func openTrace(path string) (io.ReadCloser, error) {
 	name, ok := strings.CutPrefix(path, Builtin)
 	if !ok {
@@ -33,7 +33,7 @@ func openTrace(path string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-// openFile rejects a folder, because reading from it would be reported as a damaged trace.
+// openFile opens a file. It rejects a folder, because reading from a folder would be reported as a damaged trace.
 func openFile(path string) (io.ReadCloser, error) {
 	in, err := os.Open(path)
 	if err != nil {

@@ -10,18 +10,19 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrMerged reports that a captured update contains several workers' updates, which a trace lists separately.
+// ErrMerged is the error for a captured update that contains updates from several workers. A trace must list each of
+// them separately.
 var ErrMerged = errors.New("captured update is a merged one")
 
-// Collector builds a trace from captured updates in any order. It sorts them by generation time and renumbers them,
-// because the capture may have missed some. It keeps all updates in memory.
+// Collector builds a trace from captured updates, which may be added in any order. It sorts them by generation time and
+// renumbers them, because the capture may have missed some. It keeps all updates in memory.
 type Collector struct {
 	updates []Update
 	lanes   int
 }
 
-// Add adds one captured update that was generated at generatedNS. An update that went through a merging queue is
-// rejected with an error that matches ErrMerged. Retransmissions are skipped.
+// Add adds a captured update that was generated at generatedNS. If the update was merged by a queue, Add returns an
+// error that matches ErrMerged. Retransmissions are ignored.
 func (c *Collector) Add(generatedNS int64, u *olaf.Update) error {
 	if u.Count != 1 {
 		return fmt.Errorf("%w: %d updates inside; capture in front of the queue", ErrMerged, u.Count)
@@ -35,8 +36,8 @@ func (c *Collector) Add(generatedNS int64, u *olaf.Update) error {
 	return nil
 }
 
-// Source returns the trace of the added updates; its time starts at the first one. The error matches ErrFormat if
-// there are none and ErrInvalid if a worker was in two clusters.
+// Source returns the trace of all added updates. Its time starts at the first update. The error matches ErrFormat if
+// there are no updates, and ErrInvalid if a worker was in two clusters.
 func (c *Collector) Source() (Source, error) {
 	if len(c.updates) == 0 {
 		return nil, fmt.Errorf("%w: no update in it", ErrFormat)

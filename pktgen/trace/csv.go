@@ -16,16 +16,16 @@ import (
 	"github.com/olafctl/olaf/internal/csvtext"
 )
 
-// columns of the CSV form, in order. Only the first four are required for reading.
+// columns lists the columns of the CSV form in order. Only the first four are required when reading.
 var columns = []string{"gen_ns", "worker", "cluster", "reward", "seq", "base_version", "episodes", "env_steps",
 	"cost_ns", "grad_norm", "digest"}
 
 const requiredColumns = 4
 
-// csvHeader is the text before the JSON header in the first line of a CSV.
+// csvHeader is the text before the JSON header in the first line of a CSV file.
 const csvHeader = "# " + magic
 
-// WriteCSV writes source as CSV: a comment with the version, one with the JSON header, the column names, then one
+// WriteCSV writes source as CSV: a comment with the version, a comment with the JSON header, the column names, and one
 // line per update.
 func WriteCSV(out io.Writer, source Source) error {
 	doc, err := json.Marshal(source.Header())
@@ -59,8 +59,9 @@ func WriteCSV(out io.Writer, source Source) error {
 	}
 }
 
-// CSVSource reads updates from CSV. Columns may be in any order. A missing seq column is filled by counting; other
-// missing optional columns are 0. Lines that start with # are comments, except for the header written by WriteCSV.
+// CSVSource reads updates from a CSV file. Columns may be in any order. If the column seq is missing, updates are
+// numbered by counting. Other missing optional columns are 0. Lines that begin with # are comments, except for the
+// header written by WriteCSV.
 type CSVSource struct {
 	header Header
 	rows   *csv.Reader
@@ -68,8 +69,8 @@ type CSVSource struct {
 	order  *order
 }
 
-// NewCSVSource reads the header of a CSV. Without WriteCSV's header the trace counts as recorded on a wall clock,
-// with the given numbers of workers and clusters. The error matches ErrFormat.
+// NewCSVSource reads the header of a CSV file. If there is no header from WriteCSV, the trace is assumed to be recorded
+// with a wall clock and to have the given numbers of workers and clusters. The error matches ErrFormat.
 func NewCSVSource(in io.Reader, workers, clusters int) (*CSVSource, error) {
 	buffered, err := csvtext.Open(in)
 	if err != nil {
@@ -92,7 +93,7 @@ func NewCSVSource(in io.Reader, workers, clusters int) (*CSVSource, error) {
 	return s, s.placeColumns(names)
 }
 
-// placeColumns finds the columns by their names and rejects unclear or missing ones.
+// placeColumns finds the columns by their names and rejects missing or ambiguous columns.
 func (s *CSVSource) placeColumns(names []string) error {
 	if err := csvtext.CheckSeparator(strings.Join(names, ",")); err != nil {
 		return fmt.Errorf("%w: %v", ErrFormat, err)
@@ -114,7 +115,7 @@ func (s *CSVSource) placeColumns(names []string) error {
 	return nil
 }
 
-// readComments reads the leading comment lines and the header, if they contain one.
+// readComments reads the comment lines at the beginning and the header, if they contain one.
 func (s *CSVSource) readComments(in *bufio.Reader) error {
 	own := false
 	for {
@@ -142,11 +143,11 @@ func (s *CSVSource) readComments(in *bufio.Reader) error {
 	}
 }
 
-// Header returns the trace's header.
+// Header returns the header of the trace.
 func (s *CSVSource) Header() *Header { return &s.header }
 
-// Next reads one line. The error matches ErrFormat for a line that does not parse and ErrInvalid for one that
-// breaks the order; both include the line.
+// Next reads one line. The error matches ErrFormat for a line that cannot be parsed and ErrInvalid for a line that
+// breaks the order. Both include the line number.
 func (s *CSVSource) Next(u *Update) error {
 	record, err := s.rows.Read()
 	if err == io.EOF {
@@ -179,7 +180,7 @@ func (s *CSVSource) Next(u *Update) error {
 	return s.order.checkNext(u)
 }
 
-// fields parses the columns of one line and keeps the first error.
+// fields parses the columns of a line and stores the first error.
 type fields struct {
 	record []string
 	place  map[string]int

@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// PartialSuffix is appended to the name of a file while it is recorded and removed when it is complete.
+// PartialSuffix is appended to the name of a file that is being recorded. It is removed when the file is complete.
 const PartialSuffix = ".partial"
 
-// PayloadSuffix is appended to a trace's name for its payload file.
+// PayloadSuffix is appended to the name of a trace to form the name of its payload file.
 const PayloadSuffix = ".grad"
 
-// File is a trace being written to disk. Until Close its name is path+".partial", it is readable up to the last
-// Flush, and an existing file at path is untouched.
+// File is a trace that is being written to disk. Until Close, its name is path+".partial", it is readable up to the
+// last Flush, and an existing file at path is not changed.
 type File struct {
 	*Writer
 	path string
@@ -25,8 +25,9 @@ type File struct {
 	pay  *bufio.Writer
 }
 
-// CreateFile starts a trace at path, with a payload file if the header has one. An existing partial file is left
-// alone, because another recording may be writing it; the error then matches fs.ErrExist.
+// CreateFile starts a trace at path, with a payload file if the header requires one. If a partial file already exists,
+// CreateFile does not change it, because another recording may be writing to it, and returns an error that matches
+// fs.ErrExist.
 func CreateFile(path string, h Header) (*File, error) {
 	out, err := createPart(path + PartialSuffix)
 	if err != nil {
@@ -46,7 +47,7 @@ func CreateFile(path string, h Header) (*File, error) {
 	return f, nil
 }
 
-// createPart creates a file that must not exist yet.
+// createPart creates a file, which must not exist yet.
 func createPart(name string) (*os.File, error) {
 	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
@@ -56,7 +57,7 @@ func createPart(name string) (*os.File, error) {
 	return out, err
 }
 
-// Append writes one update, and its gradients if there is a payload file. gradients is not retained.
+// Append writes an update and, if there is a payload file, its gradients. gradients is not retained.
 func (f *File) Append(u *Update, gradients []float32) error {
 	if f.pay != nil {
 		if len(gradients) != f.header.Lanes {
@@ -69,7 +70,7 @@ func (f *File) Append(u *Update, gradients []float32) error {
 	return f.Write(u)
 }
 
-// Flush makes all appended updates readable, gradients first.
+// Flush makes all appended updates readable. It writes the gradients first.
 func (f *File) Flush() error {
 	if f.pay != nil {
 		if err := f.pay.Flush(); err != nil {
@@ -79,7 +80,7 @@ func (f *File) Flush() error {
 	return f.Writer.Flush()
 }
 
-// Close completes the trace and renames it to its path.
+// Close completes the trace and renames it to its final path.
 func (f *File) Close() error {
 	err := errors.Join(f.Flush(), f.Writer.Close(), f.out.Sync(), f.out.Close())
 	if f.grad != nil {
@@ -96,7 +97,7 @@ func (f *File) Close() error {
 	return os.Rename(f.out.Name(), f.path)
 }
 
-// Open opens the trace at path, or an embedded one for a name with prefix Builtin.
+// Open opens the trace at path. If path has the prefix Builtin, it opens an embedded trace.
 func Open(path string) (*Reader, io.Closer, error) {
 	in, err := openTrace(path)
 	if err != nil {

@@ -35,7 +35,7 @@ var noHeader [blockHeader]byte
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Writer writes a trace as a stream. Flushed updates stay readable even if later writes fail.
+// Writer writes a trace as a stream. Updates that have been flushed stay readable even if later writes fail.
 type Writer struct {
 	out     io.Writer
 	header  Header
@@ -67,8 +67,8 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	return &Writer{out: out, header: h, order: newOrder(&h), encoder: encoder}, nil
 }
 
-// Write appends one update. An update that breaks the order is rejected with ErrInvalid; the trace stays valid. Any
-// other error is final.
+// Write appends an update. If the update breaks the order, Write rejects it with ErrInvalid, and the trace stays valid.
+// Any other error is final.
 func (w *Writer) Write(u *Update) error {
 	if w.err != nil {
 		return w.err
@@ -85,7 +85,7 @@ func (w *Writer) Write(u *Update) error {
 	return nil
 }
 
-// Flush ends the current block, so that all written updates are readable.
+// Flush ends the current block, which makes all written updates readable.
 func (w *Writer) Flush() error {
 	if w.rows == 0 { // no update is accepted after an error
 		return w.err
@@ -97,7 +97,7 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Close flushes and writes the end mark; it does not close the underlying writer.
+// Close flushes the trace and writes the end mark. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	if err := w.Flush(); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (w *Writer) Close() error {
 
 var errClosed = errors.New("trace: written after its end")
 
-// Rows returns the number of updates written.
+// Rows returns the number of updates that have been written.
 func (w *Writer) Rows() uint64 { return w.order.rows }
 
 func putBlockHeader(block []byte, rows uint32, raw int) {
@@ -122,7 +122,7 @@ func putBlockHeader(block []byte, rows uint32, raw int) {
 	binary.LittleEndian.PutUint32(block[12:], crc32.Checksum(body, castagnoli))
 }
 
-// appendRow encodes u; its time is relative to the previous update in the block.
+// appendRow appends the encoded update u to b. The encoded time is relative to the previous update in the block.
 func appendRow(b []byte, u *Update, lastNS int64) []byte {
 	for _, v := range [...]uint64{uint64(u.GenNS - lastNS), uint64(u.Worker), uint64(u.Cluster), uint64(u.Seq),
 		u.BaseVersion,
@@ -134,8 +134,8 @@ func appendRow(b []byte, u *Update, lastNS int64) []byte {
 	return binary.LittleEndian.AppendUint64(b, u.Digest)
 }
 
-// parseRow decodes an update written by appendRow and returns the rest of b, or nil if b is too short or out of
-// range.
+// parseRow decodes an update that appendRow encoded and returns the rest of b. It returns nil if b is too short or a
+// value is out of range.
 func parseRow(b []byte, u *Update, lastNS int64) []byte {
 	var v [8]uint64
 	for i := range v {
@@ -159,7 +159,7 @@ func parseRow(b []byte, u *Update, lastNS int64) []byte {
 	return b[fixedBytes:]
 }
 
-// Reader reads a trace as a stream and checks all rules of the format.
+// Reader reads a trace as a stream and checks it against all rules of the format.
 type Reader struct {
 	in      *bufio.Reader
 	header  Header
@@ -174,7 +174,7 @@ type Reader struct {
 	done    bool
 }
 
-// NewReader reads the header. The error matches ErrFormat, ErrVersion or ErrTruncated.
+// NewReader reads the header of a trace. The error matches ErrFormat, ErrVersion or ErrTruncated.
 func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{in: bufio.NewReaderSize(in, 1<<16)}
 	if err := r.readHeader(); err != nil {
@@ -215,7 +215,7 @@ func (r *Reader) readHeader() error {
 	return r.header.Check()
 }
 
-// readLine reads up to a newline, at most longest bytes.
+// readLine reads a line of at most longest bytes and returns it without the newline.
 func readLine(in *bufio.Reader, longest int) ([]byte, error) {
 	var line []byte
 	for {
@@ -234,15 +234,15 @@ func readLine(in *bufio.Reader, longest int) ([]byte, error) {
 	}
 }
 
-// Header returns the trace's header.
+// Header returns the header of the trace.
 func (r *Reader) Header() *Header { return &r.header }
 
-// Rows returns the number of updates read.
+// Rows returns the number of updates that have been read.
 func (r *Reader) Rows() uint64 { return r.order.rows }
 
-// Next reads one update; io.EOF is the regular end. The error matches ErrTruncated if the file ends early,
-// ErrFormat if a block is damaged, and ErrInvalid if an update breaks the order. All include the number of good
-// updates before.
+// Next reads one update. At the regular end, it returns io.EOF. The error matches ErrTruncated if the file ends early,
+// ErrFormat if a block is damaged, and ErrInvalid if an update breaks the order. These errors include the number of
+// valid updates before.
 func (r *Reader) Next(u *Update) error {
 	for r.rows == 0 {
 		if r.done {
@@ -312,7 +312,7 @@ func (r *Reader) readEnd() error {
 	return nil
 }
 
-// truncatedError converts an early end of file to ErrTruncated.
+// truncatedError converts an error about an early end of the file to ErrTruncated.
 func (r *Reader) truncatedError(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w after %d good updates", ErrTruncated, r.order.rows)

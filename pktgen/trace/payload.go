@@ -13,7 +13,8 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-// GradientDigest identifies gradients: FNV-1a 64 over their little-endian float32 bytes.
+// GradientDigest returns a digest that identifies gradients: the 64-bit FNV-1a hash over their little-endian float32
+// bytes.
 func GradientDigest(gradients []float32) uint64 {
 	h := uint64(fnvOffset)
 	for _, v := range gradients {
@@ -37,7 +38,7 @@ func writeGradients(out io.Writer, gradients []float32) error {
 	return nil
 }
 
-// Payload reads a payload file: the gradients of every update in its trace, as little-endian float32.
+// Payload reads a payload file. It contains the gradients of every update in its trace, in little-endian float32.
 type Payload struct {
 	in        io.Reader
 	bytes     []byte
@@ -45,12 +46,12 @@ type Payload struct {
 	rows      uint64
 }
 
-// NewPayload reads the payload of a trace with header h.
+// NewPayload returns a reader for the payload of a trace with the header h.
 func NewPayload(in io.Reader, h *Header) *Payload {
 	return &Payload{in: in, bytes: make([]byte, 4*h.Lanes), gradients: make([]float32, h.Lanes)}
 }
 
-// Next returns the gradients of u, which must be the next update of the trace. They are overwritten by the next
+// Next returns the gradients of u, which must be the next update in the trace. The slice is overwritten by the next
 // call. The error matches ErrPayload if the file is too short or does not match u.
 func (p *Payload) Next(u *Update) ([]float32, error) {
 	if _, err := io.ReadFull(p.in, p.bytes); err != nil {
@@ -67,7 +68,7 @@ func (p *Payload) Next(u *Update) ([]float32, error) {
 	return p.gradients, nil
 }
 
-// End checks that the file ends after the last update. The error matches ErrPayload.
+// End returns an error that matches ErrPayload if the file does not end after the last update.
 func (p *Payload) End() error {
 	if n, _ := p.in.Read(p.bytes[:1]); n > 0 {
 		return fmt.Errorf("%w: it goes on after %d updates", ErrPayload, p.rows)

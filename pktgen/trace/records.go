@@ -17,21 +17,21 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// RecordSuffix is the ending of the files that the Python package's Recorder writes: NAME.RANK.olafrec, one for each
-// worker.
+// RecordSuffix is the suffix of the files that the Recorder in the Python package writes. There is a file
+// NAME.RANK.olafrec for each worker.
 const RecordSuffix = ".olafrec"
 
-// RecordMagic is the beginning of a Recorder's file. Everything in it is little-endian: the header, and a record with
-// its values for each update.
+// RecordMagic is the byte sequence at the beginning of a Recorder's file. The file is little-endian and contains a
+// header and, for each update, a record with its values.
 const RecordMagic = "olafrec1"
 
-// recordHeader is the header after the magic.
+// recordHeader is the header that follows the magic bytes.
 type recordHeader struct {
 	Worker, Workers, Cluster, Lanes uint32
 	Name                            [32]byte // padded with zeros
 }
 
-// record precedes the values of an update.
+// record is the structure that precedes the values of an update.
 type record struct {
 	AtNS    uint64 // since 1970
 	CostNS  uint64
@@ -40,7 +40,7 @@ type record struct {
 	Loss    float32
 }
 
-// Records reads the updates of all workers' record files in the order of their times. It implements Source.
+// Records reads the updates in the record files of all workers, in order of time. It implements Source.
 type Records struct {
 	header Header
 	rows   []recordedUpdate
@@ -49,15 +49,15 @@ type Records struct {
 	order  *order
 }
 
-// recordedUpdate is an update and the place of its values.
+// recordedUpdate is an update with the position of its values in the file.
 type recordedUpdate struct {
 	Update
 	file int
 	at   int64
 }
 
-// OpenRecords reads NAME.RANK.olafrec and the other workers' files beside it. The error matches ErrFormat, including
-// for a missing worker's file or files that disagree.
+// OpenRecords reads the file NAME.RANK.olafrec and the files of the other workers in the same folder. If the file of a
+// worker is missing, or if the files disagree, the error matches ErrFormat.
 func OpenRecords(path string) (*Records, error) {
 	base := strings.TrimSuffix(path, RecordSuffix)
 	base = strings.TrimSuffix(base, filepath.Ext(base))
@@ -98,7 +98,7 @@ func OpenRecords(path string) (*Records, error) {
 	return r, nil
 }
 
-// read reads one worker's file.
+// read reads the record file of one worker.
 func (r *Records) read(name string) (h recordHeader, err error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *Records) CopyTo(f *File) (err error) {
 	return nil
 }
 
-// Norm returns the length of gradients.
+// Norm returns the Euclidean norm of gradients.
 func Norm(gradients []float32) float32 {
 	sum := 0.0
 	for _, v := range gradients {

@@ -14,18 +14,19 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// ErrScaling is matched by the errors for invalid scalings.
+// ErrScaling is matched by errors about invalid scalings.
 var ErrScaling = olaf.NewError(olaf.Usage, "cannot scale the trace")
 
 // Averaging windows for the target rate.
 const (
-	// Stationary meets the rate while all workers send.
+	// Stationary is the averaging window in which the trace has the target rate while all workers send.
 	Stationary = "stationary"
-	// WholeRun meets the rate from the first update to the last, so that slow workers count until they finish.
+	// WholeRun is the averaging window from the first update to the last. It includes the time in which only slow
+	// workers still send.
 	WholeRun = "whole-run"
 )
 
-// Scaling describes the trace to make from a recording.
+// Scaling describes the trace that is made from a recording.
 type Scaling struct {
 	pktgen.Placement
 	Updates   int       // per worker; 0 never ends, for a Source but not a file
@@ -44,7 +45,7 @@ type Scaling struct {
 	Seed           uint64
 }
 
-// DefaultScaling returns 27 workers in 9 clusters at 60 Gbps, as in the paper's testbed.
+// DefaultScaling returns a scaling to 27 workers in 9 clusters at 60 Gbps, as in the paper's testbed.
 func DefaultScaling() Scaling {
 	return Scaling{Placement: pktgen.Placement{Workers: 27, Clusters: 9}, Updates: 500, Rate: 60 * olaf.Gbps,
 		Frame: 256,
@@ -87,7 +88,7 @@ func (s *Scaling) Check() error {
 	return fmt.Errorf("%w: %s", ErrScaling, say)
 }
 
-// Recording is a recorded trace in memory, by worker, for resampling.
+// Recording is a recorded trace in memory, grouped by worker, that can be resampled.
 type Recording struct {
 	header  Header
 	digest  string
@@ -95,14 +96,14 @@ type Recording struct {
 	workers []recorded
 }
 
-// recorded is one worker: its updates after the first, and the interval before each, relative to the worker's mean
-// (raw) and to the moving mean (flat).
+// recorded contains the updates of one worker after its first, and the interval before each update. raw is relative to
+// the worker's mean interval, and flat to the moving mean.
 type recorded struct {
 	updates   []Update
 	raw, flat []float64
 }
 
-// LoadRecording reads all of source. A truncated recording is rejected like any other damage.
+// LoadRecording reads all of source. It rejects a truncated recording, like any other damaged one.
 func LoadRecording(source Source) (*Recording, error) {
 	r := &Recording{header: *source.Header()}
 	all := make([][]Update, r.header.Workers)
@@ -126,12 +127,13 @@ func LoadRecording(source Source) (*Recording, error) {
 	return r, nil
 }
 
-// IdentifySource reads all of source and returns the SHA-256 over its header and updates, and their number.
+// IdentifySource reads all of source and returns the SHA-256 digest of its header and updates, and the number of
+// updates.
 func IdentifySource(source Source) (digest string, updates uint64, err error) {
 	return scanSource(source, func(*Update) {})
 }
 
-// scanSource passes every update to see and computes the digest.
+// scanSource calls see with every update, and returns the digest and the number of updates.
 func scanSource(source Source, see func(*Update)) (digest string, updates uint64, err error) {
 	doc, err := json.Marshal(source.Header())
 	if err != nil {
@@ -167,7 +169,7 @@ func newRecorded(updates []Update) recorded {
 	return w
 }
 
-// Digest returns the SHA-256 over the recording's header and updates.
+// Digest returns the SHA-256 digest of the recording's header and updates.
 func (r *Recording) Digest() string { return r.digest }
 
 func (w *recorded) shapeFor(drift bool) []float64 {
@@ -177,7 +179,7 @@ func (w *recorded) shapeFor(drift bool) []float64 {
 	return w.flat
 }
 
-// bootstrap replays one recorded worker in random blocks.
+// bootstrap replays a recorded worker in random blocks.
 type bootstrap struct {
 	from   *recorded
 	shape  []float64
@@ -192,7 +194,7 @@ func (b *bootstrap) reset(from *recorded, s *Scaling, worker int) {
 	b.random.Seed(s.Seed, uint64(worker))
 }
 
-// nextInterval moves to the next update and returns the interval before it, in mean intervals of its worker.
+// nextInterval moves to the next update and returns the interval before it as a multiple of the worker's mean interval.
 func (b *bootstrap) nextInterval() float64 {
 	if b.left == 0 {
 		starts := uint64(len(b.shape) - b.block + 1)
@@ -205,7 +207,7 @@ func (b *bootstrap) nextInterval() float64 {
 	return b.shape[b.at]
 }
 
-// emulated is one worker in the scaled trace.
+// emulated is a worker in the scaled trace.
 type emulated struct {
 	bootstrap
 	factor float64 // ratio of its time to the recorded time
@@ -216,7 +218,7 @@ type emulated struct {
 	turn   int64 // turn in which its cluster sends
 }
 
-// Scaler is a Source of scaled updates. Updates cause no allocation.
+// Scaler is a Source of scaled updates. It causes no allocation per update.
 type Scaler struct {
 	scaling Scaling
 	header  Header
@@ -227,7 +229,7 @@ type Scaler struct {
 	workers []emulated
 }
 
-// NewScaler prepares the scaling s of r. The error matches ErrScaling.
+// NewScaler prepares a scaling of r as described by s. The error matches ErrScaling.
 func NewScaler(r *Recording, s Scaling) (*Scaler, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -273,7 +275,7 @@ func scaledHeader(r *Recording, s *Scaling, compression float64) Header {
 	return h
 }
 
-// setUpWorker sets worker j's source, speed and turn.
+// setUpWorker sets the recorded source, the speed and the turn of worker j.
 func (sc *Scaler) setUpWorker(w *emulated, r *Recording, j int) {
 	s := &sc.scaling
 	*w = emulated{worker: olaf.WorkerID(j)}
@@ -289,8 +291,8 @@ func (sc *Scaler) setUpWorker(w *emulated, r *Recording, j int) {
 	w.turn = int64(cluster) % sc.turns
 }
 
-// perUnit returns the number of updates that all workers make per unit of time. It plays the complete run once or,
-// for an endless run, uses the recorded mean.
+// perUnit returns the number of updates from all workers per unit of time. For a run with an end, it plays the complete
+// run once. For an endless run, it uses the recorded mean.
 func (sc *Scaler) perUnit(workers []emulated) float64 {
 	n := sc.scaling.Updates
 	sum, longest := 0.0, 0.0
@@ -315,7 +317,8 @@ func (sc *Scaler) perUnit(workers []emulated) float64 {
 	return sum
 }
 
-// timeOf returns the instant of w's next update. If clusters take turns, a cluster's clock runs only in its turns.
+// timeOf returns the time of the next update of w. If clusters take turns, the clock of a cluster advances only during
+// its turns.
 func (sc *Scaler) timeOf(w *emulated) int64 {
 	ns := float64(w.clock * sc.unitNS)
 	if sc.turns > 1 {
@@ -325,20 +328,20 @@ func (sc *Scaler) timeOf(w *emulated) int64 {
 	return int64(ns + 0.5)
 }
 
-// Interval draws the next interval of one worker, in picoseconds, for closed-loop workers whose instants differ
-// from the trace's. It must not be mixed with Next.
+// Interval draws the next interval of a worker. It is for closed-loop workers, whose updates have other times than in
+// the trace. It must not be used together with Next.
 func (sc *Scaler) Interval(worker int) olaf.Duration {
 	w := &sc.workers[worker]
 	return olaf.Duration(w.nextInterval() * w.factor * sc.unitNS * float64(olaf.Nanosecond))
 }
 
-// Total returns the number of updates, or 0 if they do not end.
+// Total returns the number of updates, or 0 if there is no end.
 func (sc *Scaler) Total() int { return sc.scaling.Workers * sc.scaling.Updates }
 
 // Header returns the header of the scaled trace.
 func (sc *Scaler) Header() *Header { return &sc.header }
 
-// Next returns the next update: a recorded one with its new time and worker.
+// Next returns the next update: a recorded update with its new time and worker.
 func (sc *Scaler) Next(u *Update) error {
 	if len(sc.heap) == 0 {
 		return io.EOF
@@ -380,14 +383,14 @@ func (sc *Scaler) siftDown(i int) {
 	}
 }
 
-// Kept is one statistic before and after scaling.
+// Kept contains the value of a statistic before and after scaling.
 type Kept struct {
 	Name   string  `json:"name"`
 	Source float64 `json:"source"`
 	Scaled float64 `json:"scaled"`
 }
 
-// ScaleReport compares a scaled trace with its recording.
+// ScaleReport compares a scaled trace with the recording from which it was made.
 type ScaleReport struct {
 	Updates     uint64    `json:"updates"`
 	Compression float64   `json:"compression"`
@@ -397,7 +400,7 @@ type ScaleReport struct {
 	Kept        []Kept    `json:"kept"`
 }
 
-// Report compares the statistics of a scaled trace with those of its recording.
+// Report compares the statistics of a scaled trace with those of the recording.
 func (sc *Scaler) Report(source, scaled Statistics) ScaleReport {
 	s := &sc.scaling
 	report := ScaleReport{Updates: scaled.Updates, Compression: sc.header.Scaled.Compression, Target: s.Rate,

@@ -10,12 +10,12 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ErrDeparture reports that updates could not leave at the trace's times.
+// ErrDeparture is returned if updates could not leave at the times in the trace.
 var ErrDeparture = errors.New("departures are too far from the trace")
 
-// Schedule converts a trace to descriptors for the packet generator, in order of time: the flow is the worker,
-// times are cycles of 4 ns. Frames leave one after another at the line rate, so simultaneous updates queue in the
-// network interface; this delay and the rounding are counted. Updates cause no allocation.
+// Schedule converts a trace to descriptors for the packet generator, in order of time. The flow is the worker, and
+// times are in cycles of 4 ns. Frames leave one after another at the line rate, so simultaneous updates wait in the
+// network interface. This delay and the rounding of times are counted. Updates cause no allocation.
 type Schedule struct {
 	source Source
 	total  int
@@ -26,7 +26,7 @@ type Schedule struct {
 	error  DepartureError
 }
 
-// DepartureError compares planned or measured departures with the trace's times.
+// DepartureError compares planned or measured departure times with the times in the trace.
 type DepartureError struct {
 	Updates uint64        `json:"updates"`
 	Late    uint64        `json:"late"` // by more than a frame's transmission time
@@ -35,7 +35,7 @@ type DepartureError struct {
 	Sum     olaf.Duration `json:"-"` // of the absolute errors
 }
 
-// Merge adds another count, in any order.
+// Merge adds the numbers of o to e. The order of merges does not matter.
 func (e *DepartureError) Merge(o DepartureError) {
 	e.Updates += o.Updates
 	e.Late += o.Late
@@ -46,7 +46,7 @@ func (e *DepartureError) Merge(o DepartureError) {
 	}
 }
 
-// Add counts one departure.
+// Add adds one departure. It counts as late if the actual time differs from the intended time by more than tolerance.
 func (e *DepartureError) Add(intended, actual olaf.Time, tolerance olaf.Duration) {
 	d := actual.Sub(intended)
 	if d < 0 {
@@ -68,8 +68,8 @@ func (e *DepartureError) Check(limit olaf.Duration) error {
 		e.Late, e.Updates, limit)
 }
 
-// NewSchedule plays source, which has total updates, on a line with frames of the given size. The error matches
-// ErrScaling for an invalid line rate or frame size.
+// NewSchedule returns a schedule for source, which has total updates, on a line with the given rate and frame size. The
+// error matches ErrScaling if the line rate or the frame size is invalid.
 func NewSchedule(source Source, total int, line olaf.Rate, frame olaf.Size) (*Schedule, error) {
 	if line <= 0 {
 		return nil, fmt.Errorf("%w: the line rate must be positive", ErrScaling)
@@ -84,7 +84,8 @@ func NewSchedule(source Source, total int, line olaf.Rate, frame olaf.Size) (*Sc
 // Total returns the number of descriptors in the stream.
 func (s *Schedule) Total() int { return s.total }
 
-// Next writes the next descriptor to d. It returns false at the end or on an error. The length is left to the flow.
+// Next writes the next descriptor to d and reports whether there was one. It returns false at the end or after an
+// error. It does not set the length, which the flow defines.
 func (s *Schedule) Next(d *regmap.Descriptor) bool {
 	u := &s.update
 	if s.err == nil {
@@ -106,7 +107,7 @@ func (s *Schedule) Next(d *regmap.Descriptor) bool {
 	return true
 }
 
-// Fill writes the next descriptors to dst and returns their number, which is below len(dst) only at the end.
+// Fill writes the next descriptors to dst and returns their number. The number is less than len(dst) only at the end.
 func (s *Schedule) Fill(dst []regmap.Descriptor) int {
 	for i := range dst {
 		if !s.Next(&dst[i]) {
@@ -124,5 +125,5 @@ func (s *Schedule) Err() error {
 	return s.err
 }
 
-// Departures returns the deviation of the plan from the trace so far.
+// Departures returns how much the planned departure times so far deviate from the trace.
 func (s *Schedule) Departures() DepartureError { return s.error }

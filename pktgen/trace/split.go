@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Splitter is a Source that cuts every update into frames, which leave one after another. Fragment f of an update of
-// cluster c is in cluster c · frames + f; its worker is a worker of that cluster with the same number there.
+// Splitter is a Source that splits every update into frames, which leave one after another. Fragment f of an update in
+// cluster c is in cluster c · frames + f. Its worker is the worker in that cluster with the same index.
 type Splitter struct {
 	Source
 	header  Header
@@ -18,7 +18,8 @@ type Splitter struct {
 	next    int // fragment; 0 reads the next update
 }
 
-// NewSplitter cuts the updates of a source. All its clusters must have the same size. The error matches ErrScaling.
+// NewSplitter returns a Splitter for the updates of a source. All clusters in the source must have the same size. The
+// error matches ErrScaling.
 func NewSplitter(source Source, frames int) (*Splitter, error) {
 	p, err := SplitPlacement(pktgen.Placement{Workers: source.Header().Workers, Clusters: source.Header().Clusters}, frames)
 	if err != nil {
@@ -29,7 +30,8 @@ func NewSplitter(source Source, frames int) (*Splitter, error) {
 	return s, nil
 }
 
-// SplitPlacement returns the workers and clusters of updates that are cut into frames. The error matches ErrScaling.
+// SplitPlacement returns the placement of workers in clusters for updates that are split into frames. The error matches
+// ErrScaling.
 func SplitPlacement(p pktgen.Placement, frames int) (pktgen.Placement, error) {
 	const most = 1 << 16
 	switch {
@@ -43,7 +45,7 @@ func SplitPlacement(p pktgen.Placement, frames int) (pktgen.Placement, error) {
 	return pktgen.Placement{Workers: p.Workers * frames, Clusters: p.Clusters * frames}, nil
 }
 
-// Header returns the header with the fragments' workers and clusters.
+// Header returns a header with the workers and clusters of the fragments.
 func (s *Splitter) Header() *Header { return &s.header }
 
 // Next returns the next fragment.

@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// trendHalf is half the window of the moving mean that removes the drift from a worker's intervals: episodes grow
-// during training.
+// trendHalf is half the length of the window for the moving mean that removes the drift from a worker's intervals.
+// Intervals drift because episodes grow longer during training.
 const trendHalf = 15
 
-// Moments are the moments of a sequence of intervals between updates.
+// Moments contains statistical moments of the intervals between updates.
 type Moments struct {
 	Count      int     `json:"count"` // intervals
 	MeanNS     float64 `json:"mean_ns"`
@@ -19,7 +19,7 @@ type Moments struct {
 	MaxOverAvg float64 `json:"max_over_mean"`
 }
 
-// WorkerStatistics are the statistics of one worker.
+// WorkerStatistics contains the statistics of one worker.
 type WorkerStatistics struct {
 	Worker    int     `json:"worker"`
 	Cluster   int     `json:"cluster"`
@@ -30,7 +30,7 @@ type WorkerStatistics struct {
 	EnvSteps  float64 `json:"env_steps"` // mean per update
 }
 
-// Statistics are the statistics of a trace.
+// Statistics contains the statistics of a trace.
 type Statistics struct {
 	Updates  uint64             `json:"updates"`
 	SpanNS   int64              `json:"span_ns"` // from the first to the last update
@@ -45,8 +45,8 @@ type Statistics struct {
 	LateMean   float64         `json:"late_reward"`  // … and of the last
 }
 
-// series computes the moments of a stream in one pass. Values are relative to the first one, to avoid cancellation
-// for small variations around a large mean.
+// series computes the moments of a stream of values in one pass. It subtracts the first value from all values, because
+// cancellation would otherwise hide small variations around a large mean.
 type series struct {
 	n                int
 	shift, previous  float64
@@ -89,7 +89,7 @@ func (s *series) moments() Moments {
 	return m
 }
 
-// flattener divides each value by the mean of the window around it, in one pass with bounded memory.
+// flattener divides each value by the mean of the window around it. It works in one pass with bounded memory.
 type flattener struct {
 	recent []float64 // window of the current value, oldest first
 	center int       // index of the current value in recent
@@ -116,7 +116,7 @@ func (f *flattener) emit() {
 	}
 }
 
-// flushRest outputs the values whose window is cut off by the end.
+// flushRest outputs the last values, whose windows are cut off by the end of the stream.
 func (f *flattener) flushRest() {
 	for f.center < len(f.recent) {
 		f.emit()
@@ -131,11 +131,11 @@ type workerTally struct {
 	trend            flattener
 }
 
-// dispersionWindows are the values of k in Statistics.Dispersion.
+// dispersionWindows lists the values of k for Statistics.Dispersion.
 var dispersionWindows = [...]int{1, 4, 16, 64}
 
-// Statistic is a running Statistics: add updates in order, then call Result. Its memory grows with the number of
-// workers, not of updates.
+// Statistic computes Statistics incrementally. Add must be called for each update in order, and Result afterwards. The
+// memory grows with the number of workers but not with the number of updates.
 type Statistic struct {
 	workers  []workerTally
 	n        uint64
@@ -149,7 +149,7 @@ type Statistic struct {
 	stride   uint64
 }
 
-// NewStatistic returns a Statistic for the given number of workers.
+// NewStatistic returns a Statistic for a trace with the given number of workers.
 func NewStatistic(workers int) *Statistic {
 	s := &Statistic{workers: make([]workerTally, workers), stride: 1}
 	for i := range s.workers {
@@ -159,7 +159,7 @@ func NewStatistic(workers int) *Statistic {
 	return s
 }
 
-// Add adds the next update, whose worker must be in range.
+// Add adds the next update. Its worker must be in range.
 func (s *Statistic) Add(u *Update) {
 	if s.n == 0 {
 		s.firstNS = u.GenNS
@@ -194,7 +194,7 @@ func (s *Statistic) addGap(d float64) {
 	}
 }
 
-// keepReward drops every second stored reward whenever there are too many.
+// keepReward stores a reward. When there are too many, it drops every second stored reward.
 func (s *Statistic) keepReward(r float64) {
 	const most = 1 << 14
 	if s.n%s.stride != 0 {
@@ -210,7 +210,7 @@ func (s *Statistic) keepReward(r float64) {
 	}
 }
 
-// Result returns the statistics of the added updates.
+// Result returns the statistics of all updates that have been added.
 func (s *Statistic) Result() Statistics {
 	out := Statistics{Updates: s.n, SpanNS: s.lastNS - s.firstNS, Total: s.total.moments(),
 		Dispersion: map[int]float64{}}
@@ -269,8 +269,8 @@ func meanOf(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// MeasureSource reads all of source. For a truncated or damaged source it returns the statistics of the good part,
-// and the error.
+// MeasureSource reads all of source and returns its statistics. If the source is truncated or damaged, it returns the
+// statistics of the intact part and the error.
 func MeasureSource(source Source) (Statistics, error) {
 	s := NewStatistic(source.Header().Workers)
 	var u Update

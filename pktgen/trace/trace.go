@@ -1,9 +1,10 @@
-// Package trace records and replays training: which worker had an update ready when, and its properties.
+// Package trace records and replays training runs. A trace lists which worker had an update ready at which time, and
+// the properties of the update. A trace does not depend on the network through which it is replayed, because a recorded
+// update ends where it is passed to the network interface.
 //
-// A trace does not depend on the network through which it is replayed: a recorded update ends where it is handed to
-// the network interface. Its format, olaftrace/1, is described in docs/reference/trace-format.md. Traces are streamed,
-// so that 100 million updates are never in memory at once, and a truncated file is readable up to the cut. The package
-// also has statistics, block-bootstrap scaling to any number of workers, CSV, and the conversion for the packet
+// The format olaftrace/1 is described in docs/reference/trace-format.md. Traces are streamed, so that 100 million
+// updates are never in memory at once, and a truncated file is readable up to the place where it ends. The package also
+// provides statistics, block-bootstrap scaling to any number of workers, CSV, and the conversion for the packet
 // generator.
 package trace
 
@@ -17,19 +18,19 @@ import (
 
 // Kinds of errors; match them with errors.Is.
 var (
-	// ErrFormat reports data that are not a trace, or are damaged.
+	// ErrFormat is the error for data that is not a trace or that is damaged.
 	ErrFormat = olaf.NewError(olaf.Usage, "not a readable trace")
-	// ErrVersion reports that the trace was written by a newer olafctl.
+	// ErrVersion is the error for a trace that was written by a newer version of olafctl.
 	ErrVersion = olaf.NewError(olaf.Usage, "trace is from a newer version")
-	// ErrTruncated reports that the trace ends before its end mark; the updates before are good.
+	// ErrTruncated is the error for a trace that ends before its end mark. The updates before are valid.
 	ErrTruncated = olaf.NewError(olaf.Usage, "trace is cut off")
-	// ErrInvalid reports that an update breaks a rule of the format.
+	// ErrInvalid is the error for an update that breaks a rule of the format.
 	ErrInvalid = olaf.NewError(olaf.Usage, "invalid update in trace")
-	// ErrPayload reports that the payload file does not belong to the trace.
+	// ErrPayload is the error for a payload file that does not belong to the trace.
 	ErrPayload = olaf.NewError(olaf.Usage, "payload does not match the trace")
 )
 
-// Update is one finished update of a worker. It does not depend on the network.
+// Update is a finished update from a worker. It does not depend on the network.
 type Update struct {
 	GenNS       int64 // end of the iteration, when the update was handed over, ns since the start
 	CostNS      int64 // CPU time of the iteration at speed 1; allows re-timing
@@ -50,7 +51,7 @@ const (
 	Wall    = "wall"    // real time on one machine
 )
 
-// Header describes the origin of a trace. With clock virtual, the same header implies the same updates.
+// Header describes the origin of a trace. If the clock is virtual, the same header always means the same updates.
 type Header struct {
 	Tool      string          `json:"tool"`
 	GoVersion string          `json:"go_version,omitempty"`
@@ -72,7 +73,7 @@ type Header struct {
 	Scaled    *Scaled         `json:"scaled,omitempty"`          // set if the trace was made from another
 }
 
-// Scaled describes how a trace was made from a recorded one.
+// Scaled describes how a trace was made from a recording.
 type Scaled struct {
 	Source      string    `json:"source"` // SHA-256 over the source's header and updates
 	Method      string    `json:"method"` // bootstrap method and shape
@@ -87,7 +88,8 @@ type Scaled struct {
 	Seed        uint64    `json:"seed"`
 }
 
-// MaxLanes bounds the values of an update in a trace. More than olaf.MaxLanes take several frames.
+// MaxLanes is the maximum number of values in an update of a trace. An update with more than olaf.MaxLanes values takes
+// several frames.
 const MaxLanes = 1 << 24
 
 // Check validates h. The error matches ErrFormat.
@@ -106,15 +108,15 @@ func (h *Header) Check() error {
 	return nil
 }
 
-// Source is a stream of updates in order of generation. Next fills u, or returns io.EOF after the last one; any
+// Source is a stream of updates in order of generation. Next fills u, or returns io.EOF after the last update. Any
 // other error ends the stream.
 type Source interface {
 	Header() *Header
 	Next(u *Update) error
 }
 
-// order checks the rules across updates of a trace: times do not decrease, and each worker counts from 0 without
-// gaps and stays in its cluster.
+// order checks rules that concern several updates of a trace: times do not decrease, and each worker counts from 0
+// without gaps and stays in its cluster.
 type order struct {
 	header  *Header
 	rows    uint64
@@ -131,7 +133,7 @@ func newOrder(h *Header) *order {
 	return o
 }
 
-// checkNext checks the next update. The error matches ErrInvalid and includes the row, counted from 1.
+// checkNext checks the next update. The error matches ErrInvalid and includes the number of the row, counted from 1.
 func (o *order) checkNext(u *Update) error {
 	var say string
 	switch {
@@ -159,7 +161,7 @@ func (o *order) checkNext(u *Update) error {
 	return fmt.Errorf("%w: update %d: %s", ErrInvalid, o.rows+1, say)
 }
 
-// RewardQ248 returns the reward in the frame's format, signed Q24.8, saturating.
+// RewardQ248 returns the reward in the format used in frames, signed Q24.8, limited to its range.
 func (u *Update) RewardQ248() int32 {
 	v := math.Round(u.Reward * 256)
 	return int32(min(max(v, math.MinInt32), math.MaxInt32))

@@ -9,9 +9,9 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Traffic is a recorded training run in place of a workload's bursts. A recording is scaled to the workload's
-// workers, clusters, updates, frame and mean rate, separately for every run with its seed. An already scaled trace is
-// played unchanged, the same in every run.
+// Traffic is a recorded training run that replaces the bursts of a workload. A recording is scaled to the workers,
+// clusters, updates, frame size and mean rate of the workload, separately for every run with its seed. A trace that is
+// already scaled is played unchanged and is the same in every run.
 type Traffic struct {
 	Name      string  `json:"name"`
 	Digest    string  `json:"sha256"` // of the recording
@@ -31,8 +31,8 @@ type Traffic struct {
 	values    int // of an update in the recording
 }
 
-// NewTraffic loads the trace at a path, or an embedded one. If it is played unchanged, it sets the workers,
-// clusters, frame, rate and updates in w.
+// NewTraffic loads the trace at a path, or an embedded trace. If the trace is to be played unchanged, NewTraffic sets
+// the workers, clusters, frame size, rate and updates in w.
 func NewTraffic(name string, w *pktgen.Burst) (t *Traffic, err error) {
 	d := DefaultScaling()
 	t = &Traffic{Name: name, Averaging: d.Averaging, Block: d.Block, Spread: d.Spread, Jitter: d.Jitter,
@@ -61,12 +61,12 @@ func NewTraffic(name string, w *pktgen.Burst) (t *Traffic, err error) {
 	return t, nil
 }
 
-// Values returns how many values an update of the recording has.
+// Values returns the number of values in an update of the recording.
 func (t *Traffic) Values() int { return t.values }
 
-// Split cuts every update into frames of the workload's size, and gives the workload their workers and clusters. For a
-// recording, the mean rate of all frames stays the same; for a trace played unchanged, it grows with the number of
-// frames. The error matches ErrScaling.
+// Split splits every update into frames of the workload's size and sets the workers and clusters of the workload
+// accordingly. For a recording, the mean rate of all frames stays the same. For a trace that is played unchanged, it
+// grows with the number of frames. The error matches ErrScaling.
 func (t *Traffic) Split(w *pktgen.Burst, frames int) error {
 	p, err := SplitPlacement(w.Placement, frames)
 	if err != nil || frames == 1 {
@@ -80,10 +80,10 @@ func (t *Traffic) Split(w *pktgen.Burst, frames int) error {
 	return nil
 }
 
-// Frames returns how many frames an update takes.
+// Frames returns the number of frames in an update.
 func (t *Traffic) Frames() int { return max(t.Fragments, 1) }
 
-// Scaling returns the scaling of the recording for the workload under one seed.
+// Scaling returns the scaling of the recording for the workload with the given seed.
 func (t *Traffic) Scaling(w *pktgen.Burst, seed uint64) Scaling {
 	s := DefaultScaling()
 	n := t.Frames()
@@ -95,8 +95,8 @@ func (t *Traffic) Scaling(w *pktgen.Burst, seed uint64) Scaling {
 	return s
 }
 
-// Reload loads the recording of traffic that was read from a document, unless it is loaded. It reports false if the
-// trace of that name is another one now, and returns that trace's traffic.
+// Reload loads the recording of traffic that was read from a document, unless it is already loaded. If the named trace
+// has changed since, same is false and now is the traffic of the changed trace.
 func (t *Traffic) Reload() (now *Traffic, same bool, err error) {
 	if t.recording != nil {
 		return t, true, nil
@@ -112,7 +112,7 @@ func (t *Traffic) Reload() (now *Traffic, same bool, err error) {
 	return t, true, nil
 }
 
-// Player plays traffic, seed after seed.
+// Player plays traffic for one seed after another.
 type Player struct {
 	*Traffic
 	Workload *pktgen.Burst
@@ -121,7 +121,7 @@ type Player struct {
 	file     io.Closer // of a trace that is played unchanged
 }
 
-// Load starts the stream for a seed.
+// Load starts the stream of descriptors for a seed.
 func (t *Player) Load(seed uint64) (pktgen.Source, error) {
 	if t.Updates > 0 {
 		return t.openFile()
@@ -133,7 +133,7 @@ func (t *Player) Load(seed uint64) (pktgen.Source, error) {
 	return t.newSchedule(scaler, scaler.Total())
 }
 
-// openFile plays the file from its beginning.
+// openFile starts to play the file from its beginning.
 func (t *Player) openFile() (pktgen.Source, error) {
 	if err := t.Close(); err != nil {
 		return nil, err
@@ -168,10 +168,11 @@ func (t *Player) Close() error {
 	return err
 }
 
-// Departures returns the deviation of the loaded traffic from its recorded instants.
+// Departures returns how much the departures of the loaded traffic deviate from the recorded times.
 func (t *Player) Departures() DepartureError { return t.schedule.Departures() }
 
-// Faults returns why the loaded traffic is invalid, given the generator's largest delay; empty if it is valid.
+// Faults returns the reasons why the loaded traffic is invalid, or none if it is valid. late is the largest delay of
+// the generator.
 func (t *Player) Faults(late olaf.Duration) []string {
 	var out []string
 	if err := t.schedule.Err(); err != nil {

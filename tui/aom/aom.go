@@ -1,4 +1,4 @@
-// Package aom draws the Age of Model: its mean over clusters, and one cluster's sawtooth.
+// Package aom draws the Age of Model: the mean over the clusters, and the sawtooth curve of one cluster.
 package aom
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// MaxMeanAge returns the largest mean age of any queue in a span, rounded up, for a common axis.
+// MaxMeanAge returns the largest mean age behind any queue in a time span, rounded up, for a common axis.
 func MaxMeanAge(s *slowmotion.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	top := 0.0
 	for i := range s.Queues {
@@ -28,7 +28,7 @@ func MaxMeanAge(s *slowmotion.Snapshot, span chart.Span, reading olaf.Reading) f
 	return chart.RoundUp(top)
 }
 
-// MaxSawtooth is like MaxMeanAge for sawtooths.
+// MaxSawtooth is like MaxMeanAge for the sawtooth curves.
 func MaxSawtooth(s *slowmotion.Snapshot, span chart.Span) float64 {
 	top := 0.0
 	for i := range s.Queues {
@@ -45,13 +45,14 @@ func MaxSawtooth(s *slowmotion.Snapshot, span chart.Span) float64 {
 	return chart.RoundUp(top)
 }
 
-// stillAges reports whether the watched cluster still ages behind queue.
+// stillAges reports whether the model of the watched cluster is still ageing behind a queue, which it does until the
+// cluster is done.
 func stillAges(s *slowmotion.Snapshot, queue int) bool {
 	clusters := s.Queues[queue].Clusters
 	return int(s.Watched) >= len(clusters) || !clusters[s.Watched].Done
 }
 
-// AgeSeries returns the age of a cluster over time, where it has one.
+// AgeSeries returns the age of a cluster's model over time, without the instants at which it has no age.
 func AgeSeries(s *slowmotion.Snapshot, queue int, cluster olaf.ClusterID, reading olaf.Reading) []chart.Point {
 	q := &s.Queues[queue]
 	points := make([]chart.Point, 0, len(q.Series)+1)
@@ -66,7 +67,7 @@ func AgeSeries(s *slowmotion.Snapshot, queue int, cluster olaf.ClusterID, readin
 	return points
 }
 
-// MaxAge returns the largest age of any cluster in a span, behind any queue.
+// MaxAge returns the largest age of any cluster behind any queue in a time span.
 func MaxAge(s *slowmotion.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	top := 0.0
 	take := func(age float64) {
@@ -90,7 +91,7 @@ func MaxAge(s *slowmotion.Snapshot, span chart.Span, reading olaf.Reading) float
 	return chart.RoundUp(top)
 }
 
-// DrawMean draws the age averaged over the clusters that have one, behind queue, over time.
+// DrawMean draws the mean age behind a queue over time. The mean is over all clusters that have an age.
 func DrawMean(r screen.Region, s *slowmotion.Snapshot, queue int, span chart.Span, top float64, reading olaf.Reading,
 	style screen.Style) {
 	q := &s.Queues[queue]
@@ -110,8 +111,8 @@ func DrawMean(r screen.Region, s *slowmotion.Snapshot, queue int, span chart.Spa
 	chart.DrawLines(r, span.Axes(top), chart.Line{Points: points, Style: style})
 }
 
-// DrawSawtooth draws the watched cluster's age behind queue: it rises one second per second, drops at each delivery,
-// and ends at the last one when the cluster is done.
+// DrawSawtooth draws the age of the watched cluster behind a queue. The age rises by one second per second and drops at
+// each delivery. When the cluster is done, the curve ends at its last delivery.
 func DrawSawtooth(r screen.Region, s *slowmotion.Snapshot, queue int, span chart.Span, top float64, style screen.Style) {
 	q := &s.Queues[queue]
 	var points []chart.Point
@@ -135,7 +136,7 @@ func DrawSawtooth(r screen.Region, s *slowmotion.Snapshot, queue int, span chart
 	chart.DrawLines(r, span.Axes(top), chart.Line{Points: clipLine(points, chart.PointAt(span.From, 0).X), Style: style})
 }
 
-// clipLine cuts a line off before x.
+// clipLine removes the part of a line before x.
 func clipLine(p []chart.Point, x float64) []chart.Point {
 	for len(p) > 1 && p[1].X < x {
 		p = p[1:]
@@ -147,7 +148,7 @@ func clipLine(p []chart.Point, x float64) []chart.Point {
 	return p
 }
 
-// FormatTitle returns the current age, while there is one, and its time average, abbreviated to fit width.
+// FormatTitle returns the current age, if there is one, and the average over time, abbreviated to fit width.
 func FormatTitle(q *slowmotion.QueueSnapshot, reading olaf.Reading, width int) string {
 	now, mean := " now "+num.FormatNS(float64(q.AoMNow[reading])), ", mean "+num.FormatNS(float64(q.MeanAoM[reading]))
 	if !q.AoMNow[reading].Known() {

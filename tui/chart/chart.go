@@ -1,6 +1,6 @@
-// Package chart draws lines, distributions and gauges into cells. Lines are braille patterns drawn by ntcharts.
-// DrawLines removes values that are not finite and clamps sizes before calling the library, which would otherwise panic
-// or hang. Histogram and CDF are our own.
+// Package chart draws lines, distributions and gauges into cells. Lines are braille patterns drawn by the library
+// ntcharts. DrawLines removes values that are not finite and limits sizes, because the library would otherwise panic or
+// hang. Histograms and CDFs are drawn by this package itself.
 package chart
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Point is one sample.
+// Point is a sample with two coordinates.
 type Point struct{ X, Y float64 }
 
-// Line is a sequence of samples in order of X.
+// Line is a sequence of samples, sorted by X.
 type Line struct {
 	Points []Point
 	Style  screen.Style
 }
 
-// Axes are a chart's ranges and labels. An empty or infinite range is widened.
+// Axes contains the ranges and labels of a chart's axes. An empty or infinite range is widened.
 type Axes struct {
 	X0, X1, Y0, Y1 float64
 	X, Y           func(float64) string // format labels; nil for none
@@ -50,7 +50,7 @@ func widenRange(lo, hi float64) (float64, float64) {
 	return lo, hi
 }
 
-// DrawLines draws lines with labelled axes. Below 2 × 2 cells it draws nothing.
+// DrawLines draws lines with labelled axes. It draws nothing if the region is smaller than 2 × 2 cells.
 func DrawLines(r screen.Region, a Axes, lines ...Line) {
 	a.X0, a.X1 = widenRange(a.X0, a.X1)
 	a.Y0, a.Y1 = widenRange(a.Y0, a.Y1)
@@ -78,7 +78,8 @@ func DrawLines(r screen.Region, a Axes, lines ...Line) {
 	}
 }
 
-// drawBraille draws one line. Where it meets another, its pattern is added and its style wins.
+// drawBraille draws a line as braille patterns. In cells that contain another line, it adds its pattern and sets its
+// own style.
 func drawBraille(r screen.Region, a *Axes, line Line) {
 	w, h := min(r.W, maxSide), min(r.H, maxSide)
 	if w < minSide || h < minSide || len(line.Points) == 0 {
@@ -119,7 +120,7 @@ const (
 
 var eighths = [...]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
 
-// DrawBar fills share (0 … 1) of a row's width.
+// DrawBar fills a share, from 0 to 1, of the width of a row.
 func DrawBar(r screen.Region, share float64, style screen.Style) {
 	if !isFinite(share) {
 		share = 0
@@ -130,7 +131,7 @@ func DrawBar(r screen.Region, share float64, style screen.Style) {
 	}
 }
 
-// DrawGauge draws value relative to full as a bar with a track.
+// DrawGauge draws a bar for value relative to full, with a track behind it.
 func DrawGauge(r screen.Region, value, full float64, style screen.Style) {
 	share := 0.0
 	if isFinite(value) && isFinite(full) && full > 0 {
@@ -146,8 +147,8 @@ func DrawGauge(r screen.Region, value, full float64, style screen.Style) {
 	}
 }
 
-// CDF draws a distribution over 0, 1, 2 … with one bar per value: the share of counts up to it. Values that do not
-// fit share the last row.
+// CDF draws a cumulative distribution over 0, 1, 2 … with one bar per value. A bar shows the share of counts up to its
+// value. Values that do not fit are combined in the last row.
 func CDF(r screen.Region, counts []int64, style screen.Style) {
 	total := sumCounts(counts)
 	if total == 0 || r.H < 1 || r.W < 12 {
@@ -170,8 +171,8 @@ func CDF(r screen.Region, counts []int64, style screen.Style) {
 	}
 }
 
-// DrawHistogram draws a distribution over 0, 1, 2 … with one bar per value up to the largest that occurs: the share
-// of exactly that value.
+// DrawHistogram draws a distribution over 0, 1, 2 … with one bar for each value up to the largest that occurs. A bar
+// shows the share of counts with exactly its value.
 func DrawHistogram(r screen.Region, counts []int64, style screen.Style) {
 	total := sumCounts(counts)
 	if total == 0 || r.W < 12 {
@@ -185,7 +186,7 @@ func DrawHistogram(r screen.Region, counts []int64, style screen.Style) {
 	}
 }
 
-// drawRow draws one labelled bar with its percentage.
+// drawRow draws a labelled bar with its percentage.
 func drawRow(r screen.Region, label string, share float64, style screen.Style) {
 	r.TextRight(4, 0, theme.Text, label)
 	DrawBar(r.Sub(5, 0, r.W-13, 1), share, style)
@@ -202,7 +203,7 @@ func sumCounts(counts []int64) int64 {
 
 var levels = []rune(" ▁▂▃▄▅▆▇█")
 
-// WrapText breaks text at spaces into lines of at most width characters, unless a word is longer.
+// WrapText breaks text at spaces into lines of at most width characters. Longer words are not broken.
 func WrapText(text string, width int) []string {
 	var out []string
 	line := ""

@@ -17,7 +17,8 @@ const (
 	atStart = 128
 )
 
-// WindowSpan returns the visible span of a run that ends at end: its newest part, or all of it.
+// WindowSpan returns the visible span of a run that ends at end. It is the newest part of the run or, if whole is set,
+// the whole run.
 func WindowSpan(now, end olaf.Time, whole bool) Span {
 	length := end
 	if !whole {
@@ -35,12 +36,12 @@ func WindowSpan(now, end olaf.Time, whole bool) Span {
 // Contains reports whether an instant is visible.
 func (s Span) Contains(t olaf.Time) bool { return t >= s.From && t <= s.To }
 
-// Axes returns axes for values of 0 … top, in ns, over the span.
+// Axes returns axes with the span as the time axis and values in ns from 0 to top.
 func (s Span) Axes(top float64) Axes {
 	return Axes{X0: toNS(s.From), X1: toNS(s.To), Y0: 0, Y1: top, X: num.FormatNS, Y: num.FormatNS}
 }
 
-// Label returns the caption of a sparkline over the span.
+// Label returns the caption for a sparkline that covers the span.
 func (s Span) Label() string { return num.FormatNS(toNS(s.From)) + " … " + num.FormatNS(toNS(s.To)) }
 
 // PointAt returns the point for a value in ns at an instant.
@@ -48,7 +49,7 @@ func PointAt(t olaf.Time, value float64) Point { return Point{toNS(t), value} }
 
 func toNS(t olaf.Time) float64 { return float64(t) / float64(olaf.Nanosecond) }
 
-// RoundUp rounds up to one of a few figures times a power of ten, so that an axis rarely changes.
+// RoundUp rounds up to one of a few figures times a power of ten. Axes that use it change only rarely.
 func RoundUp(v float64) float64 {
 	if !(v > 0) || v > 1e18 {
 		return 1000
@@ -62,8 +63,8 @@ func RoundUp(v float64) float64 {
 	}
 }
 
-// Cells resamples a line to n cells of the span: the mean of the points in each cell, or the value before it. Before
-// the line begins and after it ends the value is NaN.
+// Cells resamples a line to n cells that cover the span. Each value is the mean of the points in its cell or, if there
+// are none, the previous value. Before the line begins and after it ends, values are NaN.
 func (s Span) Cells(points []Point, n int) []float64 {
 	out := make([]float64, max(n, 0))
 	width := (toNS(s.To) - toNS(s.From)) / float64(max(n, 1))
@@ -91,12 +92,12 @@ func (s Span) Cells(points []Point, n int) []float64 {
 	return out
 }
 
-// Sparkline draws points into a region without axes, with top at its upper edge.
+// Sparkline draws points into a region without axes. top is the value at the region's upper edge.
 func (s Span) Sparkline(r screen.Region, points []Point, top float64, style screen.Style) {
 	DrawColumns(r, s.Cells(points, r.W), top, style)
 }
 
-// DrawColumns draws values as columns over a baseline, with top at the upper edge.
+// DrawColumns draws values as columns on a baseline. top is the value at the region's upper edge.
 func DrawColumns(r screen.Region, values []float64, top float64, style screen.Style) {
 	for x := 0; x < min(r.W, len(values)); x++ {
 		v := values[x]

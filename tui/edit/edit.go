@@ -11,21 +11,21 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// limit is the maximum length in characters.
+// limit is the maximum length of the text in characters.
 const limit = 64
 
-// Line is a text with a cursor. It is immutable: Update returns a new one.
+// Line is a text with a cursor. It is immutable; Update returns a new Line.
 type Line struct {
 	text []rune
 	at   int
 }
 
-// New returns a line with a text and the cursor at its end.
+// New returns a line that contains text, with the cursor at the end.
 func New(text string) Line { return Line{[]rune(text), len([]rune(text))} }
 
 func (l Line) Value() string { return string(l.text) }
 
-// Update handles a key and returns the new line.
+// Update handles a key press and returns the new line.
 func (l Line) Update(msg tea.KeyMsg) Line {
 	switch msg.Type {
 	case tea.KeyRunes, tea.KeySpace:
@@ -58,7 +58,7 @@ func (l Line) Update(msg tea.KeyMsg) Line {
 	return l
 }
 
-// Draw draws the line, with the cursor if it has the focus.
+// Draw draws the line. The cursor is visible if the line has the focus.
 func (l Line) Draw(r screen.Region, style screen.Style, focused bool) {
 	r.Text(0, 0, style, string(l.text))
 	if focused {

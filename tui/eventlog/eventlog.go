@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// LogColumns returns the columns for a log of the given height. A log of one line has no headings.
+// LogColumns returns the columns for a log of the given height. If the height is one line, the columns have no
+// headings.
 func LogColumns(height int) []list.Column {
 	if height > 1 {
 		return columns
@@ -26,7 +27,7 @@ var columns = []list.Column{
 		Drop: 2}, {Name: "frame", Width: 6, Right: true, Drop: 1},
 }
 
-// LogRows returns the events in a run that ends at end, newest first. A row's id is the update's number.
+// LogRows returns the events of a run that ends at end, newest first. The ID of a row is the number of the update.
 func LogRows(q *slowmotion.QueueSnapshot, end olaf.Time) list.Rows {
 	n := len(q.Log)
 	rows := list.Rows{Len: n, Row: func(i int) list.Row { return eventRow(&q.Log[n-1-i], end) }}

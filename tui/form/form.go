@@ -1,4 +1,4 @@
-// Package form is the dialogue for the settings of the next run.
+// Package form implements the dialogue for the settings of the next run.
 package form
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// field is one line of the form and its effect on a specification.
+// field is a line in the form and its effect on a specification.
 type field struct {
 	name string
 	get  func(*bench.Spec, int) string
@@ -60,7 +60,7 @@ func setInt(dst *int, v string) error {
 	return nil
 }
 
-// Form is the state of the dialogue.
+// Form is the state of the settings dialogue.
 type Form struct {
 	base   bench.Spec
 	inputs []edit.Line
@@ -68,7 +68,7 @@ type Form struct {
 	Err    string
 }
 
-// New returns a form with the settings of a run.
+// New returns a form with the settings from a specification.
 func New(spec bench.Spec, rate int) Form {
 	f := Form{base: spec}
 	for _, field := range fields {
@@ -77,7 +77,7 @@ func New(spec bench.Spec, rate int) Form {
 	return f
 }
 
-// Update handles a key: up and down select a line, other keys edit it.
+// Update handles a key press. Up and down select a line; other keys edit the line.
 func (f Form) Update(msg tea.KeyMsg) Form {
 	f.inputs = slices.Clone(f.inputs)
 	switch msg.String() {
@@ -91,7 +91,7 @@ func (f Form) Update(msg tea.KeyMsg) Form {
 	return f
 }
 
-// Spec returns the specification in the form. The error names the invalid line.
+// Spec returns the specification that the form describes. If a line is invalid, the error names it.
 func (f *Form) Spec() (bench.Spec, error) {
 	spec := f.base
 	for i, field := range fields {
@@ -105,7 +105,7 @@ func (f *Form) Spec() (bench.Spec, error) {
 	return spec, nil
 }
 
-// Height is the number of rows that the form needs.
+// Height is the height of the form in rows.
 const Height = 10
 
 func (f *Form) Draw(r screen.Region) {

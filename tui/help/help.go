@@ -1,4 +1,4 @@
-// Package help lists the keys and their actions from the table of bindings.
+// Package help shows the keys and their actions according to the key bindings.
 package help
 
 import (
@@ -7,16 +7,16 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// ColumnWidth is the width of a help column. One space separates two columns.
+// ColumnWidth is the width of a help column. Adjacent columns are separated by one space.
 const ColumnWidth = 56
 
-// Line is one row of the help: text, or a key and its action.
+// Line is a row in the help: either text, or a key with its action.
 type Line struct {
 	Label, Text string
 	Title       bool
 }
 
-// ListLines returns the bindings by group, each group below its title.
+// ListLines returns the bindings by group. Each group begins with its title.
 func ListLines(bindings []keys.Binding) []Line {
 	var out []Line
 	group := ""
@@ -33,10 +33,10 @@ func ListLines(bindings []keys.Binding) []Line {
 	return out
 }
 
-// labelWidth is the width of a line's keys.
+// labelWidth is the width of the part of a line that shows the keys.
 const labelWidth = 16
 
-// Draw draws lines from line top on, in as many columns as fit.
+// Draw draws lines, starting with line number top, in as many columns as fit.
 func Draw(r screen.Region, lines []Line, top int) {
 	columns := max(r.W/ColumnWidth, 1)
 	if columns*r.H >= len(lines) {
@@ -61,7 +61,7 @@ func Draw(r screen.Region, lines []Line, top int) {
 	}
 }
 
-// DrawFooter draws as many bindings with a brief name as fit into one line.
+// DrawFooter draws the bindings that have a brief name, as many as fit into one line.
 func DrawFooter(r screen.Region, bindings []keys.Binding) {
 	x := 0
 	for _, b := range bindings {

@@ -1,4 +1,4 @@
-// Package keys contains the key bindings as data. Help, matching and the user's bindings file use one table.
+// Package keys contains the key bindings as data. Help, key matching and the user's bindings file use the same table.
 package keys
 
 import (
@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Action identifies what a key does, by its name in a bindings file.
+// Action identifies the effect of a key by its name in a bindings file.
 type Action string
 
 // All actions.
@@ -59,10 +59,10 @@ const (
 	Reading      Action = "reading"
 )
 
-// Tabs are the actions that open a page by its number.
+// Tabs lists the actions that open a page by its number.
 var Tabs = []Action{"tab-1", "tab-2", "tab-3", "tab-4", "tab-5", "tab-6", "tab-7", "tab-8", "tab-9"}
 
-// Binding is one action with its keys.
+// Binding is an action with its keys.
 type Binding struct {
 	Action Action
 	Keys   []string // in Bubble Tea's names
@@ -127,7 +127,7 @@ var table = []Binding{
 	{Figures, []string{"X"}, "write the results as figures", "export", ""},
 }
 
-// Map is a set of bindings.
+// Map is a set of key bindings.
 type Map struct {
 	bindings []Binding
 	matchers []key.Binding
@@ -144,10 +144,10 @@ func newMap(bindings []Binding) *Map {
 	return m
 }
 
-// Bindings returns all bindings in the order of the help.
+// Bindings returns all bindings in the order in which the help lists them.
 func (m *Map) Bindings() []Binding { return m.bindings }
 
-// Action returns the action of a key, or false if it has none.
+// Action returns the action for a key, or false if the key has no action.
 func (m *Map) Action(msg tea.KeyMsg) (Action, bool) {
 	for i := range m.matchers {
 		if key.Matches(msg, m.matchers[i]) {
@@ -157,7 +157,7 @@ func (m *Map) Action(msg tea.KeyMsg) (Action, bool) {
 	return "", false
 }
 
-// Key returns the help's name for an action's first key.
+// Key returns the first key for an action, as shown in the help.
 func (m *Map) Key(a Action) string {
 	for _, b := range m.bindings {
 		if b.Action == a {
@@ -167,7 +167,7 @@ func (m *Map) Key(a Action) string {
 	return ""
 }
 
-// LabelKeys returns the keys' names for display.
+// LabelKeys returns the names of the keys for display.
 func LabelKeys(keys []string) string {
 	var out []string
 	for _, k := range keys {
@@ -182,7 +182,7 @@ func LabelKeys(keys []string) string {
 	return strings.Join(out, " ")
 }
 
-// ErrBindings matches errors in a bindings file.
+// ErrBindings is matched by errors in a bindings file.
 var ErrBindings = errors.New("bad key bindings")
 
 // Load reads a YAML file of the form
@@ -191,8 +191,8 @@ var ErrBindings = errors.New("bad key bindings")
 //	  pause: [p, space]
 //	  next-panel: n
 //
-// and returns the default bindings with these replaced. Unknown names, empty lists and ambiguous keys give an error
-// that matches ErrBindings.
+// and returns the default bindings, of which those in the file are replaced. For unknown names, empty lists and
+// ambiguous keys, it returns an error that matches ErrBindings.
 func Load(file []byte) (*Map, error) {
 	var doc struct {
 		Keys map[string]yaml.Node `yaml:"keys"`
@@ -230,7 +230,7 @@ func Load(file []byte) (*Map, error) {
 	return newMap(bindings), checkUnique(bindings)
 }
 
-// readKeys reads one key or a list of keys.
+// readKeys reads a key or a list of keys.
 func readKeys(node *yaml.Node) ([]string, error) {
 	var keys []string
 	if node.Kind == yaml.ScalarNode {
@@ -267,7 +267,7 @@ func checkUnique(bindings []Binding) error {
 	return nil
 }
 
-// suggestActions returns a hint with the actions that begin like a mistyped one.
+// suggestActions returns a hint with the actions whose names begin like a mistyped name.
 func suggestActions(name string) string {
 	var out []string
 	for _, b := range table {

@@ -1,5 +1,5 @@
-// Package life describes the life of one update: created, queued, merged, delivered or dropped, and its effect on
-// the cluster's age.
+// Package life describes the life of an update: when it was created, queued, merged, and delivered or dropped, and how
+// it affected the age of its cluster.
 package life
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// company is the number of updates in the same frame to list.
+// company is the maximum number of other updates in the same frame that are listed.
 const company = 12
 
-// story collects the description line by line.
+// story builds a description line by line.
 type story struct {
 	lines []screen.Phrase
 	end   olaf.Time // end of the run, which sets the format of instants
@@ -25,12 +25,12 @@ func (s *story) addLine(style screen.Style, format string, args ...any) {
 	s.lines = append(s.lines, screen.Phrase{Text: fmt.Sprintf(format, args...), Style: style})
 }
 
-// addAt adds a line for an event at an instant.
+// addAt adds a line about an event at an instant.
 func (s *story) addAt(t olaf.Time, style screen.Style, format string, args ...any) {
 	s.addLine(style, "%14s "+format, append([]any{num.FormatInstant(t, s.end)}, args...)...)
 }
 
-// DescribeLife returns the life of an update, in sentences, for a run that ends at end.
+// DescribeLife returns a description of an update's life in a run that ends at end.
 func DescribeLife(l *slowmotion.Life, end olaf.Time) []screen.Phrase {
 	s := &story{end: end}
 	s.addLine(theme.Strong, "update %d of worker %d, cluster %d, through %s", l.Seq, l.Worker, l.Cluster, l.Queue)
@@ -54,7 +54,7 @@ func DescribeLife(l *slowmotion.Life, end olaf.Time) []screen.Phrase {
 	return s.lines
 }
 
-// addCompany lists the other updates in the frame.
+// addCompany lists the other updates in the same frame.
 func (s *story) addCompany(l *slowmotion.Life) {
 	if len(l.With) == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package list draws a scrolling table with a cursor and a filter. In a narrow table whole columns are dropped, so
-// that no number is ever cut. In a tall one, rows with charts become taller.
+// Package list draws a scrolling table with a cursor and a filter. If the table is narrow, it omits whole columns, so
+// that numbers are never cut off. If it is tall, rows with charts become taller.
 package list
 
 import (
@@ -11,14 +11,15 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// State is a list's cursor, filter and shift. Selected counts rows that match the filter.
+// State contains the cursor, the filter and the horizontal shift of a list. Selected is an index into the rows that
+// match the filter.
 type State struct {
 	Selected int
 	Filter   string
 	Pan      int // columns that lines are shifted to the left by
 }
 
-// Column is a heading and the layout of its column.
+// Column contains the heading and the layout of a column.
 type Column struct {
 	Name  string
 	Width int  // minimum, which numbers widen; 0 takes the remaining width
@@ -27,20 +28,20 @@ type Column struct {
 	Drop  int  // columns with the highest value are dropped first; 0 is never dropped
 }
 
-// Cell is a text or a picture. Style 0 is plain.
+// Cell is a text or a picture. Style 0 is the plain style.
 type Cell struct {
 	Text  string
 	Style screen.Style
 	Draw  func(screen.Region) // draws the cell instead of Text
 }
 
-// Row is one line with an id for the caller.
+// Row is a line of a list, with an ID for the caller.
 type Row struct {
 	ID    int64
 	Cells []Cell
 }
 
-// Rows are a list's lines. Only drawn or filtered rows are created.
+// Rows contains the lines of a list. A line is created only when it is drawn or filtered.
 type Rows struct {
 	Len  int
 	Row  func(i int) Row
@@ -49,17 +50,18 @@ type Rows struct {
 	Tall int                // maximum lines per row if there is room; below 1 counts as 1
 }
 
-// FromRows returns existing rows as Rows.
+// FromRows returns Rows for a slice of existing rows.
 func FromRows(rows []Row) Rows {
 	return Rows{Len: len(rows), Row: func(i int) Row { return rows[i] }}
 }
 
-// FromTexts returns Rows with one cell each.
+// FromTexts returns Rows in which each line is a single cell.
 func FromTexts(lines []string) Rows {
 	return Rows{Len: len(lines), Row: func(i int) Row { return Row{ID: int64(i), Cells: []Cell{{Text: lines[i]}}} }}
 }
 
-// matches reports whether a row matches the filter: it contains every word, and none that starts with "!".
+// matches reports whether a row matches the filter. A row must contain every word of the filter, except that words
+// beginning with "!" must not occur in it.
 func (r *Rows) matches(words []string, i int) bool {
 	var text string
 	if r.Text != nil {
@@ -97,7 +99,8 @@ func (s *State) FilterRows(rows Rows) Rows {
 	return out
 }
 
-// SortOrder returns the places of n rows in descending order of key, those with NaN last. A nil key keeps the order.
+// SortOrder returns the indexes of n rows in descending order of key. Rows whose key is NaN come last. If key is nil,
+// the order does not change.
 func SortOrder(n int, key func(i int) float64) []int {
 	places := make([]int, n)
 	for i := range places {
@@ -110,17 +113,17 @@ func SortOrder(n int, key func(i int) float64) []int {
 	return places
 }
 
-// Move moves the selection by n rows and keeps it within count rows.
+// Move moves the selection by n rows within the given number of rows.
 func (s *State) Move(n, count int) {
 	s.Selected = min(max(s.Selected+n, 0), max(count-1, 0))
 }
 
-// topRow returns the first row to draw so that the selected one is among shown rows.
+// topRow returns the index of the first row to draw. The selected row must be among the shown rows.
 func (s *State) topRow(count, shown int) int {
 	return min(max(s.Selected-shown+1, 0), max(count-shown, 0))
 }
 
-// Placed describes where rows were drawn, for the mouse.
+// Placed describes where rows were drawn, for handling mouse clicks.
 type Placed struct {
 	Body   screen.Region
 	Top    int // first row drawn
@@ -128,7 +131,7 @@ type Placed struct {
 	Shown  int
 }
 
-// RowAt returns the row at a cell of the grid, or false if there is none.
+// RowAt returns the index of the row at a cell of the screen, or false if there is none.
 func (p *Placed) RowAt(x, y int) (row int, ok bool) {
 	if !p.Body.Contains(x, y) {
 		return 0, false
@@ -137,7 +140,7 @@ func (p *Placed) RowAt(x, y int) (row int, ok bool) {
 	return p.Top + n, n < p.Shown
 }
 
-// Draw draws the headings and the rows around the selection. rows must be filtered.
+// Draw draws the headings and the rows around the selection. rows must already be filtered.
 func Draw(r screen.Region, columns []Column, rows Rows, s State, focused bool) Placed {
 	if r.H < 1 || r.W < 1 {
 		return Placed{}
@@ -171,10 +174,11 @@ func Draw(r screen.Region, columns []Column, rows Rows, s State, focused bool) P
 	return p
 }
 
-// scrolled is the body height above which a scroll bar is drawn.
+// scrolled is the height of the list's body above which a scroll bar is drawn.
 const scrolled = 2
 
-// arrangeRows creates the visible rows, with tall lines each, and lays out the columns next to the scroll bar.
+// arrangeRows creates the visible rows, each with the height tall, and lays out the columns. It leaves room for the
+// scroll bar.
 func arrangeRows(body screen.Region, columns []Column, rows *Rows, s *State, tall int) (Placed, []Row, []place) {
 	p := Placed{Body: body, Height: tall, Shown: min(body.H/tall, rows.Len)}
 	p.Top = s.topRow(rows.Len, p.Shown)
@@ -188,7 +192,7 @@ func arrangeRows(body screen.Region, columns []Column, rows *Rows, s *State, tal
 	return p, visible, layoutColumns(columns, visible, p.Body.W)
 }
 
-// hasPictures reports whether a column for pictures is visible; taller rows are only for these.
+// hasPictures reports whether a column with pictures is visible. Only such columns need taller rows.
 func hasPictures(columns []Column, places []place) bool {
 	for i, c := range columns {
 		if c.Least > 0 && places[i].width > 0 {
@@ -235,17 +239,17 @@ func panText(text string, n int) string {
 	return string(runes[min(n, len(runes)):])
 }
 
-// place is a column's position; a width of 0 means that it is dropped.
+// place is the position of a column. If the width is 0, the column is not shown.
 type place struct{ x, width int }
 
-// chartLeast is the minimum height of a chart below a list, with its border.
+// chartLeast is the minimum height of a chart below a list, including its border.
 const chartLeast = 8
 
-// Chrome is the number of rows of a list's box other than its lines: border and heading.
+// Chrome is the number of rows that the border and the heading of a list take up.
 const Chrome = 3
 
-// SplitPage divides a page between a list of the given number of lines and charts below it, if enough rows remain
-// for these. A list that is too long leaves them two fifths.
+// SplitPage divides a page between a list with the given number of lines and charts below it. There are charts only if
+// enough rows remain for them. If the list is too long, the charts get two fifths of the page.
 func SplitPage(r screen.Region, lines int) (listing, below screen.Region) {
 	high := lines + Chrome
 	if r.H-high < chartLeast {
@@ -257,8 +261,8 @@ func SplitPage(r screen.Region, lines int) (listing, below screen.Region) {
 	return r.Sub(0, 0, r.W, high), r.Sub(0, high, r.W, r.H-high)
 }
 
-// layoutColumns places the columns within width: as wide as their numbers, with whole columns dropped if needed and
-// the remaining width given to columns of Width 0.
+// layoutColumns places the columns within width. Columns are wide enough for their numbers. If they do not all fit,
+// whole columns are omitted. Columns with Width 0 share the remaining width.
 func layoutColumns(columns []Column, rows []Row, width int) []place {
 	out := make([]place, len(columns))
 	kept := make([]bool, len(columns))
@@ -291,7 +295,7 @@ func layoutColumns(columns []Column, rows []Row, width int) []place {
 	return out
 }
 
-// dropOrder returns the columns that may be dropped, the first to drop first.
+// dropOrder returns the columns that may be omitted, starting with the first one to omit.
 func dropOrder(columns []Column) []int {
 	var order []int
 	for i, c := range columns {
@@ -303,7 +307,8 @@ func dropOrder(columns []Column) []int {
 	return order
 }
 
-// wantedWidth returns a column's minimum width. Texts may be cut, numbers and their heading may not.
+// wantedWidth returns the minimum width of a column. Text may be cut off, but numbers and the headings of number
+// columns may not.
 func wantedWidth(columns []Column, rows []Row, i int) int {
 	c := &columns[i]
 	if c.Width == 0 {
@@ -321,7 +326,7 @@ func wantedWidth(columns []Column, rows []Row, i int) int {
 	return n
 }
 
-// neededWidth returns the total width of the kept columns, with a space between two.
+// neededWidth returns the total width of the kept columns, with one space between adjacent columns.
 func neededWidth(places []place, kept []bool) int {
 	n := -1
 	for i, p := range places {
@@ -332,7 +337,7 @@ func neededWidth(places []place, kept []bool) int {
 	return max(n, 0)
 }
 
-// spreadWidth distributes the free width over the columns of Width 0.
+// spreadWidth distributes the free width among the columns with Width 0.
 func spreadWidth(columns []Column, places []place, kept []bool, free int) {
 	open := 0
 	for i, c := range columns {

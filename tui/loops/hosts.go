@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// hostsPage returns the page with all workers and servers.
+// hostsPage returns the page that lists all workers and servers.
 func (s *session) hostsPage() tui.Page {
 	return tui.Page{
 		Title: "Hosts",
@@ -31,7 +31,7 @@ func (s *session) hostsPage() tui.Page {
 	}
 }
 
-// sortings are the sort orders of the hosts, descending.
+// sortings lists the sort orders for the hosts. All are descending.
 var sortings = []struct {
 	name string
 	key  func(*closedloop.HostSnapshot) float64 // nil for the order of jobs
@@ -60,7 +60,8 @@ func hostColumns(span chart.Span) []list.Column {
 	}
 }
 
-// hostRows returns the hosts with their links over a span. A row's id is the host's index in the snapshot.
+// hostRows returns rows for the hosts, with their links over a time span. The ID of a row is the host's index in the
+// snapshot.
 func (s *session) hostRows(span chart.Span) list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}
@@ -78,7 +79,7 @@ func (s *session) hostRows(span chart.Span) list.Rows {
 	}
 }
 
-// doing maps host states to styles.
+// doing maps the states of hosts to styles.
 var doing = map[closedloop.Doing]screen.Style{closedloop.Talking: theme.Good, closedloop.Computing: theme.Text,
 	closedloop.Applying: theme.Text, closedloop.Finished: theme.Dim}
 

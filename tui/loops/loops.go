@@ -1,6 +1,6 @@
-// Package loops contains the dashboard pages of a closed-loop run: the progress of its jobs, the state of every
-// host, and the slots of the switches, while one run proceeds at a chosen pace. Each page is a file here and an
-// entry in New.
+// Package loops contains the dashboard pages for a closed-loop run, which is played at a chosen pace. They show the
+// progress of the jobs, the state of every host, and the slots in the switches. Each page has a file in this package
+// and an entry in New.
 package loops
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Source is the run to show. None of its methods blocks. Player implements it.
+// Source is the run that the pages show. None of its methods blocks. Player implements it.
 type Source interface {
 	pace.Run
 	Snapshot() *closedloop.Snapshot // nil before the first
@@ -28,10 +28,10 @@ type Source interface {
 	End() olaf.Time
 }
 
-// Runs is the progress of all runs, which are measured while one of them is shown.
+// Runs contains the progress of all runs, which are measured while one of them is shown.
 type Runs struct{ Done, Total int }
 
-// Options configures the dashboard. Source is required.
+// Options configures the dashboard. Only Source is required.
 type Options struct {
 	Source Source
 	System string // system under test
@@ -43,7 +43,7 @@ type Options struct {
 	Report        func() *tui.Report // of all runs, nil until they have finished
 }
 
-// session is the state of the pages: the last look at the source, and the view settings.
+// session is the state of the pages: the most recent snapshot of the run, and the view settings.
 type session struct {
 	options  Options
 	snapshot *closedloop.Snapshot
@@ -55,7 +55,7 @@ type session struct {
 	order    int  // sort order of the hosts, an index into sortings
 }
 
-// New returns a dashboard.
+// New returns a dashboard for a closed-loop run.
 func New(o Options) tui.Dashboard {
 	s := &session{options: o, hand: pace.NewHand(o.Source, "a loop"), history: new(History)}
 	const panels, all = "no panels here; every page is one", "every job and every host is shown"
@@ -125,12 +125,12 @@ func (s *session) Status() tui.Status {
 	return out
 }
 
-// headPhrases returns the system and the run.
+// headPhrases returns a description of the system and the run for the head of the page.
 func (s *session) headPhrases() []screen.Phrase {
 	return []screen.Phrase{{Text: s.options.System, Style: theme.Strong}, {Text: s.options.About, Style: theme.Text}}
 }
 
-// viewCaption returns a caption for a view of the run.
+// viewCaption returns the caption for an exported view of the run.
 func (s *session) viewCaption(what string) string {
 	if s.snapshot == nil {
 		return what
@@ -142,7 +142,7 @@ func (s *session) viewCaption(what string) string {
 // span returns the time span that all charts show.
 func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.end(), s.whole) }
 
-// line returns a value of the run over time, up to now, and its maximum.
+// line returns points for a value of the run over time, up to the current instant, and the maximum of the value.
 func (s *session) line(span chart.Span, of func(*Instant) float64, now float64) (points []chart.Point, top float64) {
 	for i := range s.history.Instants {
 		if p := &s.history.Instants[i]; span.Contains(p.At) && p.At < s.snapshot.Now {
@@ -153,7 +153,7 @@ func (s *session) line(span chart.Span, of func(*Instant) float64, now float64) 
 	return append(points, chart.PointAt(s.snapshot.Now, now)), max(top, now)
 }
 
-// FormatLine describes a run that ends at end in one line, for output without a screen.
+// FormatLine describes the state of a run that ends at end in one line, for output without a dashboard.
 func FormatLine(v *closedloop.Snapshot, end olaf.Time) string {
 	rounds, held := uint32(0), 0
 	for i := range v.Jobs {

@@ -8,32 +8,32 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// Player runs a closed loop at a pace.
+// Player runs a closed loop at a chosen pace.
 type Player struct {
 	*pace.Player[closedloop.Snapshot]
 	end olaf.Time
 	log *chronicle
 }
 
-// NewPlayer returns a player for a run with an end.
+// NewPlayer returns a player for a run that ends at end.
 func NewPlayer(end olaf.Time, p pace.Pace, c pace.Clock) *Player {
 	log := &chronicle{grid: pace.NewGrid[Instant](end)}
 	log.history.Store(new(History))
 	return &Player{pace.NewPlayer(end, p, c, log), end, log}
 }
 
-// Follow is the run's watcher function.
+// Follow lets the run proceed at the chosen pace. The run calls it as its watcher function.
 func (p *Player) Follow(last, next olaf.Time, look *closedloop.Look) (until olaf.Time, on bool) {
 	return p.Before(last, next, look.Snapshot)
 }
 
-// End returns the end of the run.
+// End returns the end time of the run.
 func (p *Player) End() olaf.Time { return p.end }
 
 // History returns the recorded history.
 func (p *Player) History() *History { return p.log.history.Load() }
 
-// History contains the state of a run at equidistant instants. It is immutable.
+// History contains the state of a run at regularly spaced instants. It is immutable.
 type History struct{ Instants []Instant }
 
 // Instant is the state of a run at one instant.
@@ -44,7 +44,7 @@ type Instant struct {
 	Busy     []float32 // by host: the share of the time so far in which its link to the switch was busy
 }
 
-// chronicle records a history while a run proceeds.
+// chronicle records the history of a run while the run proceeds.
 type chronicle struct {
 	grid    pace.Grid[Instant]
 	history atomic.Pointer[History]

@@ -11,7 +11,8 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// resultsPage returns the page with the report of all runs, and before that the counters of this run.
+// resultsPage returns the page with the report on all runs. Until there is a report, the page shows the counters of
+// this run.
 func (s *session) resultsPage() tui.Page {
 	return tui.Page{
 		Title: "Results",

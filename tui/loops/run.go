@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// runPage returns the page with the progress of the jobs, the fate of packets, and slots and frames over time.
+// runPage returns the page with the progress of the jobs, the fate of packets, and charts of slots and frames over
+// time.
 func (s *session) runPage() tui.Page {
 	return tui.Page{
 		Title: "Run",
@@ -57,7 +58,7 @@ var jobColumns = []list.Column{
 	{Name: "again", Width: 7, Right: true}, {},
 }
 
-// jobRows returns the jobs. A row's id is the job's index.
+// jobRows returns rows for the jobs. The ID of a row is the index of the job.
 func (s *session) jobRows() list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}
@@ -95,7 +96,7 @@ func (s *session) jobRow(i int) list.Row {
 	}}
 }
 
-// drawFate draws the fate of frames and the number of packets that workers resent.
+// drawFate draws a chart of the fate of frames and the number of packets that workers sent again.
 func (s *session) drawFate(r screen.Region) {
 	v := s.snapshot
 	fates := []loss.Fate{
@@ -108,7 +109,7 @@ func (s *session) drawFate(r screen.Region) {
 		" frames"), int64(v.Frames), fates)
 }
 
-// drawOverTime draws slots and frames over time.
+// drawOverTime draws charts of slots and frames over time.
 func (s *session) drawOverTime(r screen.Region) {
 	span, v := s.span(), s.snapshot
 	held, slots := 0, 0
@@ -126,7 +127,7 @@ func (s *session) drawOverTime(r screen.Region) {
 	drawCounts(parts[0], span, fmt.Sprintf("%d frames on their way", v.Underway), points, top, theme.Good)
 }
 
-// heldSlots returns the slots in use in all switches.
+// heldSlots returns the number of slots in use in all switches.
 func (i *Instant) heldSlots() float64 {
 	sum := int32(0)
 	for _, n := range i.Held {
@@ -135,7 +136,7 @@ func (i *Instant) heldSlots() float64 {
 	return float64(sum)
 }
 
-// drawCounts draws a number over time.
+// drawCounts draws a chart of a count over time.
 func drawCounts(r screen.Region, span chart.Span, title string, points []chart.Point, top float64, style screen.Style) {
 	most := 1.0
 	for most < top {

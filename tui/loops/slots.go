@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// slotsPage returns the page with the switches' slots.
+// slotsPage returns the page that lists the slots in the switches.
 func (s *session) slotsPage() tui.Page {
 	return tui.Page{
 		Title: "Slots",
@@ -47,7 +47,7 @@ var slotColumns = []list.Column{
 		Drop: 1},
 }
 
-// slotRows returns the slots in use, the root's first.
+// slotRows returns rows for the slots in use, starting with those in the root switch.
 func (s *session) slotRows() list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}

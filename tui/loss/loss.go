@@ -1,4 +1,4 @@
-// Package loss draws the fate of updates: merged, delivered or lost, with reasons.
+// Package loss draws charts of the fate of updates: merged, delivered, or lost for various reasons.
 package loss
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Fate is one outcome and its number of updates.
+// Fate is an outcome and the number of updates with this outcome.
 type Fate struct {
 	Mark, Name string
 	Count      int64
@@ -32,7 +32,7 @@ const (
 	shareWidth  = 8
 )
 
-// DrawBars draws one bar per fate, as shares of sent. Fates that do not fit are omitted.
+// DrawBars draws a bar for each fate. The bars show shares of sent. Fates that do not fit are omitted.
 func DrawBars(r screen.Region, sent int64, fates []Fate) {
 	parts := nameWidth // width of the parts' names
 	for _, l := range fates {
@@ -60,7 +60,8 @@ func DrawBars(r screen.Region, sent int64, fates []Fate) {
 	}
 }
 
-// Draw draws the fates of a queue's updates, which add up to the number sent, and the reasons for losses below.
+// Draw draws the fates of the updates sent to a queue. Their numbers add up to the number sent. The reasons for losses
+// are shown below.
 func Draw(r screen.Region, q *slowmotion.QueueSnapshot) {
 	c := q.Counters
 	fates := []Fate{
@@ -77,7 +78,7 @@ func Draw(r screen.Region, q *slowmotion.QueueSnapshot) {
 	DrawBars(r, c.SumOffered(), fates)
 }
 
-// counterTitle returns a counter's title for use within a line, or its name if it has none.
+// counterTitle returns the title of a counter for use within a line, or the counter's name if it has no title.
 func counterTitle(c *olaf.Counter) string {
 	if c.Title == "" {
 		return c.Name
@@ -85,7 +86,7 @@ func counterTitle(c *olaf.Counter) string {
 	return strings.ToLower(c.Title[:1]) + c.Title[1:]
 }
 
-// DropsOverTime returns the number of dropped updates in each of n equal parts of a span.
+// DropsOverTime divides a time span into n equal parts and returns the number of updates dropped in each part.
 func DropsOverTime(q *slowmotion.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 	out := make([]float64, max(n, 0))
 	for _, p := range q.Series {
@@ -97,7 +98,7 @@ func DropsOverTime(q *slowmotion.QueueSnapshot, from, to olaf.Time, n int) []flo
 	return out
 }
 
-// DrawCounters draws the queue's counters by register name, in columns.
+// DrawCounters draws the counters of a queue in columns, with their register names.
 func DrawCounters(r screen.Region, q *slowmotion.QueueSnapshot) {
 	const width = 28
 	for i, c := range byRegister(q.Counters) {
@@ -121,8 +122,8 @@ type counter struct {
 	value   int64
 }
 
-// byRegister returns the offered counts first, then the counters of the queue's block by address, then counters
-// without a register.
+// byRegister returns the counters in display order: first the counts of offered updates, then the counters in the
+// queue's register block by address, and finally counters without a register.
 func byRegister(counts olaf.Counts) (list []counter) {
 	for i, name := range counts.Names() {
 		row := &counts.Ledger().Counters[i]

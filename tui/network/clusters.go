@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// clustersPage returns the page with the clusters and their ages over time.
+// clustersPage returns the page that shows the clusters and their ages over time.
 func (s *session) clustersPage() tui.Page {
 	return tui.Page{
 		Title: "Clusters",
@@ -35,7 +35,7 @@ func (s *session) clustersPage() tui.Page {
 	}
 }
 
-// sortings are the sort orders of the clusters, descending.
+// sortings lists the sort orders for the clusters. All are descending.
 var sortings = []struct {
 	name string
 	key  func(*netsim.ClusterSnapshot, olaf.Reading) float64 // nil for the order of ids
@@ -49,7 +49,7 @@ var sortings = []struct {
 	{"sent", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Values.Of("window_sent")) }},
 }
 
-// sorted caches an order of clusters until the next snapshot.
+// sorted caches the order of the clusters until the next snapshot.
 type sorted struct {
 	of      *netsim.Snapshot
 	by      int
@@ -57,7 +57,7 @@ type sorted struct {
 	places  []int
 }
 
-// places returns the order of the clusters as indexes into the snapshot.
+// places returns the order of the clusters as a list of indexes into the snapshot.
 func (s *session) places() []int {
 	if s.sorted.of == s.snapshot && s.sorted.by == s.order && s.sorted.reading == s.reading {
 		return s.sorted.places
@@ -104,13 +104,14 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 		theme.ClusterStyle(c.Cluster))
 }
 
-// ageSeries returns the age of the cluster at a place over time, up to now.
+// ageSeries returns the age of a cluster over time, up to the current instant.
 func (s *session) ageSeries(place int, span chart.Span) []chart.Point {
 	return s.ageLine(span, func(p *Instant) float64 { return float64(p.Ages[s.reading][place]) },
 		s.snapshot.Clusters[place].AoM[s.reading])
 }
 
-// clusterRows returns the clusters with their ages over a span. A row's id is the cluster's index in the snapshot.
+// clusterRows returns rows for the clusters, with their ages over a time span. The ID of a row is the cluster's index
+// in the snapshot.
 func (s *session) clusterRows(span chart.Span, top float64) list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}

@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// History contains the state of a run at equidistant instants. It is immutable.
+// History contains the state of a run at regularly spaced instants. It is immutable.
 type History struct{ Instants []Instant }
 
-// Instant is the state of a run at one instant. Ports and clusters are in the order of the run's snapshots.
+// Instant is the state of a run at one instant. Ports and clusters have the same order as in the run's snapshots.
 type Instant struct {
 	At           olaf.Time
 	Mean, Oldest [olaf.Readings]float32   // age in ns over the clusters that have one; NaN if there is none
@@ -20,7 +20,7 @@ type Instant struct {
 	Ports        []PortInstant
 }
 
-// PortInstant is a port at an instant. Dropped counts from the start.
+// PortInstant is the state of a port at one instant. Dropped counts from the start of the run.
 type PortInstant struct {
 	Port      string
 	Occupancy int
@@ -35,7 +35,7 @@ const (
 	mostAges      = 1 << 21
 )
 
-// chronicle records a history while a run proceeds.
+// chronicle records the history of a run while the run proceeds.
 type chronicle struct {
 	grid    pace.Grid[Instant]
 	history atomic.Pointer[History]
@@ -50,7 +50,7 @@ func newChronicle(end olaf.Time) *chronicle {
 // Next implements pace.Log.
 func (c *chronicle) Next() olaf.Time { return c.grid.Next() }
 
-// Take records the snapshot of the next instant.
+// Take records the snapshot for the next instant.
 func (c *chronicle) Take(v *netsim.Snapshot) {
 	c.grid.Add(instantOf(v), min(mostInstants, max(leastInstants, mostAges/max(len(v.Clusters), 1))))
 	c.history.Store(&History{c.grid.Instants})
@@ -77,7 +77,7 @@ func instantOf(v *netsim.Snapshot) Instant {
 	return out
 }
 
-// findPort returns a port by name. It is usually at the same place as in the snapshot.
+// findPort returns the named port. place is its index in the snapshot, at which it is usually found.
 func (i *Instant) findPort(name string, place int) *PortInstant {
 	if place < len(i.Ports) && i.Ports[place].Port == name {
 		return &i.Ports[place]

@@ -1,5 +1,6 @@
-// Package network contains the dashboard pages of a simulated network: its ports, the fate of its updates, and the
-// ages of its clusters, while one run proceeds at a chosen pace. Each page is a file here and an entry in pages.
+// Package network contains the dashboard pages for a simulated network, whose run is played at a chosen pace. They show
+// the ports, the fate of the updates, and the ages of the clusters. Each page has a file in this package and an entry
+// in pages.
 package network
 
 import (
@@ -22,24 +23,24 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Source is the run to show. None of its methods blocks. Player implements it.
+// Source is the run that the pages show. None of its methods blocks. Player implements it.
 type Source interface {
 	pace.Run
 	Snapshot() *netsim.Snapshot // nil before the first
 	History() *History
 }
 
-// Seeds is the progress of the runs of all seeds, including the one shown.
+// Seeds contains the progress of the runs for all seeds, including the run that is shown.
 type Seeds struct{ Done, Total int }
 
-// Options configures the dashboard. Source is required.
+// Options configures the dashboard. Only Source is required.
 type Options struct {
 	Source Source
 	Seeds  func() Seeds       // nil if there is only the run shown
 	Report func() *tui.Report // nil until all runs have finished; a nil function means no report
 }
 
-// session is the state of the pages: the last look at the source, and the view settings.
+// session is the state of the pages: the most recent snapshot of the run, and the view settings.
 type session struct {
 	options  Options
 	snapshot *netsim.Snapshot
@@ -55,7 +56,7 @@ type session struct {
 	sorted  sorted
 }
 
-// New returns a dashboard.
+// New returns a dashboard for a simulated network.
 func New(o Options) tui.Dashboard {
 	s := &session{options: o, hand: pace.NewHand(o.Source, "a simulation"), seeds: Seeds{0, 1}, history: new(History)}
 	const panels = "no panels here; every page is one"
@@ -107,7 +108,7 @@ func (s *session) Look(wall time.Time) tea.Cmd {
 // Seek implements tui.Subject.
 func (s *session) Seek(to olaf.Time) string { return s.hand.Seek(to) }
 
-// hasEnded reports whether the run shown has reached its end.
+// hasEnded reports whether the run that is shown has reached its end.
 func (s *session) hasEnded() bool { return s.snapshot.Now >= s.snapshot.End }
 
 // isDone reports whether all runs have finished.
@@ -138,7 +139,7 @@ func (s *session) Status() tui.Status {
 	return out
 }
 
-// headPhrases returns the network, queue and seed.
+// headPhrases returns a description of the network, the queue and the seed for the head of the page.
 func (s *session) headPhrases() []screen.Phrase {
 	v := s.snapshot
 	control := "off"
@@ -158,7 +159,7 @@ func (s *session) headPhrases() []screen.Phrase {
 	return []screen.Phrase{{Text: name, Style: theme.Strong}, {Text: what, Style: theme.Text}}
 }
 
-// viewCaption returns a caption for a view of the run.
+// viewCaption returns the caption for an exported view of the run.
 func (s *session) viewCaption(what string) string {
 	v := s.snapshot
 	if v == nil {
@@ -180,7 +181,8 @@ func (s *session) viewCaption(what string) string {
 // span returns the time span that all charts show.
 func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.snapshot.End, s.whole) }
 
-// ageLine returns an age over time, up to now: a cluster's or the mean.
+// ageLine returns points for an age over time, up to the current instant. It is the age of a cluster or the mean over
+// the clusters.
 func (s *session) ageLine(span chart.Span, of func(*Instant) float64, now results.Float) []chart.Point {
 	points := make([]chart.Point, 0, len(s.history.Instants)+1)
 	for i := range s.history.Instants {
@@ -194,7 +196,7 @@ func (s *session) ageLine(span chart.Span, of func(*Instant) float64, now result
 	return points
 }
 
-// topAge returns the largest age of any cluster in a span, rounded up.
+// topAge returns the largest age of any cluster in a time span, rounded up.
 func (s *session) topAge(span chart.Span) float64 {
 	top := 0.0
 	for i := range s.history.Instants {
@@ -210,7 +212,7 @@ func (s *session) topAge(span chart.Span) float64 {
 	return chart.RoundUp(top)
 }
 
-// meanAge averages the current ages of the clusters that have one.
+// meanAge returns the mean of the current ages. It ignores clusters that have no age.
 func meanAge(clusters iter.Seq[*netsim.ClusterSnapshot], reading olaf.Reading) results.Float {
 	var ages metric.Series
 	for c := range clusters {
@@ -219,7 +221,7 @@ func meanAge(clusters iter.Seq[*netsim.ClusterSnapshot], reading olaf.Reading) r
 	return ages.Mean()
 }
 
-// everyCluster iterates over a snapshot's clusters.
+// everyCluster returns an iterator over the clusters in a snapshot.
 func everyCluster(v *netsim.Snapshot) iter.Seq[*netsim.ClusterSnapshot] {
 	return func(yield func(*netsim.ClusterSnapshot) bool) {
 		for i := range v.Clusters {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// portsPage returns the page with the ports over time.
+// portsPage returns the page that shows the ports over time.
 func (s *session) portsPage() tui.Page {
 	return tui.Page{
 		Title: "Ports",
@@ -26,7 +26,7 @@ func (s *session) portsPage() tui.Page {
 	}
 }
 
-// portTall is the maximum number of lines per port.
+// portTall is the maximum height of a port in lines.
 const portTall = 4
 
 func (s *session) drawPorts(f *tui.Frame, r screen.Region) {
@@ -44,7 +44,7 @@ func (s *session) drawPorts(f *tui.Frame, r screen.Region) {
 	s.drawPort(below, int(row.ID), span)
 }
 
-// drawPort draws a port over time: its slots in use, and its drops.
+// drawPort draws a port's slots in use and its drops over time.
 func (s *session) drawPort(r screen.Region, place int, span chart.Span) {
 	p := &s.snapshot.Ports[place]
 	left, right := r.Column(0, 2), r.Column(1, 2)
@@ -70,7 +70,8 @@ func portColumns(span chart.Span) []list.Column {
 	}
 }
 
-// portRows returns the ports with their history over a span. A row's id is the port's index in the snapshot.
+// portRows returns rows for the ports, with their history over a time span. The ID of a row is the port's index in the
+// snapshot.
 func (s *session) portRows(span chart.Span) list.Rows {
 	if s.snapshot == nil {
 		return list.Rows{}
@@ -105,7 +106,7 @@ func (s *session) portRow(p *netsim.PortSnapshot, place int, span chart.Span) li
 	}}
 }
 
-// occupancySeries returns a port's slots in use over time, up to now.
+// occupancySeries returns the number of a port's slots in use over time, up to the current instant.
 func (s *session) occupancySeries(p *netsim.PortSnapshot, place int, span chart.Span) []chart.Point {
 	var points []chart.Point
 	for i := range s.history.Instants {
@@ -117,7 +118,7 @@ func (s *session) occupancySeries(p *netsim.PortSnapshot, place int, span chart.
 	return append(points, chart.PointAt(s.snapshot.Now, float64(p.Occupancy)))
 }
 
-// dropsOverTime returns a port's drops in each of n equal parts of a span, and their maximum.
+// dropsOverTime divides a time span into n equal parts and returns a port's drops in each part and their maximum.
 func (s *session) dropsOverTime(place int, span chart.Span, n int) (parts []float64, most float64) {
 	parts = make([]float64, max(n, 0))
 	p := &s.snapshot.Ports[place]

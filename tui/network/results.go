@@ -17,8 +17,8 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// resultsPage returns the page with the report of all runs, and before that the results of this run so far, by
-// group.
+// resultsPage returns the page with the report on all runs. Until there is a report, the page shows the results of this
+// run so far, by group.
 func (s *session) resultsPage() tui.Page {
 	return tui.Page{
 		Title: "Results",
@@ -45,10 +45,10 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	s.drawGroups(below)
 }
 
-// mostGroups is the maximum number of groups with a chart.
+// mostGroups is the maximum number of groups that have a chart.
 const mostGroups = 4
 
-// drawGroups draws the mean age of each group, side by side on the same axes.
+// drawGroups draws the mean age for each group, side by side with the same axes.
 func (s *session) drawGroups(r screen.Region) {
 	if r.H == 0 {
 		return
@@ -73,7 +73,7 @@ func (s *session) drawGroups(r screen.Region) {
 	}
 }
 
-// group contains the clusters with one group name.
+// group contains the clusters that have the same group name.
 type group struct {
 	*netsim.GroupResult
 	places []int // indexes of its clusters in the snapshot
@@ -102,7 +102,7 @@ func (s *session) clustersAt(places []int) iter.Seq[*netsim.ClusterSnapshot] {
 	}
 }
 
-// meanAt returns the mean age at an instant of the history, or NaN if no cluster has one.
+// meanAt returns the mean age of the group at an instant of the history, or NaN if no cluster has an age.
 func (g *group) meanAt(p *Instant, reading olaf.Reading) float64 {
 	sum, n := 0.0, 0
 	for _, place := range g.places {
@@ -114,12 +114,12 @@ func (g *group) meanAt(p *Instant, reading olaf.Reading) float64 {
 	return sum / float64(n)
 }
 
-// groupShown are the group statistics with a column.
+// groupShown lists the group statistics that have a column.
 var groupShown = slices.DeleteFunc(slices.Clone(netsim.PartStatistics()),
 	func(m *metric.Metric) bool { return m.Column == "" })
 
-// groupColumns returns the columns for groupShown. In a narrow table counts are dropped first, then shares, then
-// ages.
+// groupColumns returns the columns for groupShown. If the table is narrow, counts are omitted first, then shares, and
+// finally ages.
 func groupColumns() []list.Column {
 	columns := []list.Column{{Name: "group", Width: 10}, {Name: "clusters", Width: 8, Right: true},
 		{Name: "workers", Width: 7, Right: true, Drop: 2*len(groupShown) + 1}}

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// runPage returns the page with ports, the fate of updates and the mean age.
+// runPage returns the page with the ports, the fate of updates and the mean age.
 func (s *session) runPage() tui.Page {
 	return tui.Page{
 		Title: "Run",
@@ -53,7 +53,7 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	}
 }
 
-// drawFate draws the fate of all updates.
+// drawFate draws a chart of the fate of all updates.
 func (s *session) drawFate(r screen.Region) {
 	v := s.snapshot
 	title := "fate of " + num.FormatCount(int64(v.Fate.Sent)) + " updates sent"
@@ -72,7 +72,7 @@ func (s *session) drawFate(r screen.Region) {
 	})
 }
 
-// drawAge draws the age averaged over clusters.
+// drawAge draws a chart of the mean age over the clusters.
 func (s *session) drawAge(r screen.Region) {
 	span := s.span()
 	now, averaged := meanAge(everyCluster(s.snapshot), s.reading), netsim.MeanAoM(s.snapshot.Values, s.reading)
@@ -88,7 +88,7 @@ func (s *session) drawAge(r screen.Region) {
 	drawLine(inside, span, chart.RoundUp(top), points, theme.Subject)
 }
 
-// ageTitle returns a title with the current and the mean age, and the start of the averaging.
+// ageTitle returns a chart title with the current and the mean age, and the time from which the mean is computed.
 func (s *session) ageTitle(of string, now, averaged results.Float) string {
 	v := s.snapshot
 	text := of + " now " + num.FormatNS(float64(now))

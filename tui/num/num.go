@@ -1,4 +1,5 @@
-// Package num formats numbers that change on screen: three figures, always with a unit, in a nearly constant width.
+// Package num formats numbers that change on screen. They have three significant figures, always a unit, and an almost
+// constant width.
 package num
 
 import (
@@ -11,10 +12,10 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Unknown stands for a missing number.
+// Unknown is the text for a missing number.
 const Unknown = "–"
 
-// scale formats v with three significant figures and the largest prefix that fits. A prefix may include a space.
+// scale formats v with three significant figures and the largest prefix that fits. A prefix may begin with a space.
 func scale(v float64, unit string, prefixes []prefix) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Unknown
@@ -49,7 +50,7 @@ func formatFigures(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// FormatNS formats nanoseconds like 1.23 µs, as in the tables of a bench.
+// FormatNS formats a duration in nanoseconds, such as 1.23 µs, in the same way as the tables of a bench.
 func FormatNS(ns float64) string {
 	if ns == 0 {
 		return "0"
@@ -57,7 +58,8 @@ func FormatNS(ns float64) string {
 	return scale(ns, "", times)
 }
 
-// FormatShort formats a span in at most five characters: two figures if the third would be a decimal, and no space.
+// FormatShort formats a duration in at most five characters. It uses two significant figures if the third would be a
+// decimal, and no space.
 func FormatShort(d olaf.Duration) string {
 	ns := d.NS()
 	if ns == 0 || math.Abs(ns) >= 1e12 {
@@ -75,24 +77,24 @@ func FormatShort(d olaf.Duration) string {
 	return FormatNS(ns)
 }
 
-// FormatDuration formats a span.
+// FormatDuration formats a duration with its unit.
 func FormatDuration(d olaf.Duration) string { return FormatNS(d.NS()) }
 
-// FormatInstant formats an instant of a run clock with three decimals of the unit that suits the run's end, so that
-// its width stays constant.
+// FormatInstant formats a time on the run clock with three decimals. It uses the unit that suits the end of the run, so
+// that the width is constant.
 func FormatInstant(t, end olaf.Time) string {
 	unit := unitUntil(end)
 	thousandths := math.Floor(float64(t) / unit.worth) // in picoseconds, which are thousandths of the unit of worth
 	return strconv.FormatFloat(thousandths/1000, 'f', 3, 64) + unit.name
 }
 
-// FormatEnd formats a run's end in the unit of its instants.
+// FormatEnd formats the end of a run in the unit that FormatInstant uses for the run.
 func FormatEnd(end olaf.Time) string {
 	unit := unitUntil(end)
 	return formatFigures(end.Sub(0).NS()/unit.worth) + unit.name
 }
 
-// unitUntil returns the unit of a run's instants: the largest that fits ten times into its end.
+// unitUntil returns the unit for times in a run: the largest unit such that the run lasts at least ten of them.
 func unitUntil(end olaf.Time) prefix {
 	for _, u := range times[:len(times)-2] {
 		if float64(end) >= 10*u.worth*float64(olaf.Nanosecond) {
@@ -102,10 +104,10 @@ func unitUntil(end olaf.Time) prefix {
 	return times[len(times)-2]
 }
 
-// FormatSpeed formats a time scale, in seconds of the run per second of viewing, as 10.0 µs/s.
+// FormatSpeed formats a time scale in seconds of the run per second of viewing, such as 10.0 µs/s.
 func FormatSpeed(scale float64) string { return FormatNS(scale*1e9) + "/s" }
 
-// FormatWait formats a waiting time as 1:02, or as 1:02 h from an hour on.
+// FormatWait formats a waiting time as 1:02 or, from an hour on, as 1:02 h.
 func FormatWait(d time.Duration) string {
 	if d < 0 {
 		return Unknown
@@ -117,13 +119,13 @@ func FormatWait(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// FormatRate formats bits per second like 59.9Gbps.
+// FormatRate formats a rate in bits per second, such as 59.9Gbps.
 func FormatRate(bps float64) string { return scale(bps, "bps", rates) }
 
-// FormatHertz formats a frequency like 250MHz.
+// FormatHertz formats a frequency, such as 250MHz.
 func FormatHertz(hz uint64) string { return scale(float64(hz), "Hz", rates) }
 
-// FormatPercent formats a percentage like 12.3 %.
+// FormatPercent formats a percentage, such as 12.3 %.
 func FormatPercent(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Unknown
@@ -131,7 +133,7 @@ func FormatPercent(v float64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64) + " %"
 }
 
-// FormatCount formats a whole number, with three figures above 10,000.
+// FormatCount formats a whole number. Above 10,000, it uses three significant figures.
 func FormatCount(n int64) string {
 	if n > -10_000 && n < 10_000 {
 		return strconv.FormatInt(n, 10)

@@ -8,22 +8,22 @@ const (
 	fineAtStart  = 16
 )
 
-// Grid contains the state of a run at equidistant instants from its start. When it is full, every second one is
-// dropped.
+// Grid contains the state of a run at regularly spaced instants, beginning at its start. When the grid is full, every
+// second state is removed.
 type Grid[I any] struct {
 	Instants    []I // elements that were handed out never change
 	every, next olaf.Time
 }
 
-// NewGrid returns an empty grid for a run with an end.
+// NewGrid returns an empty grid for a run that ends at end.
 func NewGrid[I any](end olaf.Time) Grid[I] {
 	return Grid[I]{every: max(end/(fineAtStart*MostInstants), 1)}
 }
 
-// Next returns the next instant to add.
+// Next returns the instant of the next state to add.
 func (g *Grid[I]) Next() olaf.Time { return g.next }
 
-// Add adds the state at that instant, up to limit.
+// Add adds the state at the next instant. When the number of states reaches limit, it removes every second state.
 func (g *Grid[I]) Add(i I, limit int) {
 	g.Instants = append(g.Instants, i)
 	if len(g.Instants) >= limit {

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/tui/num"
 )
 
-// Run is a run with a pace. None of its methods blocks. Player implements it.
+// Run is a run whose pace can be changed. None of its methods blocks. Player implements it.
 type Run interface {
 	Pace() Pace
 	SetPace(Pace)
@@ -19,7 +19,7 @@ type Run interface {
 	Advance(to olaf.Time)
 }
 
-// Hand controls a run for a dashboard: its last known state, and the keys that change its pace.
+// Hand lets a dashboard control a run. It contains the run's last known state and the keys that change its pace.
 type Hand struct {
 	run   Run
 	what  string // the run's name with its article
@@ -28,19 +28,19 @@ type Hand struct {
 	speed Meter
 }
 
-// NewHand returns a hand for run; what is the run's name with its article, for messages.
+// NewHand returns a Hand for run. what is the name of the run with its article, for use in messages.
 func NewHand(run Run, what string) Hand { return Hand{run: run, what: what, pace: run.Pace()} }
 
-// ForwardOnly returns the message that the run cannot go back.
+// ForwardOnly returns the message that the run cannot go back in time.
 func (h *Hand) ForwardOnly() string { return h.what + " goes forward only" }
 
-// Look records the run's position and pace.
+// Look records the current position and pace of the run.
 func (h *Hand) Look(wall time.Time, now olaf.Time) {
 	h.pace, h.now = h.run.Pace(), now
 	h.speed.Note(wall, now, h.pace)
 }
 
-// Acts returns the keys that change the pace.
+// Acts returns functions for the keys that change the pace.
 func (h *Hand) Acts() tui.Acts {
 	return tui.Acts{
 		keys.Pause:     h.changeAct(func(p *Pace) { p.Paused = !p.Paused }),
@@ -55,7 +55,7 @@ func (h *Hand) Acts() tui.Acts {
 	}
 }
 
-// changeAct returns an act that changes the pace.
+// changeAct returns a key function that changes the pace.
 func (h *Hand) changeAct(do func(*Pace)) func(*tui.Frame) tea.Cmd {
 	return tui.AsAct(func(*tui.Frame) {
 		p := h.run.Pace()
@@ -69,7 +69,7 @@ func (h *Hand) setPace(p Pace) {
 	h.pace, h.speed = p, Meter{}
 }
 
-// Seek advances the run to an instant, or returns why it cannot.
+// Seek advances the run to an instant. If this is not possible, it returns the reason.
 func (h *Hand) Seek(to olaf.Time) string {
 	if to < h.now {
 		return h.ForwardOnly()
@@ -78,7 +78,7 @@ func (h *Hand) Seek(to olaf.Time) string {
 	return ""
 }
 
-// Status returns the status of a run with an end.
+// Status returns the status of a run that ends at end.
 func (h *Hand) Status(end olaf.Time) tui.Status {
 	out := tui.Status{
 		State: tui.Running, Speed: h.speed.Text(h.pace), Now: h.now, End: end, Left: h.speed.TimeLeft(end.Sub(h.now)),

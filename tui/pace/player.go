@@ -9,20 +9,20 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Log records snapshots of type S at instants of a run that it chooses.
+// Log records snapshots of type S at instants that the Log chooses.
 type Log[S any] interface {
 	Next() olaf.Time // first instant not recorded
 	Take(picture *S) // snapshot at that instant
 }
 
-// Pace is the requested pace of a run.
+// Pace is the pace that the user has chosen for a run.
 type Pace struct {
 	Speed  Speed
 	Paused bool
 }
 
-// Player runs at a pace and publishes snapshots. The run calls Before between its events. All other methods are for
-// other goroutines, and none of them blocks.
+// Player runs a simulation at a chosen pace and publishes snapshots. The simulation calls Before between its events.
+// All other methods are called by other goroutines, and none of them blocks.
 type Player[S any] struct {
 	clock  Clock
 	end    olaf.Time
@@ -45,14 +45,14 @@ type Player[S any] struct {
 	log  Log[S]
 }
 
-// NewPlayer returns a player for a run with an end.
+// NewPlayer returns a player for a run that ends at end.
 func NewPlayer[S any](end olaf.Time, p Pace, c Clock, log Log[S]) *Player[S] {
 	player := &Player[S]{clock: c, end: end, wake: make(chan struct{}, 1), pace: p, changes: 1, log: log}
 	player.wanted.Store(true)
 	return player
 }
 
-// Snapshot returns the newest snapshot, or nil before the first, and requests the next.
+// Snapshot returns the newest snapshot, or nil if there is none yet, and requests another one.
 func (p *Player[S]) Snapshot() *S {
 	p.wanted.Store(true)
 	p.wakeUp()
@@ -67,7 +67,7 @@ func (p *Player[S]) Step() {
 	p.wakeUp()
 }
 
-// Advance makes the run go to an instant at full speed and then continue at its pace.
+// Advance makes the run proceed to an instant at full speed and then continue at its pace.
 func (p *Player[S]) Advance(to olaf.Time) {
 	p.mu.Lock()
 	p.goal = max(p.goal, to)
@@ -76,7 +76,7 @@ func (p *Player[S]) Advance(to olaf.Time) {
 	p.wakeUp()
 }
 
-// Pace returns the requested pace.
+// Pace returns the chosen pace.
 func (p *Player[S]) Pace() Pace {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ const (
 	nap    = time.Second            // longest wait for the clock
 )
 
-// wish contains the user's requests to the run at one moment.
+// wish contains the user's requests to the run at one instant.
 type wish struct {
 	pace    Pace
 	changes int
@@ -125,7 +125,7 @@ type wish struct {
 	step    bool
 }
 
-// takeWish returns the current requests and consumes a step.
+// takeWish returns the current requests. A request for a single step is returned only once.
 func (p *Player[S]) takeWish() wish {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,8 +134,8 @@ func (p *Player[S]) takeWish() wish {
 	return w
 }
 
-// Before returns the instant to which the run may proceed from the event before next, and whether it continues at all;
-// see netsim.Watcher.
+// Before returns the instant to which the run may proceed before its next event, and whether it should continue at all.
+// See netsim.Watcher for the meaning of the arguments.
 func (p *Player[S]) Before(last, next olaf.Time, look func(at olaf.Time) *S) (until olaf.Time, on bool) {
 	for {
 		wall, w := p.clock.Now(), p.takeWish()
@@ -163,14 +163,14 @@ func (p *Player[S]) Before(last, next olaf.Time, look func(at olaf.Time) *S) (un
 	}
 }
 
-// Remember records the log's instants up to to.
+// Remember records snapshots at the log's instants up to the time to.
 func (p *Player[S]) Remember(to olaf.Time, look func(at olaf.Time) *S) {
 	for p.log.Next() <= to {
 		p.log.Take(look(p.log.Next()))
 	}
 }
 
-// dueInstant returns the instant that the run should have reached.
+// dueInstant returns the simulated time that the run should have reached at the time wall.
 func (p *Player[S]) dueInstant(w *wish, wall time.Time, next olaf.Time) olaf.Time {
 	switch {
 	case w.step:
@@ -190,13 +190,13 @@ func (p *Player[S]) dueInstant(w *wish, wall time.Time, next olaf.Time) olaf.Tim
 	return due
 }
 
-// span returns the simulated time that passes during d.
+// span returns how much simulated time passes during d at this pace.
 func (p Pace) span(d time.Duration) olaf.Time {
 	const ever = olaf.Time(1) << 61
 	return olaf.Time(min(float64(p.Speed)*d.Seconds()*float64(olaf.Second), float64(ever)))
 }
 
-// wait blocks until the run may proceed to next or a request arrives.
+// wait blocks until the run may proceed to next or until a request arrives.
 func (p *Player[S]) wait(pace Pace, next olaf.Time) {
 	if pace.Paused {
 		<-p.wake

@@ -1,6 +1,6 @@
-// Package pace runs a simulation at a pace that the user chooses, records its history, and provides the dashboard parts
-// that all such runs share. It is independent of the simulation, which must only call it between events, as
-// netsim.Watcher describes.
+// Package pace runs a simulation at a pace that the user chooses, records its history, and provides the parts of a
+// dashboard that all such runs share. It does not depend on the simulation, which only has to call it between events,
+// as described for netsim.Watcher.
 package pace
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/olafctl/olaf/tui/num"
 )
 
-// Clock is the viewer's clock.
+// Clock is the clock of the person who watches a run.
 type Clock interface {
 	Now() time.Time
 	After(d time.Duration) <-chan time.Time
 }
 
-// Speed is simulated time per viewing time, above 0.
+// Speed is the amount of simulated time per viewing time. It is above 0.
 type Speed float64
 
-// Full is as fast as the machine can run.
+// Full is the speed at which the run is as fast as the machine allows.
 var Full = Speed(math.Inf(1))
 
 // Range of speeds that keys select; above it is Full.
@@ -35,13 +35,13 @@ func AboutAMinute(run olaf.Duration) Speed { return Speed(run.NS() / 60e9 * 1.00
 
 var steps = [...]float64{1, 2, 5}
 
-// nthSpeed returns the i-th selectable speed; 0 is 1.
+// nthSpeed returns the selectable speed with index i. Index 0 is speed 1.
 func nthSpeed(i int) Speed {
 	decade := int(math.Floor(float64(i) / float64(len(steps))))
 	return Speed(steps[i-decade*len(steps)] * math.Pow10(decade))
 }
 
-// Faster returns the next speed above s.
+// Faster returns the next selectable speed above s.
 func (s Speed) Faster() Speed {
 	i := int(math.Floor(math.Log10(float64(max(s, slowest))))) * len(steps)
 	for nthSpeed(i) <= s*1.000001 {
@@ -53,7 +53,7 @@ func (s Speed) Faster() Speed {
 	return max(nthSpeed(i), slowest)
 }
 
-// Slower returns the next speed below s.
+// Slower returns the next selectable speed below s.
 func (s Speed) Slower() Speed {
 	if !(s > slowest) {
 		return slowest
@@ -65,7 +65,7 @@ func (s Speed) Slower() Speed {
 	return min(max(nthSpeed(i), slowest), fastest)
 }
 
-// Meter measures the speed of a run over the last seconds.
+// Meter measures the speed of a run over the last few seconds.
 type Meter struct {
 	marks []mark
 	pace  Pace
@@ -78,7 +78,7 @@ type mark struct {
 
 const meterSpan = 2 * time.Second
 
-// Note records the run's position; a change of pace starts a new measurement.
+// Note records the position of the run. If the pace has changed, it starts a new measurement.
 func (s *Meter) Note(wall time.Time, sim olaf.Time, p Pace) {
 	if p != s.pace {
 		*s = Meter{pace: p}
@@ -106,7 +106,7 @@ func (s *Meter) Rate() (Speed, bool) {
 	return Speed(float64(last.sim-first.sim) / float64(olaf.Second) / seconds), true
 }
 
-// Text formats a pace, with the measured speed at full speed.
+// Text returns the text for a pace. At full speed, it includes the measured speed.
 func (s *Meter) Text(p Pace) string {
 	if p.Speed != Full {
 		return num.FormatSpeed(float64(p.Speed))
@@ -117,7 +117,7 @@ func (s *Meter) Text(p Pace) string {
 	return "full speed"
 }
 
-// TimeLeft returns the duration of a part of a run at the measured speed, negative if unknown.
+// TimeLeft returns the time that part of a run takes at the measured speed. It is negative if unknown.
 func (s *Meter) TimeLeft(of olaf.Duration) time.Duration {
 	const ever = 1e9 // in seconds; more does not fit a time.Duration and means never
 	speed, known := s.Rate()
@@ -128,7 +128,7 @@ func (s *Meter) TimeLeft(of olaf.Duration) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Slower reduces the pace. At full speed it starts from the measured speed.
+// Slower reduces the pace. If the run is at full speed, it starts from the measured speed.
 func (p *Pace) Slower(seen *Meter) {
 	if now, known := seen.Rate(); p.Speed == Full && known {
 		p.Speed = now

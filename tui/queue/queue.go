@@ -1,4 +1,4 @@
-// Package queue draws the slots of a queue in departure order, the departing one first.
+// Package queue draws the slots of a queue in departure order, starting with the slot that departs first.
 package queue
 
 import (
@@ -37,7 +37,7 @@ func Draw(r screen.Region, q *slowmotion.QueueSnapshot, sampled bool, selected i
 	drawSummary(r.Sub(0, r.H-1, r.W, 1), q)
 }
 
-// sampledSlots draws a queue of which only counters are known.
+// sampledSlots draws a queue for which only counters are known.
 func sampledSlots(r screen.Region, q *slowmotion.QueueSnapshot) {
 	r.Text(0, 0, theme.Dim, "sampled: counters only, single slots unknown")
 	chart.DrawGauge(r.Sub(0, 1, r.W, 1), float64(q.Occupancy), float64(q.Slots), theme.Subject)
@@ -71,7 +71,7 @@ func drawBoxes(r screen.Region, q *slowmotion.QueueSnapshot, selected int) {
 	}
 }
 
-// drawProgress marks the sent part of a frame on the lower border.
+// drawProgress marks on the lower border how much of a frame has been sent.
 func drawProgress(r screen.Region, sent float64) {
 	for x := range int(sent*float64(r.W) + 0.5) {
 		r.Set(x, 0, '▀', theme.Locked)
@@ -109,7 +109,7 @@ func drawCells(r screen.Region, q *slowmotion.QueueSnapshot, selected int) {
 	}
 }
 
-// slotLabel returns the cluster and the number of merged updates.
+// slotLabel returns a label with the cluster and the number of merged updates.
 func slotLabel(s *slowmotion.SlotSnapshot) string {
 	if s.Count == 1 {
 		return fmt.Sprintf("c%d", s.Cluster)
@@ -119,7 +119,7 @@ func slotLabel(s *slowmotion.SlotSnapshot) string {
 
 func slotAge(s *slowmotion.SlotSnapshot) string { return num.FormatShort(s.Age) }
 
-// drawSummary draws one line with the fill level and the last event. The bar is omitted if the text needs its room.
+// drawSummary draws a line with the fill level and the last event. If the text needs the space, it omits the bar.
 func drawSummary(r screen.Region, q *slowmotion.QueueSnapshot) {
 	style, full := theme.Good, ""
 	if q.Occupancy >= q.Slots {
@@ -142,7 +142,7 @@ func drawSummary(r screen.Region, q *slowmotion.QueueSnapshot) {
 	rest.Text(0, 0, look, screen.CutText(text, rest.W))
 }
 
-// latestFate describes the last arrival; empty before the first.
+// latestFate describes the outcome of the last arrival. The text is empty before the first arrival.
 func latestFate(q *slowmotion.QueueSnapshot) (string, screen.Style) {
 	for i := len(q.Log) - 1; i >= 0; i-- {
 		if e := &q.Log[i]; e.Kind < slowmotion.Started {
@@ -152,7 +152,7 @@ func latestFate(q *slowmotion.QueueSnapshot) (string, screen.Style) {
 	return "", theme.Text
 }
 
-// DescribeFate describes the outcome of an arrival with a mark and words.
+// DescribeFate describes the outcome of an arrival with a symbol and words.
 func DescribeFate(e *slowmotion.Event) (string, screen.Style) {
 	who := fmt.Sprintf("c%d/w%d", e.Cluster, e.Worker)
 	switch {

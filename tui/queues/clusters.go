@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// clustersPage returns the page that compares the clusters, with the queues side by side if there is room.
+// clustersPage returns the page that compares the clusters. The queues are side by side if there is room.
 func (s *session) clustersPage() tui.Page {
 	return tui.Page{
 		Title: "Clusters",
@@ -47,14 +47,14 @@ var clusterColumns = []list.Column{
 	{Least: 12, Drop: 4},
 }
 
-// clusterHeads returns the columns with the scale in the last heading.
+// clusterHeads returns the columns. The last heading shows the scale.
 func clusterHeads(top float64) []list.Column {
 	columns := slices.Clone(clusterColumns)
 	columns[len(columns)-1].Name = "to " + num.FormatNS(top)
 	return columns
 }
 
-// sortings are the sort orders of the clusters, descending.
+// sortings lists the sort orders for the clusters. All are descending.
 var sortings = []struct {
 	name string
 	key  func(*slowmotion.ClusterSnapshot, olaf.Reading) float64 // nil for the order of ids
@@ -67,7 +67,7 @@ var sortings = []struct {
 	{"merged", func(c *slowmotion.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Merged) }},
 }
 
-// besideWidth is the minimum width of a queue's list next to another queue's.
+// besideWidth is the minimum width of the list for one queue if two lists are side by side.
 const besideWidth = 42
 
 func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
@@ -102,8 +102,8 @@ func (s *session) sawTitle(f *tui.Frame, q *slowmotion.QueueSnapshot) string {
 	return fmt.Sprintf("%s: AoM of cluster %d (%s: next)", q.Name, s.snapshot.Watched, f.Key(keys.Watch))
 }
 
-// clusterRows returns the clusters behind a queue with their ages over a span. A row's id is the cluster. All queues
-// use the order of the first one, so that lines match.
+// clusterRows returns rows for the clusters behind a queue, with their ages over a time span. The ID of a row is the
+// cluster. All queues use the order of the first queue, so that their lines correspond.
 func (s *session) clusterRows(queue int, span chart.Span, oldest float64) list.Rows {
 	if s.queue(queue) == nil {
 		return list.Rows{}

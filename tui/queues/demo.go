@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/tui"
 )
 
-// demo returns the one-minute tour of OLAF.
+// demo returns the scenes of the one-minute tour of OLAF.
 func (s *session) demo() []tui.Scene {
 	const stay = -1
 	scene := func(seconds int, seek, speed olaf.Duration, whole bool, caption string) tui.Scene {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// devicesPage returns the page with the devices, their build parameters and links, and capture losses.
+// devicesPage returns the page with the devices, their build parameters and links, and the capture losses.
 func (s *session) devicesPage() tui.Page {
 	return s.inspectionPage(inspection{
 		title: "Testbed",
@@ -33,7 +33,7 @@ func (s *session) devicesPage() tui.Page {
 		"every queue and what left it.")
 }
 
-// measuredRows returns the rows of the device that a bench measures next to the twins, or nil.
+// measuredRows returns rows for the device that a bench measures next to the twins, or nil if there is none.
 func (s *session) measuredRows() []list.Row {
 	if s.options.Measured == "" || s.bench == nil {
 		return nil
@@ -76,7 +76,7 @@ func linkText(l *slowmotion.CardState) string {
 	return "not reported by this device"
 }
 
-// drawRates draws arrivals and departures over time, one column per queue, on a common scale.
+// drawRates draws the arrival and departure rates over time. Each queue has a column, and all have the same scale.
 func (s *session) drawRates(r screen.Region) {
 	span, top := s.span(), 0.0
 	type flow struct {
@@ -103,7 +103,7 @@ func (s *session) drawRates(r screen.Region) {
 	}
 }
 
-// rateSeries returns the bits per second in and out, by interval.
+// rateSeries returns the incoming and outgoing rates in bits per second for each interval.
 func rateSeries(series []slowmotion.SeriesPoint, span chart.Span) (in, out []chart.Point) {
 	last := olaf.Time(0)
 	for _, p := range series {

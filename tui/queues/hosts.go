@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// hostsPage returns the page with the hosts of a testbed with roles: what each one is, and its clock.
+// hostsPage returns the page that describes the hosts of a testbed with roles, including their clocks.
 func (s *session) hostsPage() tui.Page {
 	return s.inspectionPage(inspection{
 		title: "Hosts",
@@ -61,7 +61,7 @@ func hostRows(in *slowmotion.Inspection) list.Rows {
 	return list.FromRows(rows)
 }
 
-// describeClock returns a host's clock in words, and whether it could be measured now.
+// describeClock describes the clock of a host in words. known reports whether the clock could be measured.
 func describeClock(h *results.Host) (text string, known bool) {
 	ns := func(f results.Float) time.Duration { return time.Duration(float64(f)).Round(100 * time.Nanosecond) }
 	text = fmt.Sprintf("%v ± %v ahead", ns(h.OffsetNS), ns(h.BoundNS))

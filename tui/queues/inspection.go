@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// inspecting contains the last state of tables, registers and devices, which costs more to read than a snapshot.
+// inspecting contains the last known state of tables, registers and devices, which takes more time to read than a
+// snapshot.
 type inspecting struct {
 	seen    *slowmotion.Inspection
 	changed map[uint32]bool // registers, by address
@@ -22,10 +23,10 @@ type inspecting struct {
 	err     string
 }
 
-// inspectEvery is the number of looks per inspection.
+// inspectEvery is the number of snapshots after which the inspection is repeated.
 const inspectEvery = 8
 
-// inspect fetches tables, registers and devices while a page shows them.
+// inspect reads tables, registers and devices while a page shows them.
 func (s *session) inspect() tea.Cmd {
 	in := &s.inspects
 	if !in.wanted || in.asking || in.seen != nil && s.looks%inspectEvery != 0 {
@@ -49,7 +50,7 @@ func (s *session) storeInspection(seen *slowmotion.Inspection, err error) {
 	in.err, in.changed, in.seen = "", changedRegisters(in.seen, seen), seen
 }
 
-// inspection defines a page of an inspection.
+// inspection defines a page that shows part of the inspected state.
 type inspection struct {
 	title   string
 	head    func(*slowmotion.Inspection) screen.Phrase
@@ -59,7 +60,7 @@ type inspection struct {
 	below   func(screen.Region)                           // charts, if rows are left; may be nil
 }
 
-// inspectionPage returns the page of an inspection.
+// inspectionPage returns the page that an inspection defines.
 func (s *session) inspectionPage(i inspection, about string) tui.Page {
 	rows := func() list.Rows {
 		if s.inspects.seen == nil {
@@ -74,7 +75,7 @@ func (s *session) inspectionPage(i inspection, about string) tui.Page {
 	}
 }
 
-// aboutRows is the maximum number of rows for a line's full text.
+// aboutRows is the maximum number of rows for the full text of the selected line.
 const aboutRows = 2
 
 func (s *session) drawInspection(f *tui.Frame, r screen.Region, i *inspection, rows list.Rows) {

@@ -1,6 +1,6 @@
 package queues
 
-// panel is one box of the Run page.
+// panel is a box on the Run page.
 type panel int
 
 const (
@@ -14,7 +14,8 @@ const (
 	panelKinds
 )
 
-// shape defines how a panel takes part in the layout of the Run page. Heights include the border.
+// shape defines the heights of a panel on the Run page and the order in which panels are dropped. Heights include the
+// border.
 type shape struct {
 	least, good int
 	// comfort is the height that a panel gets before less important panels get any.
@@ -33,20 +34,20 @@ var shapes = [panelKinds]shape{
 	panelCounters: {5, 8, 5, 1},
 }
 
-// place is one box that can have the focus.
+// place is a box that can have the focus.
 type place struct {
 	panel panel
 	queue int
 }
 
-// row is a row of panels with one height.
+// row is a row of panels with the same height.
 type row struct {
 	panels []panel
 	height int
 }
 
-// arrangePanels arranges the panels of one queue in a column: those that fit, in page order. Spare rows extend
-// panels to their good height, then the log or the age.
+// arrangePanels arranges the panels for one queue in a column, in page order, and omits panels that do not fit. Spare
+// rows first extend panels to their good height and then the log or the age panel.
 func arrangePanels(width, height int) []row {
 	var kept [panelKinds]bool
 	for i := range kept {
@@ -94,10 +95,10 @@ func arrangePanels(width, height int) []row {
 	return out
 }
 
-// luxuries is the drop order up to which panels are shown only after all others have their comfort.
+// luxuries is the largest drop order of the panels that are shown only if all other panels have their comfort height.
 const luxuries = 2
 
-// missingRows returns the number of rows that the kept panels lack for their comfort heights.
+// missingRows returns how many rows the kept panels would need in addition for their comfort heights.
 func missingRows(kept [panelKinds]bool) int {
 	n := 0
 	for p := range panelKinds {
@@ -108,8 +109,8 @@ func missingRows(kept [panelKinds]bool) int {
 	return n
 }
 
-// stackPanels returns the kept panels in rows of minimum height. Loss and CDF share a row if the column is wide
-// enough.
+// stackPanels returns the kept panels in rows of minimum height. If the column is wide enough, the loss and CDF panels
+// share a row.
 func stackPanels(kept [panelKinds]bool, width int) []row {
 	order := []panel{panelQueue, panelAoM, panelLoss, panelCDF, panelSaw, panelCounters, panelLog}
 	var out []row
@@ -142,7 +143,7 @@ func totalHeight(rows []row) int {
 	return n
 }
 
-// places returns the boxes that can have the focus, in page order; at least one.
+// places returns the boxes that can have the focus, in page order. There is always at least one.
 func (s *session) places() []place {
 	n := 1
 	if s.snapshot != nil {
@@ -165,7 +166,7 @@ func (s *session) places() []place {
 	return out
 }
 
-// focusedPlace returns the box with the focus.
+// focusedPlace returns the box that has the focus.
 func (s *session) focusedPlace() place {
 	places := s.places()
 	return places[min(s.run.focus, len(places)-1)]

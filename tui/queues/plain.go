@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/tui/num"
 )
 
-// Plain writes the dashboard's content as lines of text, for screen readers, logs and pipes. Its output depends only
-// on the snapshots; the caller decides how often to show one.
+// Plain writes the content of the dashboard as lines of text for screen readers, logs and pipes. The output depends
+// only on the snapshots. The caller decides how often to write one.
 type Plain struct {
 	out     io.Writer
 	started bool
@@ -23,12 +23,13 @@ type Plain struct {
 	state   slowmotion.State
 }
 
-// NewPlain returns a stream that writes to out.
+// NewPlain returns a Plain that writes to out.
 func NewPlain(out io.Writer) *Plain {
 	return &Plain{out: out, full: make(map[int]bool), paired: make(map[int]bool)}
 }
 
-// Show writes the changes in s: a heading once, one line per queue, and state changes in words.
+// Show writes the changes in s: the heading if it is the first snapshot, a line for each queue, and changes of state in
+// words.
 func (p *Plain) Show(s *slowmotion.Snapshot) error {
 	var b strings.Builder
 	if !p.started {
@@ -82,7 +83,7 @@ func (p *Plain) writeQueue(b *strings.Builder, i int, q *slowmotion.QueueSnapsho
 	}
 }
 
-// writePair writes the ages of a finished run next to the twin's, with their judgement.
+// writePair writes the ages of a finished run next to those of the twin, and the assessment of the difference.
 func writePair(b *strings.Builder, name string, r *results.Row) {
 	for i := range r.Stats {
 		s := &r.Stats[i]
@@ -103,7 +104,7 @@ func writePair(b *strings.Builder, name string, r *results.Row) {
 	}
 }
 
-// agesText returns the age of model under every reading: the current one, while there is one, and the average.
+// agesText returns the age of model for every reading: the current age, if there is one, and the average.
 func agesText(q *slowmotion.QueueSnapshot) string {
 	var parts []string
 	for reading := range olaf.Reading(olaf.Readings) {

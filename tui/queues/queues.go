@@ -1,5 +1,5 @@
-// Package queues contains the dashboard pages of one run on a testbed: the queue under test and, next to it, the
-// other queue with the same input. Each page is a file here and an entry in pages.
+// Package queues contains the dashboard pages for one run on a testbed. They show the queue under test and, next to it,
+// the other queue with the same input. Each page has a file in this package and an entry in pages.
 package queues
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Source is the run to show; slowmotion.Player implements it.
+// Source is the run that the pages show. slowmotion.Player implements it.
 type Source interface {
 	Snapshot() *slowmotion.Snapshot // the newest; never blocks
 	Do(slowmotion.Command) bool     // never blocks
@@ -29,7 +29,7 @@ type Source interface {
 	Inspect(context.Context) (*slowmotion.Inspection, error)
 }
 
-// Bench is the progress of an experiment in the background, and its results.
+// Bench contains the progress and the results of an experiment that runs in the background.
 type Bench struct {
 	Done, Total, Invalid int
 	Finished             bool
@@ -38,7 +38,8 @@ type Bench struct {
 	Rows                 []results.Row // results so far, with ages next to the twin's; nil if not requested
 }
 
-// Options configures the dashboard. Source is required; a nil function disables the features that need it.
+// Options configures the dashboard. Only Source is required. If a function is nil, the features that need it are
+// disabled.
 type Options struct {
 	Source   Source
 	Bench    func() *Bench // newest state; never blocks
@@ -50,7 +51,7 @@ type Options struct {
 	Measured string
 }
 
-// session is the state of the pages: the last look at the source, and the view settings.
+// session is the state of the pages: the most recent snapshot of the run, and the view settings.
 type session struct {
 	options  Options
 	snapshot *slowmotion.Snapshot
@@ -64,7 +65,7 @@ type session struct {
 	inspects inspecting
 }
 
-// New returns a dashboard.
+// New returns a dashboard for a run on a testbed.
 func New(o Options) tui.Dashboard {
 	s := &session{options: o, snapshot: o.Source.Snapshot()}
 	d := tui.Dashboard{
@@ -123,7 +124,7 @@ func (s *session) keys() tui.Acts {
 	}
 }
 
-// ask returns an action that sends a command.
+// ask returns a key function that sends the command built from the current snapshot.
 func (s *session) ask(command func(*slowmotion.Snapshot) slowmotion.Command) func(*tui.Frame) tea.Cmd {
 	return tui.AsAct(func(f *tui.Frame) {
 		if s.snapshot != nil && !s.options.Source.Do(command(s.snapshot)) {
@@ -183,7 +184,7 @@ func speedText(s slowmotion.Speed) string {
 	return num.FormatSpeed(olaf.Duration(s).Seconds())
 }
 
-// sentPct returns the percentage of the traffic that was sent.
+// sentPct returns how much of the traffic has been sent, in per cent.
 func sentPct(v *slowmotion.Snapshot) float64 {
 	if v.Total <= 0 {
 		return 100
@@ -191,7 +192,7 @@ func sentPct(v *slowmotion.Snapshot) float64 {
 	return 100 * float64(v.Sent) / float64(v.Total)
 }
 
-// timeLeft returns the remaining time of the run at its speed.
+// timeLeft returns the remaining time of the run at its current speed.
 func timeLeft(v *slowmotion.Snapshot) time.Duration {
 	if v.Speed <= 0 || v.End < v.Now {
 		return -1
@@ -199,7 +200,7 @@ func timeLeft(v *slowmotion.Snapshot) time.Duration {
 	return time.Duration(float64(v.End-v.Now) / float64(v.Speed) * float64(time.Second))
 }
 
-// headPhrases returns the run, its device and its validity.
+// headPhrases returns a description of the run, its device and its validity for the head of the page.
 func (s *session) headPhrases() []screen.Phrase {
 	v := s.snapshot
 	out := []screen.Phrase{
@@ -234,7 +235,7 @@ func (s *session) validity() (string, screen.Style) {
 	return "✓ valid", theme.Good
 }
 
-// viewCaption returns a caption for a view of the run.
+// viewCaption returns the caption for an exported view of the run.
 func (s *session) viewCaption(what string) string {
 	v := s.snapshot
 	if v == nil {
@@ -247,7 +248,7 @@ func (s *session) viewCaption(what string) string {
 		olaf.Plural(w.Workers, "worker"), olaf.Plural(w.Clusters, "cluster"), w.MeanRate, olaf.Plural(v.Plan.Spec.Slots, "slot"), s.reading)
 }
 
-// stop ends the traffic when called twice in a row.
+// stop ends the traffic if its key is pressed twice in a row.
 func (s *session) stop(f *tui.Frame) {
 	if !f.IsRepeat(keys.Stop) {
 		f.ShowNote(f.Key(keys.Stop) + " again stops the generator")
@@ -257,7 +258,7 @@ func (s *session) stop(f *tui.Frame) {
 	f.ShowNote("the traffic is stopped; what is inside still leaves")
 }
 
-// writeResults returns an act that writes the experiment's results in some form.
+// writeResults returns a key function that writes the results of the experiment in some format.
 func (s *session) writeResults(what string, write func(context.Context) (path string,
 	err error)) func(*tui.Frame) tea.Cmd {
 	return func(f *tui.Frame) tea.Cmd {
@@ -273,14 +274,14 @@ func (s *session) writeResults(what string, write func(context.Context) (path st
 	}
 }
 
-// askSettings opens the form for another run.
+// askSettings opens the form for the settings of another run.
 func (s *session) askSettings(f *tui.Frame) {
 	if v := s.snapshot; v != nil {
 		f.Open(&settings{s, form.New(v.Plan.Spec, v.Rate)})
 	}
 }
 
-// settings is the form as an overlay.
+// settings is the overlay that shows the settings form.
 type settings struct {
 	session *session
 	form    form.Form
@@ -319,7 +320,7 @@ func (o *settings) Key(f *tui.Frame, msg tea.KeyMsg, _ keys.Action) tea.Cmd {
 	return nil
 }
 
-// showLife fetches the life of an update and shows it.
+// showLife reads the life of an update and shows it.
 func (s *session) showLife(queue int, update int64) tea.Cmd {
 	source, end := s.options.Source, s.snapshot.End
 	return func() tea.Msg {
@@ -334,7 +335,7 @@ func (s *session) showLife(queue int, update int64) tea.Cmd {
 	}
 }
 
-// queue returns the queue with an index, or nil.
+// queue returns the queue with index i, or nil if there is none.
 func (s *session) queue(i int) *slowmotion.QueueSnapshot {
 	if s.snapshot == nil || i < 0 || i >= len(s.snapshot.Queues) {
 		return nil

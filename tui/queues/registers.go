@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// registersPage returns the page with the device's decoded registers by name; changes since the last look are
-// marked.
+// registersPage returns the page with the device's registers and their decoded values. It marks values that changed
+// since the last reading.
 func (s *session) registersPage() tui.Page {
 	return s.inspectionPage(inspection{
 		title: "Registers",
@@ -24,7 +24,7 @@ func (s *session) registersPage() tui.Page {
 	}, "Every readable register of the first device, by its name in docs/reference/registers.md, with its fields decoded.")
 }
 
-// changedRegisters returns which registers differ between two looks, by address.
+// changedRegisters returns the addresses of the registers whose values differ between two inspections.
 func changedRegisters(before, after *slowmotion.Inspection) map[uint32]bool {
 	if before == nil || after == nil {
 		return nil
@@ -43,7 +43,7 @@ func changedRegisters(before, after *slowmotion.Inspection) map[uint32]bool {
 	return out
 }
 
-// registerAbout returns a register's description.
+// registerAbout returns the description of the register in a row.
 func registerAbout(in *slowmotion.Inspection, row list.Row) string {
 	for i := range in.Registers {
 		if r := &in.Registers[i]; int64(r.Address) == row.ID {

@@ -17,7 +17,8 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// resultsPage returns the page with the experiment's report, or with the results of the run so far.
+// resultsPage returns the page with the report on the experiment. Until there is a report, the page shows the results
+// of the run so far.
 func (s *session) resultsPage() tui.Page {
 	return tui.Page{
 		Title: "Results",
@@ -30,7 +31,7 @@ func (s *session) resultsPage() tui.Page {
 	}
 }
 
-// reportLines returns the lines of the experiment's report or its error; nil while there is none.
+// reportLines returns the lines of the experiment's report or error, or nil if there is neither yet.
 func (s *session) reportLines() []string {
 	if s.bench == nil {
 		return nil
@@ -65,10 +66,10 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	f.DrawList(listing, inside, tui.Listing{Columns: columns, Rows: s.resultRows()})
 }
 
-// curveLeast is the minimum height of a curve with its border.
+// curveLeast is the minimum height of a curve, including its border.
 const curveLeast = 5
 
-// drawCurves draws the ages behind all queues, one below another on the same axes, and a comparison.
+// drawCurves draws the ages behind each queue, one chart below the other with the same axes, and a comparison.
 func (s *session) drawCurves(r screen.Region) {
 	if r.H == 0 {
 		return
@@ -93,8 +94,8 @@ func (s *session) drawCurves(r screen.Region) {
 	}
 }
 
-// comparison describes how much fresher or older the models are behind the first queue than behind the other, for each
-// reading.
+// comparison describes, for each reading, how much fresher or older the models behind the first queue are than those
+// behind the other queue.
 func (s *session) comparison() string {
 	if len(s.snapshot.Queues) < 2 {
 		return ""
@@ -145,7 +146,7 @@ func reportLine(i int, line string) list.Row {
 	return list.Row{ID: int64(i), Cells: []list.Cell{{Text: line, Style: style}}}
 }
 
-// verdictIn reports whether a column of a line is one of the verdicts.
+// verdictIn reports whether a column in a line of the report contains one of the verdicts.
 func verdictIn(line string, verdicts ...paper.Verdict) bool {
 	return slices.ContainsFunc(verdicts, func(v paper.Verdict) bool { return strings.Contains(line, "  "+string(v)) })
 }
@@ -167,7 +168,7 @@ func (s *session) liveResults() list.Rows {
 	}}
 }
 
-// lostPct returns the percentage of offered updates lost so far, as the paper counts it.
+// lostPct returns how many of the offered updates have been lost so far, in per cent and counted as in the paper.
 func lostPct(q *slowmotion.QueueSnapshot) float64 {
 	if q.Counters.SumOffered() == 0 {
 		return 0

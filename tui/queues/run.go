@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// panels is the state of the Run page: the focused box, and whether it fills the page.
+// panels is the state of the Run page: which box has the focus, and whether that box fills the page.
 type panels struct {
 	focus int // index into places
 	zoom  bool
@@ -51,7 +51,7 @@ func (s *session) runPage() tui.Page {
 	}
 }
 
-// settle moves the focus to a list and freezes a growing log, so that its lines stay in place.
+// settle moves the focus to a list and freezes a growing log, so that its lines do not move.
 func (s *session) settle(f *tui.Frame) {
 	if s.focusedPlace().panel != panelQueue {
 		s.focusLog()
@@ -62,7 +62,7 @@ func (s *session) settle(f *tui.Frame) {
 	}
 }
 
-// focusLog moves the focus to the log of the focused queue, if there is one.
+// focusLog moves the focus to the log of the focused queue, if there is a log.
 func (s *session) focusLog() {
 	queue := s.focusedPlace().queue
 	for i, p := range s.places() {
@@ -72,7 +72,7 @@ func (s *session) focusLog() {
 	}
 }
 
-// runRows returns the events of the focused queue, or its slots if these have the focus.
+// runRows returns the events of the focused queue or, if the slots have the focus, its slots.
 func (s *session) runRows() list.Rows {
 	p := s.focusedPlace()
 	q := s.queue(p.queue)
@@ -85,10 +85,11 @@ func (s *session) runRows() list.Rows {
 	return eventlog.LogRows(q, s.snapshot.End)
 }
 
-// ratesRows is the height of the line above the panels.
+// ratesRows is the height of the line with the rates, which is above the panels.
 const ratesRows = 1
 
-// drawRun draws one column per queue, or one panel per queue if it is maximised. Columns share their axes.
+// drawRun draws the panels of each queue in a column or, if a panel is maximised, this panel for each queue. All
+// columns have the same axes.
 func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	s.drawGauges(r.Sub(0, 0, r.W, ratesRows))
 	r = r.Sub(0, ratesRows, r.W, r.H-ratesRows)
@@ -115,7 +116,7 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	}
 }
 
-// drawGauges draws the input and output rates, one column per queue.
+// drawGauges draws the input and output rates. Each queue has a column.
 func (s *session) drawGauges(r screen.Region) {
 	n := len(s.snapshot.Queues)
 	line := float64(s.snapshot.Plan.Spec.Workload.LineRate)
@@ -131,11 +132,11 @@ func (s *session) drawGauges(r screen.Region) {
 	}
 }
 
-// titleMargin is the part of a box's width that its title cannot use: corners, and a line and a space on either
-// side.
+// titleMargin is the part of the width of a box that its title cannot use. It consists of the corners, and of a line
+// and a space on either side.
 const titleMargin = 6
 
-// axes contains the axes that the charts of all queues share.
+// axes contains the axes that the charts for all queues share.
 type axes struct {
 	span        chart.Span
 	top, sawTop float64
@@ -179,7 +180,7 @@ func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a
 	}
 }
 
-// overTime is the minimum height at which the fates panel also shows drops over time.
+// overTime is the minimum height at which the panel with fates also shows drops over time.
 const overTime = 8
 
 func drawFates(r screen.Region, q *slowmotion.QueueSnapshot, span chart.Span) {
@@ -198,7 +199,8 @@ func drawFates(r screen.Region, q *slowmotion.QueueSnapshot, span chart.Span) {
 	chart.DrawColumns(r.Sub(0, r.H-1, r.W, 1), drops, most, theme.Bad)
 }
 
-// drawAggregations draws the CDF, with the histogram next to it if the panel is maximised.
+// drawAggregations draws the CDF of aggregations. If the panel is maximised, it also draws the histogram next to the
+// CDF.
 func (s *session) drawAggregations(r screen.Region, q *slowmotion.QueueSnapshot, style screen.Style) {
 	if !s.run.zoom || r.H < 3 {
 		chart.CDF(r, q.Merges, style)
@@ -211,7 +213,7 @@ func (s *session) drawAggregations(r screen.Region, q *slowmotion.QueueSnapshot,
 	chart.DrawHistogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
 }
 
-// answersTitle returns the title for a queue whose sums go to the workers.
+// answersTitle returns the title for a queue that sends its sums to the workers.
 func answersTitle(q *slowmotion.QueueSnapshot, width int) string {
 	full := fmt.Sprintf("%s, %d sums on their way to workers at %v", q.Name, q.OnTheWay, q.OutRate)
 	if screen.TextWidth(full) <= width {

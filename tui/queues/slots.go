@@ -14,13 +14,13 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// hasSums reports whether a switch in the run sums updates, so that it has slots to show.
+// hasSums reports whether a switch in the run sums updates. Only such switches have slots to show.
 func (s *session) hasSums() bool {
 	return s.snapshot.Plan != nil && slices.ContainsFunc(s.snapshot.Plan.Configs,
 		func(c bench.Config) bool { return c.H > 0 })
 }
 
-// slotsPage returns the page with the partial sums in the switch and their workers.
+// slotsPage returns the page with the partial sums in the switch and the workers that contributed to them.
 func (s *session) slotsPage() tui.Page {
 	return s.inspectionPage(inspection{
 		title: "Slots", head: tablesHead, rows: slotRows, about: wholeLine,
@@ -30,7 +30,7 @@ func (s *session) slotsPage() tui.Page {
 		"Packets do not carry the contributors; the twin knows them.")
 }
 
-// tablesHead returns one line about the fill levels of the tables.
+// tablesHead returns a line about the fill levels of the tables.
 func tablesHead(in *slowmotion.Inspection) screen.Phrase {
 	var parts []string
 	for i := range in.Cards {
@@ -66,7 +66,7 @@ func slotRows(in *slowmotion.Inspection) list.Rows {
 	return list.FromRows(rows)
 }
 
-// workerNames lists the workers, the oldest contribution first.
+// workerNames lists the workers, starting with the oldest contribution.
 func workerNames(inside []olaf.Contributor) string {
 	var words []string
 	for i := range inside {

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// tablesPage returns the page with the device's P4Runtime entries and the session's role.
+// tablesPage returns the page with the device's P4Runtime entries and the role of the session.
 func (s *session) tablesPage() tui.Page {
 	return s.inspectionPage(inspection{
 		title: "Tables", head: roleHead, rows: tableRows, about: wholeLine,
@@ -20,7 +20,7 @@ func (s *session) tablesPage() tui.Page {
 		"which multicast group, and who may write.")
 }
 
-// wholeLine returns all cells of a line without cutting.
+// wholeLine returns all cells of a row in full.
 func wholeLine(_ *slowmotion.Inspection, row list.Row) string {
 	var words []string
 	for _, c := range row.Cells {
@@ -61,7 +61,7 @@ func tableRows(in *slowmotion.Inspection) list.Rows {
 	return list.FromRows(rows)
 }
 
-// roleHead returns one line about which controller is primary.
+// roleHead returns a line that states which controller is primary.
 func roleHead(in *slowmotion.Inspection) screen.Phrase {
 	text := fmt.Sprintf("this session is %s, election id %s, at %s", in.Role, in.ElectionID, in.Target)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// twinPage returns the page with measured ages next to the twin's.
+// twinPage returns the page that shows measured ages next to those of the twin.
 func (s *session) twinPage() tui.Page {
 	return tui.Page{
 		Title: "Twin",
@@ -25,12 +25,13 @@ func (s *session) twinPage() tui.Page {
 	}
 }
 
-// hasPairs reports whether any ages are compared with the twin's.
+// hasPairs reports whether any ages can be compared with those of the twin.
 func (s *session) hasPairs() bool {
 	return s.snapshot.Logs || s.options.Beside
 }
 
-// pairs returns the rows with ages next to the twin's: of the experiment so far, or of this run once it has ended.
+// pairs returns the rows that contain ages next to those of the twin. They come from the experiment so far or, when the
+// run has ended, from this run.
 func (s *session) pairs() []results.Row {
 	if s.options.Beside {
 		if s.bench == nil {
@@ -54,7 +55,7 @@ var besideColumns = []list.Column{
 		Right: true, Drop: 2}, {},
 }
 
-// besideRows returns the ages that a report also prints, in the same precision.
+// besideRows returns the ages that a report also contains, with the same precision.
 func besideRows(rows []results.Row) list.Rows {
 	var lines []list.Row
 	for i := range rows {
@@ -75,11 +76,12 @@ func besideRows(rows []results.Row) list.Rows {
 	return list.FromRows(lines)
 }
 
-// moods maps statements about runs on real wires to styles.
+// moods maps the kinds of statements about runs on real cables to styles.
 var moods = map[text.Mood]screen.Style{text.Told: theme.Text, text.Fine: theme.Good, text.Doubt: theme.Warn,
 	text.Wrong: theme.Bad}
 
-// witnessPhrases describes each row's decision comparison, frame lateness and withheld ages.
+// witnessPhrases describes, for each row, the comparison of decisions, how late frames were, and the ages that are
+// withheld.
 func witnessPhrases(rows []results.Row) (lines []screen.Phrase) {
 	say := func(style screen.Style, format string, a ...any) {
 		lines = append(lines, screen.Phrase{Text: fmt.Sprintf(format, a...), Style: style})

@@ -1,5 +1,5 @@
-// Package schedule contains the dashboard pages of a plan: its jobs over time, and the state of its units' switches
-// and optics. The user steps through the slots.
+// Package schedule contains the dashboard pages for a plan. They show the jobs over time and the state of the units'
+// switches and optical links. The user steps through the slots.
 package schedule
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// session is a plan and the selected slot.
+// session is the state of the pages: the plan and the selected slot.
 type session struct {
 	plan   *sched.Plan
 	lines  []string // the checker's lines
@@ -26,7 +26,7 @@ type session struct {
 	slot   int
 }
 
-// New returns a dashboard for a plan. lines are the checker's output; broken means that the plan breaks rules.
+// New returns a dashboard for a plan. lines is the output of the checker. broken means that the plan breaks rules.
 func New(plan *sched.Plan, lines []string, broken bool) tui.Dashboard {
 	s := &session{plan: plan, lines: lines, broken: broken}
 	const still = "a plan does not play; . and , step through its slots"
@@ -80,7 +80,7 @@ func (s *session) Seek(to olaf.Time) string {
 	return ""
 }
 
-// barWidth is the width of a plan's timeline in columns.
+// barWidth is the width of the timeline of a plan in columns.
 const barWidth = 40
 
 func (s *session) jobsPage() tui.Page {

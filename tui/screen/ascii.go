@@ -2,9 +2,9 @@ package screen
 
 import "math/bits"
 
-// ASCII replaces all other characters with similar ASCII ones, cell by cell, for terminals that show only ASCII.
-// Braille curves become slopes and dashes, " ± " becomes "+/-", " ≤" becomes "<=", and characters without a likeness
-// become question marks.
+// ASCII replaces all non-ASCII characters with similar ASCII characters, cell by cell, for terminals that can show only
+// ASCII. Braille curves become slopes and dashes, " ± " becomes "+/-", " ≤" becomes "<=", and characters without a
+// similar one become question marks.
 func (s *Screen) ASCII() {
 	for i := range s.cells {
 		c := &s.cells[i]
@@ -21,13 +21,13 @@ func (s *Screen) ASCII() {
 	}
 }
 
-// blank reports whether the cell beside cell i of the same row exists and is blank.
+// blank reports whether there is a blank cell in the same row at the offset beside from cell i.
 func (s *Screen) blank(i, beside int) bool {
 	x := i%s.width + beside
 	return x >= 0 && x < s.width && s.cells[i+beside].Rune == ' '
 }
 
-// likenesses maps characters to similar ASCII ones.
+// likenesses maps characters to similar ASCII characters.
 var likenesses = map[rune]rune{
 	'─': '-', '━': '-', '┄': '-', '│': '|', '┃': '|', '┆': '|', '‖': '|',
 	'▁': '_', '▂': '.', '▃': ':', '▄': '-', '▅': '=', '▆': '+', '▇': '*', '█': '#', '▀': '"', '▐': '#',
@@ -40,7 +40,7 @@ var likenesses = map[rune]rune{
 	'³': '3',
 }
 
-// asciiFor returns the ASCII character for another character.
+// asciiFor returns the ASCII character that replaces another character.
 func asciiFor(c rune) rune {
 	switch l, ok := likenesses[c]; {
 	case ok:
@@ -53,7 +53,7 @@ func asciiFor(c rune) rune {
 	return '?'
 }
 
-// nearestStroke returns the stroke nearest to a braille pattern, whose bit i is dot i + 1.
+// nearestStroke returns the ASCII stroke that is most similar to a braille pattern. Bit i of dots stands for dot i + 1.
 func nearestStroke(dots uint8) rune {
 	const left, right = 0b0100_0111, 0b1011_1000
 	if dots == 0 {
@@ -76,7 +76,7 @@ func nearestStroke(dots uint8) rune {
 	return horizontalStroke((l + r) / 2)
 }
 
-// horizontalStroke returns a horizontal stroke at a height of 0, the top, to 3.
+// horizontalStroke returns a horizontal stroke at a height between 0 (top) and 3 (bottom).
 func horizontalStroke(height float64) rune {
 	switch {
 	case height < 1:
@@ -87,7 +87,8 @@ func horizontalStroke(height float64) rune {
 	return '_'
 }
 
-// meanRow returns the mean row of the dots in one braille column, from 0 at the top to 3, or −1 if there are none.
+// meanRow returns the mean row of the dots in a braille column, between 0 (top) and 3 (bottom). It returns −1 if there
+// are no dots.
 func meanRow(column uint8) float64 {
 	sum, n := 0, 0
 	for row, bit := range [4]uint8{1, 2, 4, 0x40} {

@@ -1,6 +1,6 @@
-// Package screen implements a grid of styled cells that panels draw into. A grid has exactly the terminal's size,
-// and a panel cannot draw outside its region. The grid converts to terminal text, plain text or SVG without being
-// redrawn.
+// Package screen implements a grid of styled cells into which panels draw. The grid has exactly the size of the
+// terminal, and a panel cannot draw outside its region. The grid can be converted to terminal text, plain text or SVG
+// without being redrawn.
 package screen
 
 import (
@@ -10,32 +10,32 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Style is an index into a palette, which the theme defines. 0 is plain text.
+// Style is an index into a palette that the theme defines. Style 0 is plain text.
 type Style uint8
 
-// Cell is one character with its style. The second half of a wide character contains 0.
+// Cell is a character with its style. The second cell of a wide character contains 0.
 type Cell struct {
 	Rune  rune
 	Style Style
 }
 
-// Phrase is a few words with their style.
+// Phrase is a short text with a style.
 type Phrase struct {
 	Text  string
 	Style Style
 }
 
-// Screen is a grid of cells. The zero value is empty; Resize sets its size.
+// Screen is a grid of cells. The zero value is empty. Resize sets its size.
 type Screen struct {
 	width, height int
 	cells         []Cell
 	out           strings.Builder
 }
 
-// limit bounds each side, so that absurd sizes cost little.
+// limit is the maximum width and height of a grid. It bounds the memory for absurd sizes.
 const limit = 2000
 
-// Resize clears the grid and sets its size; negative sides count as 0.
+// Resize clears the grid and sets its size. Negative sizes count as 0.
 func (s *Screen) Resize(width, height int) {
 	s.width, s.height = min(max(width, 0), limit), min(max(height, 0), limit)
 	n := s.width * s.height
@@ -48,13 +48,13 @@ func (s *Screen) Resize(width, height int) {
 	}
 }
 
-// Size returns the grid's columns and rows.
+// Size returns the number of columns and rows in the grid.
 func (s *Screen) Size() (width, height int) { return s.width, s.height }
 
-// All returns the whole grid.
+// All returns the region that covers the whole grid.
 func (s *Screen) All() Region { return Region{s, 0, 0, s.width, s.height} }
 
-// CellAt returns a cell, or a blank one outside the grid.
+// CellAt returns the cell at a position, or a blank cell if the position is outside the grid.
 func (s *Screen) CellAt(x, y int) Cell {
 	if x < 0 || y < 0 || x >= s.width || y >= s.height {
 		return Cell{Rune: ' '}
@@ -62,11 +62,11 @@ func (s *Screen) CellAt(x, y int) Cell {
 	return s.cells[y*s.width+x]
 }
 
-// reset ends every style.
+// reset is the terminal sequence that ends a style.
 const reset = "\x1b[0m"
 
-// ANSI returns the grid as terminal text: rows joined by newlines. Each style begins with its sequence in palette
-// (empty for plain) and ends before the end of the row.
+// ANSI returns the grid as text for the terminal, with rows separated by newlines. palette contains the sequence that
+// begins each style; it is empty for plain text. Styles end before the end of a row.
 func (s *Screen) ANSI(palette []string) string {
 	b := &s.out
 	b.Reset()
@@ -119,37 +119,38 @@ func (s *Screen) Text() string {
 	return b.String()
 }
 
-// Region is a rectangle of a grid with its own origin. Drawing beyond its edges is cut off.
+// Region is a rectangular part of a grid with its own origin. Drawing outside the region has no effect.
 type Region struct {
 	s    *Screen
 	X, Y int // of its origin, in the grid
 	W, H int
 }
 
-// Sub returns the part of r at x, y with at most the given size.
+// Sub returns the part of r that begins at x, y and has at most the given size.
 func (r Region) Sub(x, y, w, h int) Region {
 	x, y = min(max(x, 0), r.W), min(max(y, 0), r.H)
 	return Region{r.s, r.X + x, r.Y + y, min(max(w, 0), r.W-x), min(max(h, 0), r.H-y)}
 }
 
-// Column returns the i-th of n parts side by side.
+// Column returns the part with index i if r is divided into n parts side by side.
 func (r Region) Column(i, n int) Region {
 	return r.Sub(i*r.W/n, 0, (i+1)*r.W/n-i*r.W/n, r.H)
 }
 
-// Contains reports whether a cell of the grid is inside.
+// Contains reports whether a cell of the grid is inside the region.
 func (r Region) Contains(x, y int) bool {
 	return x >= r.X && y >= r.Y && x < r.X+r.W && y < r.Y+r.H
 }
 
-// Set draws one narrow character.
+// Set draws a character that is one cell wide.
 func (r Region) Set(x, y int, c rune, style Style) {
 	if r.s != nil && x >= 0 && y >= 0 && x < r.W && y < r.H {
 		r.s.cells[(r.Y+y)*r.s.width+r.X+x] = Cell{c, style}
 	}
 }
 
-// Text draws a line of text from x and returns the column after it. Control characters become spaces.
+// Text draws a line of text that starts at x and returns the column after the text. Control characters are replaced
+// with spaces.
 func (r Region) Text(x, y int, style Style, text string) int {
 	for _, c := range text {
 		if c < ' ' || c == 0x7f || c == utf8.RuneError {
@@ -174,8 +175,8 @@ func (r Region) Text(x, y int, style Style, text string) int {
 	return x
 }
 
-// runeColumns returns how many cells a character takes. Latin, arrows, boxes, blocks and braille take one in every
-// locale.
+// runeColumns returns the number of cells that a character takes up. Latin letters, arrows, boxes, blocks and braille
+// patterns take up one cell in every locale.
 func runeColumns(c rune) int {
 	if c < 0x1100 || c >= 0x2190 && c < 0x2c00 {
 		return 1
@@ -183,7 +184,7 @@ func runeColumns(c rune) int {
 	return runewidth.RuneWidth(c)
 }
 
-// TextWidth returns the number of columns that Text takes.
+// TextWidth returns the number of columns that a text takes up.
 func TextWidth(text string) int {
 	n := 0
 	for _, c := range text {
@@ -197,7 +198,7 @@ func (r Region) TextRight(x, y int, style Style, text string) {
 	r.Text(x-TextWidth(text), y, style, text)
 }
 
-// CutText cuts a text to width columns and marks the cut with "…".
+// CutText shortens a text to width columns. It marks a cut with "…".
 func CutText(text string, width int) string {
 	if TextWidth(text) <= width {
 		return text
@@ -211,7 +212,7 @@ func CutText(text string, width int) string {
 	return text
 }
 
-// Fill sets every cell.
+// Fill sets every cell in the region to the same character and style.
 func (r Region) Fill(c rune, style Style) {
 	for y := range r.H {
 		for x := range r.W {
@@ -220,7 +221,7 @@ func (r Region) Fill(c rune, style Style) {
 	}
 }
 
-// Restyle changes the style of all cells.
+// Restyle changes the style of all cells in the region.
 func (r Region) Restyle(style Style) {
 	for y := range r.H {
 		for x := range r.W {
@@ -231,7 +232,7 @@ func (r Region) Restyle(style Style) {
 	}
 }
 
-// Frame contains the characters of a box's border.
+// Frame contains the characters for the border of a box.
 type Frame [6]rune // ─ │ ┌ ┐ └ ┘
 
 // The borders in use.
@@ -241,7 +242,7 @@ var (
 	Dotted = Frame{'┄', '┆', '┌', '┐', '└', '┘'}
 )
 
-// Box draws a border with a title and returns the inside.
+// Box draws a border with a title and returns the region inside the border.
 func (r Region) Box(f Frame, border, title Style, name string) Region {
 	if r.W < 2 || r.H < 2 {
 		return r.Sub(0, 0, 0, 0)

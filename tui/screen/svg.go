@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Look is a style's appearance in a picture: colours as #rrggbb, or empty for the default.
+// Look is the appearance of a style in a picture. Colours have the form #rrggbb; an empty string means the default
+// colour.
 type Look struct {
 	Fore, Back string
 	Bold       bool
@@ -19,12 +20,12 @@ const (
 	margin     = 8
 )
 
-// SVGSize returns the size of a picture of w × h cells.
+// SVGSize returns the size of a picture that shows w × h cells.
 func SVGSize(w, h int) (width, height int) {
 	return w*cellWidth + 2*margin, h*cellHeight + 2*margin
 }
 
-// SVG returns the grid as a picture whose text can be searched and copied. title describes the picture.
+// SVG returns the grid as an SVG picture in which the text can be searched and copied. title describes the picture.
 func (s *Screen) SVG(title string, looks []Look, fore, back string) string {
 	var b strings.Builder
 	w, h := SVGSize(s.width, s.height)
@@ -42,7 +43,7 @@ func (s *Screen) SVG(title string, looks []Look, fore, back string) string {
 	return b.String()
 }
 
-// SVGStyle returns the style element that rows of SVGRow need, with one class per style.
+// SVGStyle returns the style element for rows created by SVGRow. It has a class for each style.
 func SVGStyle(looks []Look) string {
 	var b strings.Builder
 	b.WriteString("<style>.t{font:13.28px ui-monospace,Menlo,Consolas,\"DejaVu Sans Mono\",monospace;white-space:pre}")
@@ -58,8 +59,8 @@ func SVGStyle(looks []Look) string {
 	return b.String()
 }
 
-// SVGRow returns one row of the grid: the backgrounds of its cells, then its text with one span per style. It is
-// empty for a blank row.
+// SVGRow returns one row of the grid as SVG: first the backgrounds of the cells, then the text with a span for each
+// style. The result is empty if the row is blank.
 func (s *Screen) SVGRow(y int, looks []Look) string {
 	row := s.cells[y*s.width : (y+1)*s.width]
 	end := len(row)
@@ -95,7 +96,7 @@ func hasBraille(cells []Cell) bool {
 	return slices.ContainsFunc(cells, func(c Cell) bool { return c.Rune >= 0x2800 && c.Rune < 0x2900 })
 }
 
-// writeSpan writes cells of one style from column x on.
+// writeSpan writes consecutive cells that have the same style, starting at column x.
 func writeSpan(b *strings.Builder, cells []Cell, x int, style Style, styled bool) {
 	for cells[0].Rune == ' ' {
 		cells, x = cells[1:], x+1

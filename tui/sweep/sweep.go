@@ -1,5 +1,5 @@
-// Package sweep contains the dashboard pages of a running sweep: its progress and speed, its workers, and its
-// failures.
+// Package sweep contains the dashboard pages for a running sweep. They show its progress and speed, its workers, and
+// its failures.
 package sweep
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 	Report   func() *tui.Report // of the finished sweep, nil until then; a nil function means no report
 }
 
-// session is the last look at the sweep and its history.
+// session is the state of the pages: the most recent progress of the sweep and its history.
 type session struct {
 	options  Options
 	progress sweep.Progress
@@ -39,21 +39,21 @@ type session struct {
 	looked   bool
 }
 
-// sample is the number of results at an instant.
+// sample is the number of results at one instant.
 type sample struct {
 	at   time.Time
 	done int
 }
 
 const (
-	// mostSamples bounds the history; when it is full, every second sample is dropped.
+	// mostSamples is the maximum number of samples in the history. When it is reached, every second sample is removed.
 	mostSamples = 512
 	firstEvery  = 200 * time.Millisecond
-	// recent is the period over which the speed is measured for the time left.
+	// recent is the period over which the speed is measured to estimate the remaining time.
 	recent = 30 * time.Second
 )
 
-// New returns a dashboard.
+// New returns a dashboard for a sweep.
 func New(o Options) tui.Dashboard {
 	s := &session{options: o, every: firstEvery}
 	const goes, panels, later = "a sweep goes as fast as it can", "no panels here; every page is one",
@@ -98,7 +98,7 @@ func (s *session) Seek(olaf.Time) string { return "a sweep goes forward only" }
 // isDone reports whether all cells have ended.
 func (s *session) isDone() bool { return s.progress.Done+s.progress.Failed >= s.progress.Cells }
 
-// rate returns the recent number of results per second; unknown at first.
+// rate returns the recent number of results per second. known is false at first.
 func (s *session) rate() (perSecond float64, known bool) {
 	if len(s.history) < 2 {
 		return 0, false
@@ -114,7 +114,7 @@ func (s *session) rate() (perSecond float64, known bool) {
 	return float64(last.done-first.done) / seconds, seconds > 0
 }
 
-// timeLeft returns the remaining time at that rate; negative if unknown.
+// timeLeft returns the remaining time at the current rate. It is negative if unknown.
 func (s *session) timeLeft() time.Duration {
 	rate, known := s.rate()
 	const ever = 1e9 // in seconds; more does not fit a time.Duration and means never
@@ -125,7 +125,7 @@ func (s *session) timeLeft() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// speedText formats the rate.
+// speedText returns the rate as text.
 func (s *session) speedText() string {
 	rate, known := s.rate()
 	if !known {
@@ -134,7 +134,7 @@ func (s *session) speedText() string {
 	return fmt.Sprintf("%.3g results/s", rate)
 }
 
-// watchedTime returns how long the sweep has been watched.
+// watchedTime returns for how long the sweep has been watched.
 func (s *session) watchedTime() time.Duration {
 	if len(s.history) == 0 {
 		return 0
@@ -228,7 +228,7 @@ func (s *session) failuresPage() tui.Page {
 		})
 }
 
-// listPage returns a page with a two-column list.
+// listPage returns a page that shows a list with two columns.
 func (s *session) listPage(title, first, second, about string, rows func() list.Rows) tui.Page {
 	columns := []list.Column{{Name: first, Width: 28}, {Name: second, Least: 12, Drop: 1}}
 	return tui.Page{Title: title, About: about, Rows: rows, Draw: func(f *tui.Frame, r screen.Region) {

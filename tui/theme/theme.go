@@ -1,5 +1,5 @@
-// Package theme defines the appearance of styles: the terminal's sixteen colours, as set by the user, on a dark or
-// light background, or no colours. No meaning depends on colour alone; panels add words and marks.
+// Package theme defines the appearance of styles. Themes use the terminal's sixteen colours, as set by the user, on a
+// dark or a light background, or no colours. No information is conveyed by colour alone; panels add words and symbols.
 package theme
 
 import (
@@ -33,16 +33,16 @@ const (
 	firstCluster
 )
 
-// clusterHues is the number of cluster colours; a cluster's number is always shown too.
+// clusterHues is the number of different colours for clusters. The number of a cluster is always shown as well.
 const clusterHues = 6
 
 // Styles is the number of styles.
 const Styles = int(firstCluster) + clusterHues
 
-// ClusterStyle returns the style of a cluster's number.
+// ClusterStyle returns the style for the number of a cluster.
 func ClusterStyle(id int) screen.Style { return firstCluster + screen.Style(id%clusterHues) }
 
-// QueueStyle returns the style of the queue with an index.
+// QueueStyle returns the style for the queue with index i.
 func QueueStyle(i int) screen.Style {
 	if i == 0 {
 		return Subject
@@ -56,7 +56,7 @@ type Options struct {
 	Colour bool // false uses only bold, faint and reverse
 }
 
-// look is one style: indexes of the sixteen colours, or -1.
+// look is the appearance of a style, as indexes into the sixteen colours. An index of -1 means the default colour.
 type look struct {
 	dark, light            int
 	bold, faint, backwards bool
@@ -87,13 +87,13 @@ var looks = [Styles]look{
 	firstCluster + 5: {dark: 9, light: 1},
 }
 
-// Theme is a palette in drawable form.
+// Theme is a palette in the form that screens use.
 type Theme struct {
 	options Options
 	palette []string
 }
 
-// New returns a theme.
+// New returns the theme that the options select.
 func New(o Options) *Theme {
 	renderer := lipgloss.NewRenderer(io.Discard)
 	renderer.SetColorProfile(termenv.ANSI)
@@ -115,16 +115,16 @@ func (l look) number(light bool) int {
 	return l.dark
 }
 
-// Palette returns the terminal sequence of every style.
+// Palette returns the terminal sequence for each style.
 func (t *Theme) Palette() []string { return t.palette }
 
-// hues are the sixteen colours in pictures.
+// hues lists the sixteen terminal colours for use in pictures.
 var hues = [16]string{
 	"#1d1f21", "#c0392b", "#3d8b3d", "#a8740f", "#2f6fb5", "#8e44ad", "#16808a", "#c5c8c6",
 	"#7f8a93", "#ff6b68", "#8fd06a", "#f2c14e", "#6cb2f5", "#d38cf0", "#5fd3da", "#ffffff",
 }
 
-// Looks returns the theme for pictures, with the colours of text and background.
+// Looks returns the appearance of each style in pictures, and the colours of text and background.
 func (t *Theme) Looks() (styles []screen.Look, fore, back string) {
 	fore, back = "#d5d8da", "#16191c"
 	if t.options.Light {

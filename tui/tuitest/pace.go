@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// Jumping is a clock without real waits: each wait advances it at once, and each reading by a microsecond. It starts in
-// 1970.
+// Jumping is a clock on which waiting takes no real time. Each wait advances the clock at once, and each reading
+// advances it by a microsecond. It starts in 1970.
 type Jumping struct {
 	mu     sync.Mutex
 	passed time.Duration

@@ -1,4 +1,4 @@
-// Package tuitest drives a dashboard in tests: keys by name, a clock under the test's control, and single pages.
+// Package tuitest drives a dashboard in tests. It presses keys by name, controls the clock, and draws single pages.
 package tuitest
 
 import (
@@ -10,19 +10,19 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// Clock is a wall clock that moves only on request.
+// Clock is a wall clock that advances only when a test requests it.
 type Clock struct {
 	Now  time.Time
 	tick func(time.Time) tea.Msg
 }
 
-// Tick is the value for tui.Options.
+// Tick can be used as the Tick function in tui.Options.
 func (c *Clock) Tick(_ time.Duration, tick func(time.Time) tea.Msg) tea.Cmd {
 	c.tick = tick
 	return nil
 }
 
-// Advance advances time, triggers a look and runs the resulting commands.
+// Advance advances the clock, makes the frame read a snapshot and runs the resulting commands.
 func (c *Clock) Advance(f *tui.Frame, d time.Duration) {
 	if c.tick == nil {
 		f.Init()
@@ -31,7 +31,7 @@ func (c *Clock) Advance(f *tui.Frame, d time.Duration) {
 	SendMessage(f, c.tick(c.Now))
 }
 
-// SendMessage sends a message to the frame and runs the resulting commands, except to quit.
+// SendMessage sends a message to the frame and runs the resulting commands, except the command to quit.
 func SendMessage(f *tui.Frame, msg tea.Msg) {
 	_, cmd := f.Update(msg)
 	carryOut(f, cmd)
@@ -68,7 +68,7 @@ var special = map[string]tea.KeyType{
 	"space": tea.KeySpace, " ": tea.KeySpace,
 }
 
-// KeyMessage returns the message for a named key, or for several characters at once.
+// KeyMessage returns the message for a named key or for several characters at once.
 func KeyMessage(name string) tea.KeyMsg {
 	t, ok := special[name]
 	switch {
@@ -80,12 +80,12 @@ func KeyMessage(name string) tea.KeyMsg {
 	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(name)}
 }
 
-// ClickAt presses the left mouse button. The frame must have been drawn.
+// ClickAt simulates a press of the left mouse button. The frame must have been drawn before.
 func ClickAt(f *tui.Frame, x, y int) {
 	SendMessage(f, tea.MouseMsg{X: x, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
 }
 
-// DrawBody draws a page without the frame.
+// DrawBody draws a page without the surrounding frame.
 func DrawBody(f *tui.Frame, page *tui.Page, width, height int) string {
 	var s screen.Screen
 	s.Resize(width, height)

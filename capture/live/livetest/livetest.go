@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package livetest gives tests real network interfaces in a network namespace that ends with the test, and sends
-// frames on them. It skips tests where the kernel refuses, as without root.
+// Package livetest provides tests with real network interfaces and sends frames on them. The interfaces are in a
+// network namespace that ends with the test. Tests are skipped if the kernel does not permit this, for example without
+// root.
 package livetest
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// EnterNamespace moves the test's goroutine to a thread with a new network namespace. Both end with the goroutine.
+// EnterNamespace moves the test's goroutine to a thread with a new network namespace. The thread and the namespace end
+// with the goroutine.
 func EnterNamespace(t testing.TB) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked: no other goroutine may use the thread
@@ -55,7 +57,7 @@ func setFlag(t testing.TB, name string, set, clear uint16) {
 	}
 }
 
-// newAttribute returns a netlink attribute, possibly with nested ones.
+// newAttribute returns a netlink attribute, which may contain nested attributes.
 func newAttribute(kind uint16, values ...[]byte) []byte {
 	b := make([]byte, unix.SizeofRtAttr)
 	for _, v := range values {
@@ -69,7 +71,7 @@ func newAttribute(kind uint16, values ...[]byte) []byte {
 	return b
 }
 
-// AddVeth creates a connected pair of interfaces and enables both.
+// AddVeth creates a pair of connected interfaces and enables both.
 func AddVeth(t testing.TB, a, b string) {
 	t.Helper()
 	body := make([]byte, unix.SizeofIfInfomsg)
@@ -137,7 +139,7 @@ type Transmitter struct {
 	frame []byte
 }
 
-// NewSender returns a transmitter for the interface, open until the test ends and usable from any thread.
+// NewSender returns a transmitter for the interface. It stays open until the test ends and can be used from any thread.
 func NewSender(t testing.TB, name string) *Transmitter {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
@@ -160,13 +162,13 @@ func (tx *Transmitter) Send(t testing.TB, frame []byte) {
 	}
 }
 
-// Addresses are the addresses in all frames from Update.
+// Addresses contains the addresses in all frames that Update sends.
 var Addresses = olaf.Addresses{
 	SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2},
 	SrcIP: [4]byte{10, 0, 0, 1}, DstIP: [4]byte{10, 0, 0, 2}, SrcPort: 20301,
 }
 
-// Update sends an update of 48 lanes and returns it.
+// Update sends an update with 48 lanes and returns it.
 func (tx *Transmitter) Update(t testing.TB, worker olaf.WorkerID, seq uint32) olaf.Update {
 	t.Helper()
 	u := olaf.Update{Cluster: 3, Worker: worker, Seq: seq, Count: 1, GenNS: 1000 * uint64(seq), Reward: -5, Lanes: 48}

@@ -1,4 +1,5 @@
-// Package bench implements 'olafctl bench': one queue or switch program under chosen traffic, on any device.
+// Package bench implements 'olafctl bench', which measures a queue or a switch program under configurable traffic on
+// any device.
 package bench
 
 import (
@@ -25,7 +26,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Flags are the flags of bench; the defaults are table1's.
+// Flags are the flags of bench. Their defaults are the settings of the experiment table1.
 type Flags struct {
 	cli.KeepFlags
 	file     specFlags
@@ -86,7 +87,7 @@ Table 1. Runs with lost or untimed packets are reported as invalid. See docs/gui
 	return cmd
 }
 
-// rareSystemFlags are flags of the system and its traffic that only --help-all lists.
+// rareSystemFlags lists flags for the system and its traffic that only --help-all shows.
 var rareSystemFlags = []string{
 	"queue", "accelerator", "ports", "dequeue-cycles", "merge-cycles", "overhead", "reward-threshold",
 	"cluster-sigma", "active-clusters", "trace-averaging", "trace-spread", "trace-limit", "trace-frames",
@@ -94,7 +95,7 @@ var rareSystemFlags = []string{
 	"aggregators", "fraction", "spread", "delay", "limit", slotRanges,
 }
 
-// appliesTo reports whether a flag applies to the system on the command line, so that help lists it.
+// appliesTo reports whether a flag applies to the system on the command line. Help lists only flags that apply.
 func (f *Flags) appliesTo(flag string) bool {
 	s, err := f.Spec.Systems.Find(f.Spec.Queue)
 	if err != nil {
@@ -150,10 +151,10 @@ func (f *Flags) addFlags(cmd *cobra.Command, env *cli.Env) {
 	cli.MarkRare(cmd, rareSystemFlags...)
 }
 
-// besideTwin is the value of --beside for a comparison with the twin.
+// besideTwin is the value of --beside that compares the device with the twin.
 const besideTwin = "twin"
 
-// addReal adds the flags for devices in real time.
+// addReal adds the flags for devices that run in real time.
 func (f *Flags) addReal(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.CardFlagsOf, func() {
 		cmd.Flags().StringVar(&f.beside, "beside", "",
@@ -164,7 +165,8 @@ func (f *Flags) addReal(cmd *cobra.Command) {
 	cli.Complete(cmd, "beside", func() []string { return []string{besideTwin} })
 }
 
-// scaleRates divides all rates by --time-scale and returns a note about it; empty without the flag.
+// scaleRates divides all rates by the divisor in --time-scale and returns a note about the change, or "" without the
+// flag.
 func (f *Flags) scaleRates() (string, error) {
 	if f.timeScale == "" {
 		return "", nil
@@ -198,7 +200,7 @@ func (f *Flags) addOutput(cmd *cobra.Command) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
-// AddSpec adds the flags of a specification, with f.Spec and f.OutRates as their defaults.
+// AddSpec adds the flags that describe a bench, with the values in f.Spec and f.OutRates as their defaults.
 func (f *Flags) AddSpec(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.SystemFlags, func() { f.addSystem(cmd) })
 	cli.InGroup(cmd, cli.TrafficFlags, func() { f.addTraffic(cmd) })
@@ -246,7 +248,7 @@ func (f *Flags) addTraffic(cmd *cobra.Command) {
 	f.trace.add(flags)
 }
 
-// ResolveSpec turns the file, if there is one, and the flags into a specification.
+// ResolveSpec builds the specification from the file, if any, and the flags.
 func (f *Flags) ResolveSpec(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.file.loadFile(cmd, env, &f.Spec); err != nil {
 		return err
@@ -290,7 +292,7 @@ func (f *Flags) parseRates() error {
 	return nil
 }
 
-// applyOverrides sets the fields whose flags are given over the values from a system or a profile.
+// applyOverrides sets the fields whose flags are given. They override values from a system or a profile.
 func (f *Flags) applyOverrides(given func(string) bool) error {
 	if given("h") {
 		if f.h < 1 || f.h > bench.MaxH {
@@ -325,7 +327,7 @@ func (f *Flags) checkFiles() error {
 	return cli.RefuseAnyExisting(f.to.Force, f.listFiles()...)
 }
 
-// checkFlags rejects flags that do not apply and an invalid address of --p4rt.
+// checkFlags rejects flags that do not apply, and an invalid --p4rt address.
 func (f *Flags) checkFlags(cmd *cobra.Command, env *cli.Env) error {
 	if !f.tui {
 		if err := cli.RefuseViewFlags(cmd); err != nil {
@@ -399,7 +401,7 @@ func (f *Flags) run(cmd *cobra.Command, env *cli.Env) error {
 	return f.measureSpec(cmd, env)
 }
 
-// settleSpec resolves the file and the flags, including expectations, and checks that the bench can be planned.
+// settleSpec resolves the file, the flags and the expectations, and checks that the bench can be planned.
 func (f *Flags) settleSpec(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.ResolveSpec(cmd, env); err != nil {
 		return err
@@ -425,7 +427,7 @@ func (f *Flags) settleSpec(cmd *cobra.Command, env *cli.Env) error {
 	return nil
 }
 
-// measureSpec runs the specification, and keeps, prints and judges the result.
+// measureSpec runs the specification, stores and prints the result, and checks it against the expectations.
 func (f *Flags) measureSpec(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.CheckStore(env); err != nil {
 		return err
@@ -457,7 +459,7 @@ func (f *Flags) measureSpec(cmd *cobra.Command, env *cli.Env) error {
 	return f.concludeRun(env, report, kept, err)
 }
 
-// eventSinks returns the sinks for a bench's events: event lines, the dashboard, and the announcer of --p4rt.
+// eventSinks returns the sinks that receive a bench's events: the event lines, the dashboard and the --p4rt announcer.
 func (f *Flags) eventSinks(cmd *cobra.Command, env *cli.Env) []bench.Sink {
 	sinks := cli.EventSinks(env, f.format)
 	if f.tui && f.beside != "" {
@@ -473,8 +475,8 @@ func (f *Flags) eventSinks(cmd *cobra.Command, env *cli.Env) []bench.Sink {
 	return sinks
 }
 
-// concludeRun keeps, exports, prints and judges the report of a bench that ended with err. A report that cannot be kept
-// is still exported and printed.
+// concludeRun stores, exports and prints the report of a bench that ended with err, and checks the expectations. A
+// report that cannot be stored is still exported and printed.
 func (f *Flags) concludeRun(env *cli.Env, report *bench.Measurement, kept *cli.Keeping, err error) error {
 	unkept := kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet)
 	// before the report is printed to a reader that may exit early, such as head
@@ -495,7 +497,7 @@ func (f *Flags) concludeRun(env *cli.Env, report *bench.Measurement, kept *cli.K
 	return experiments.CheckExpected(report.Paper())
 }
 
-// checkRealTime rejects options that closed-loop workers have only in virtual time.
+// checkRealTime rejects options that closed-loop workers support only in virtual time.
 func (f *Flags) checkRealTime(env *cli.Env) error {
 	if f.Spec.Loop == nil {
 		return nil
@@ -513,7 +515,7 @@ func (f *Flags) checkRealTime(env *cli.Env) error {
 	return nil
 }
 
-// checkPatience rejects a loop that takes long in virtual time, unless --yes is given.
+// checkPatience rejects a closed loop whose simulation would take long, unless --yes is given.
 func (f *Flags) checkPatience(env *cli.Env, asked bool) error {
 	switch {
 	case f.Spec.Loop == nil && asked:
@@ -524,7 +526,7 @@ func (f *Flags) checkPatience(env *cli.Env, asked bool) error {
 	return f.Spec.CheckPatience()
 }
 
-// startRecording creates the capture file of --pcap.
+// startRecording creates the capture file for --pcap.
 func (f *Flags) startRecording(env *cli.Env) (*bench.Recording, error) {
 	if f.Spec.Loop == nil && env.Devices.Check(f.Device, testbed.ShowsEnds) == nil {
 		return bench.RecordEnds(f.pcap, f.to.Force, testbed.EndNames...)
@@ -553,7 +555,7 @@ func (f *Flags) sweepSpec(cmd *cobra.Command, env *cli.Env) error {
 	return f.swept.RunGrid(cmd, env, file)
 }
 
-// configurationsOf returns the configurations of a plan, as expectations name them.
+// configurationsOf returns the plan's configurations in the form that expectations refer to.
 func configurationsOf(p *bench.Plan) []expect.Configuration {
 	at := make([]expect.Configuration, len(p.Configs))
 	for i := range p.Configs {
@@ -562,7 +564,7 @@ func configurationsOf(p *bench.Plan) []expect.Configuration {
 	return at
 }
 
-// carryOut runs the specification with a dashboard or a progress bar.
+// carryOut runs the specification and shows a dashboard or a progress bar.
 func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
 	options := bench.Options{Device: f.Device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError,
 		Stream: stream, Beside: env.Published.CompareBench, Twin: f.beside != "", Notes: f.notes}
@@ -590,7 +592,7 @@ func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Acces
 	return bench.MeasureSpec(ctx, f.Spec, options)
 }
 
-// announcer prints the address for a second controller once the tables are written.
+// announcer prints the address for a second controller when the tables have been written.
 type announcer struct {
 	env    *cli.Env
 	listen string
@@ -603,10 +605,10 @@ func (a *announcer) Event(e bench.Event) error {
 	return nil
 }
 
-// listFiles returns the requested files; an empty name means none.
+// listFiles returns the names of the requested files. A name is empty if its file was not requested.
 func (f *Flags) listFiles() []string { return []string{f.to.Xlsx, f.to.Report, f.pcap, f.prom} }
 
-// reportUnwritten lists the requested files that an unfinished run does not write.
+// reportUnwritten lists the requested files that were not written because the run did not finish.
 func (f *Flags) reportUnwritten(env *cli.Env) {
 	for _, path := range f.listFiles() {
 		if path != "" {
@@ -615,7 +617,7 @@ func (f *Flags) reportUnwritten(env *cli.Env) {
 	}
 }
 
-// writeExports writes the requested files and reports them.
+// writeExports writes the requested files and prints their names.
 func (f *Flags) writeExports(env *cli.Env, report *bench.Measurement) error {
 	if err := f.to.WriteFiles(env, report.Result()); err != nil {
 		return err
@@ -630,7 +632,7 @@ func (f *Flags) writeExports(env *cli.Env, report *bench.Measurement) error {
 	return f.commitCapture(env, fmt.Sprintf("run 1 of %s at %v", f.Spec.Queue, f.Spec.OutRates[0]))
 }
 
-// commitCapture completes the capture, if any, and reports its content.
+// commitCapture completes the capture file, if any, and prints what it contains.
 func (f *Flags) commitCapture(env *cli.Env, of string) error {
 	if f.recording == nil {
 		return nil

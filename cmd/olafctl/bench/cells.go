@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// SweepCommand returns the command that sweeps benches on the twin, with one system at one output rate per cell.
+// SweepCommand returns the command that sweeps benches on the twin. Each cell has one system and one output rate.
 func SweepCommand(env *cli.Env) *experimentsweep.Command {
 	carrier, lots := cells.Carrier{Systems: env.Systems}, new(cells.Lots)
 	c := &experimentsweep.Command{Name: "bench", Subject: sweepcmd.SystemField,
@@ -51,7 +51,7 @@ func SweepCommand(env *cli.Env) *experimentsweep.Command {
 
 const outRate = "out-rate"
 
-// benchCells turns the flags of bench into specifications of cells.
+// benchCells turns the flags of bench into the specifications of a sweep's cells.
 type benchCells struct {
 	*Flags
 	env  *cli.Env
@@ -66,7 +66,7 @@ func newBenchCells(env *cli.Env) *benchCells {
 	return b
 }
 
-// begin reads the options that all cells share.
+// begin applies the options that all cells share and reads the file.
 func (b *benchCells) begin(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 	if err := sweepcmd.SetOptions(b.cmd.Flags(), options); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (b *benchCells) begin(file string, options []experimentsweep.Option) (exper
 	return b, err
 }
 
-// Axes returns the output rates and the systems, unless the sweep varies them.
+// Axes returns the axes that the command itself adds: output rates and systems, unless the sweep already varies them.
 func (b *benchCells) Axes(given []string) (own []grid.Axis) {
 	if !slices.Contains(given, outRate) {
 		a := grid.Axis{Name: outRate}
@@ -92,7 +92,7 @@ func (b *benchCells) Axes(given []string) (own []grid.Axis) {
 	return own
 }
 
-// Cell returns the specification of one system at one output rate.
+// Cell returns the specification for a cell with one system and one output rate.
 func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
 	b.Spec = b.base
 	if b.base.Trace != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 )
 
-// specFlags are the flags for a bench that a file describes.
+// specFlags are the flags for a bench that is described by a file.
 type specFlags struct {
 	path   string
 	schema bool
@@ -26,7 +26,7 @@ func (f *specFlags) addSchema(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of bench files and exit")
 }
 
-// loadFile reads the file. Flags that are given take precedence over it.
+// loadFile reads the file. Flags on the command line take precedence over its values.
 func (f *specFlags) loadFile(cmd *cobra.Command, env *cli.Env, spec *bench.Spec) error {
 	if f.path == "" {
 		return nil
@@ -60,7 +60,7 @@ func (f *specFlags) expectations() []string {
 	return f.read.Expect
 }
 
-// printFile writes the plan and its expectations as a file.
+// printFile prints the specification and its expectations in the format of a bench file.
 func (f *specFlags) printFile(env *cli.Env, spec bench.Spec, expect []string) error {
 	return cli.PrintText(env, bench.File{Spec: spec, Expect: expect}.Text)
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// isLab reports whether the name of a device is that of a testbed file.
+// isLab reports whether a device name refers to a testbed file.
 func isLab(name string) bool {
 	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
-// settleLab sets the flags that a testbed file with a queue, named as xdp:FILE, corresponds to. Flags that are given
-// stay.
+// settleLab sets the flags that are equivalent to a testbed file with a queue, given as xdp:FILE. It does not change
+// flags from the command line.
 func (f *Flags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 	device, name, err := env.Devices.Lookup(f.Device)
 	if err != nil || !isLab(name) || !device.Can(testbed.AddsModels) {
@@ -60,7 +60,7 @@ func (f *Flags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 	return testbedcmd.CheckReserved(env, p)
 }
 
-// labNotes returns notes on how a bench differs from the testbed's own workers.
+// labNotes returns notes on the differences between a bench and the testbed's own workers.
 func labNotes(name string, p *lab.Plan, wires *testbed.Wires) []string {
 	notes := p.LocalCables()
 	if wires.Workers != nil && len(p.Workers()) > 1 {
@@ -122,11 +122,11 @@ func requireLocal(name string, p *lab.Plan) error {
 	return nil
 }
 
-// setting is a flag with its value.
+// setting is a flag and its value.
 type setting struct{ flag, value string }
 
-// labFlags returns the flags that a testbed with a queue corresponds to. It rejects workers with different rates or
-// none, which a bench cannot generate.
+// labFlags returns the flags that are equivalent to a testbed with a queue. It rejects workers that have no rate or
+// different rates, because a bench cannot generate their traffic.
 func labFlags(name string, p *lab.Plan) ([]setting, error) {
 	if err := requireLocal(name, p); err != nil {
 		return nil, err

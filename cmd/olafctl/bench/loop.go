@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// loopFlags are the flags of closed-loop workers.
+// loopFlags are the flags for closed-loop workers.
 type loopFlags struct {
 	bench.Loop
 	jobs, fan, aggregators int
@@ -25,10 +25,10 @@ type loopFlags struct {
 	ranges                 string
 }
 
-// modeFlag selects how workers wait.
+// modeFlag is the name of the flag that selects how workers wait for answers.
 const modeFlag = "mode"
 
-// slotRanges is the flag for the slots reserved for each job.
+// slotRanges is the name of the flag that sets the slots reserved for each job.
 const slotRanges = "slot-ranges"
 
 // loopOnly are flags that do not apply to workers that do not wait, openOnly those that do not apply to workers that
@@ -83,7 +83,7 @@ func (f *loopFlags) add(cmd *cobra.Command, systems system.Set) {
 	cli.Complete(cmd, system.OptionProfile, func() []string { return []string{"p4ml", "paper", "isw-1", "isw-x"} })
 }
 
-// closeLoop turns a specification of closed-loop workers into a loop, and rejects flags that do not go together.
+// closeLoop turns a specification with closed-loop workers into a loop, and rejects incompatible flags.
 func (f *loopFlags) closeLoop(cmd *cobra.Command, env *cli.Env, device string, spec *bench.Spec) error {
 	given := cmd.Flags().Changed
 	row, _, err := env.Devices.Lookup(device)
@@ -141,7 +141,7 @@ func (f *loopFlags) closeLoop(cmd *cobra.Command, env *cli.Env, device string, s
 	return checkLoopDevice(env, device, spec)
 }
 
-// asksToWait reports whether the command line asks for workers that wait for each other.
+// asksToWait reports whether the command line selects workers that wait for each other.
 func (f *loopFlags) asksToWait(given func(string) bool) bool {
 	return given(modeFlag) && f.Mode != netsim.Open
 }
@@ -168,7 +168,8 @@ func (f *loopFlags) checkMode(given func(string) bool, env *cli.Env, device stri
 	return nil
 }
 
-// remarkWaiting returns a remark on how a system's workers, which need not wait, can wait; empty if they cannot.
+// remarkWaiting returns a remark on how workers that need not wait in this system can be made to wait. It is empty if
+// they cannot.
 func remarkWaiting(s *system.System) string {
 	if s == nil || !s.CanLoop() {
 		return ""
@@ -206,14 +207,14 @@ func checkLoopDevice(env *cli.Env, device string, spec *bench.Spec) error {
 	return nil
 }
 
-// waitingOptions returns the system options that do not apply to workers that do not wait: all but slots, which queues
-// have too, and H.
+// waitingOptions returns the system options that apply only to workers that wait for answers. These are all options
+// except slots, which also applies to queues, and H.
 func waitingOptions() []string {
 	return slices.DeleteFunc(bench.LoopOptions(),
 		func(o string) bool { return o == system.OptionSlots || o == system.OptionH })
 }
 
-// refuseOptions rejects options that do not apply to the systems that run.
+// refuseOptions rejects options that do not apply to the systems being run.
 func refuseOptions(given func(string) bool, spec *bench.Spec) error {
 	for _, o := range bench.LoopOptions() {
 		if !given(o) && !(o == system.OptionSlots && (given(slotRanges) || given("aggregators"))) {
@@ -226,7 +227,7 @@ func refuseOptions(given func(string) bool, spec *bench.Spec) error {
 	return nil
 }
 
-// specFields lists the flags that set a field of a specification.
+// specFields lists the flags that set a field of the specification.
 var specFields = map[string][]string{
 	"workload.workers": {"workers"}, "workload.clusters": {"clusters"}, "workload.updates_per_worker": {"updates"},
 	"out_rates":    {"out-rate"},
@@ -271,7 +272,7 @@ func (f *loopFlags) setSizes(given func(string) bool, spec *bench.Spec) error {
 	return nil
 }
 
-// setLoop sets the fields of a loop whose flags are given.
+// setLoop sets the fields of l whose flags are given.
 func (f *loopFlags) setLoop(given func(string) bool, l *bench.Loop) error {
 	if given("loss") && len(f.loss) != 1 {
 		return cli.UsageError("--loss %s: use a single share; --sweep loss=… varies it", &f.loss)

@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/saturate"
 )
 
-// modelFlags are the flags for a bench whose system sums whole models on servers.
+// modelFlags are the flags for a bench of a system that sums whole models on servers.
 type modelFlags struct {
 	children, lanes, fragments, vectors int
 }
@@ -41,7 +41,7 @@ const (
 	modelRate = 400 * olaf.Mbps
 )
 
-// defaultModelRuns is enough for a confidence interval; each run takes seconds.
+// defaultModelRuns is the default number of runs. It is enough for a confidence interval, and each run takes seconds.
 const defaultModelRuns = 5
 
 func (f *modelFlags) add(cmd *cobra.Command) {
@@ -54,7 +54,7 @@ func (f *modelFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// refuseFlags rejects these flags for a bench of queues.
+// refuseFlags rejects these flags in a bench of queues.
 func (f *modelFlags) refuseFlags(cmd *cobra.Command, set system.Set) error {
 	for _, name := range modelOnly {
 		if cmd.Flags().Changed(name) {
@@ -70,8 +70,8 @@ func serverSystems(set system.Set) []string {
 	return slices.DeleteFunc(slices.Clone(set), func(s system.System) bool { return !s.OnServers }).Names()
 }
 
-// planTestbed returns the testbed: from a file, with its job changed by the flags, or with a number of workers around
-// one server.
+// planTestbed returns the testbed to use: the testbed from a file, with its job changed by the flags, or one server
+// with the given number of workers.
 func (f *modelFlags) planTestbed(cmd *cobra.Command, env *cli.Env, b *Flags, name string) (*lab.Plan, error) {
 	given := cmd.Flags().Changed
 	for _, flag := range []struct {
@@ -119,7 +119,7 @@ func (f *modelFlags) planTestbed(cmd *cobra.Command, env *cli.Env, b *Flags, nam
 	return p, testbedcmd.CheckReserved(env, p)
 }
 
-// userTestbed returns a testbed of workers around one server whose program runs in this process.
+// userTestbed returns a testbed with one server, whose program runs in this process, and its workers.
 func (f *modelFlags) userTestbed() (*lab.Plan, error) {
 	p, err := f.starTestbed(lab.Generic)
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *modelFlags) userTestbed() (*lab.Plan, error) {
 	return p, nil
 }
 
-// starTestbed returns a testbed of workers around one server. mode is the XDP mode; empty for the best available one.
+// starTestbed returns a testbed with workers around one server. mode is the XDP mode, or "" for the best one available.
 func (f *modelFlags) starTestbed(mode string) (*lab.Plan, error) {
 	in := ""
 	switch {
@@ -150,7 +150,7 @@ func (f *modelFlags) starTestbed(mode string) (*lab.Plan, error) {
 	return file.Resolve()
 }
 
-// runModels benches a system that sums models on servers.
+// runModels benchmarks a system that sums models on servers.
 func (f *modelFlags) runModels(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.System) error {
 	if err := f.checkFlags(cmd, env, b, of); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (f *modelFlags) runModels(cmd *cobra.Command, env *cli.Env, b *Flags, of *s
 	return f.carryOut(cmd.Context(), env, b, report)
 }
 
-// newReport returns a report without runs, and sets the rates of the plan's aggregators.
+// newReport returns a report without runs and sets the rates of the plan's aggregators.
 func (f *modelFlags) newReport(cmd *cobra.Command, b *Flags, of *system.System, p *lab.Plan) (*saturate.Report, error) {
 	report := &saturate.Report{System: of.Name, Plan: p, Asked: b.Spec.Runs,
 		Config: saturate.Config{Vectors: f.vectors, Line: modelLine, Seed: b.Spec.Seed}}
@@ -210,7 +210,7 @@ func (f *modelFlags) newReport(cmd *cobra.Command, b *Flags, of *system.System, 
 	return report, nil
 }
 
-// checkFlags rejects flags, devices and formats that do not apply to a system on servers.
+// checkFlags rejects flags, devices and formats that do not apply to a system that runs on servers.
 func (f *modelFlags) checkFlags(cmd *cobra.Command, env *cli.Env, b *Flags, of *system.System) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
@@ -231,14 +231,14 @@ func (f *modelFlags) checkFlags(cmd *cobra.Command, env *cli.Env, b *Flags, of *
 	return nil
 }
 
-// endsFile writes captured frames to the file of --pcap.
+// endsFile writes captured frames to the --pcap file.
 type endsFile struct{ file *bench.Recording }
 
 func (e endsFile) Frame(p *capture.Packet) error { return e.file.Event(bench.Framed{Packet: *p}) }
 
 func (e endsFile) Lost(frames int64) error { return e.file.Event(bench.Captured{Lost: frames}) }
 
-// carryOut runs the feed, and keeps and prints its report.
+// carryOut runs the feed, then stores and prints its report.
 func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, report *saturate.Report) error {
 	started := env.Now()
 	kept := b.KeepDocument(env, "bench", started)

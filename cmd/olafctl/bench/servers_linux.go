@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// feedAll brings the testbed up, runs all feeds, and takes it down. record receives the capture of the first run; nil
-// captures nothing.
+// feedAll brings the testbed up, runs all feeds, and takes it down. record receives the frames captured in the first
+// run; if it is nil, nothing is captured.
 func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, said func()) (err error) {
 	if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights,
 		xdp.LoadRights)...); err != nil {
@@ -40,7 +40,7 @@ func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, 
 	return nil
 }
 
-// feedOnce runs one feed, and captures it if record is not nil.
+// feedOnce runs one feed and captures its frames if record is not nil.
 func feedOnce(ctx context.Context, f *saturate.Feeder, c saturate.Config, record saturate.Recorder,
 	said func()) (*saturate.Run,
 	error) {

@@ -31,7 +31,7 @@ func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.limit, "trace-limit", "largest deviation of a send time from the trace in a valid run")
 }
 
-// resolveTrace sets the trace of the specification, or changes the one from a file.
+// resolveTrace sets the specification's trace, or changes a trace that came from a file.
 func (f *traceTrafficFlags) resolveTrace(given func(string) bool, s *bench.Spec) error {
 	if f.limit < 0 {
 		return cli.UsageError("--trace-limit %v is negative", f.limit)
@@ -69,7 +69,7 @@ func (f *traceTrafficFlags) resolveTrace(given func(string) bool, s *bench.Spec)
 	return f.split(given, s)
 }
 
-// split cuts the trace's updates into several frames on request, or if they do not fit into one.
+// split divides the trace's updates into several frames if requested, or if they do not fit into one frame.
 func (f *traceTrafficFlags) split(given func(string) bool, s *bench.Spec) error {
 	t, w := s.Trace, &s.Workload
 	long := f.name != "" && t.Values() > olaf.MaxLanes && !f.firstOnly

@@ -14,10 +14,11 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// agesShown is the maximum number of clusters in the table. The JSON output lists all.
+// agesShown is the maximum number of clusters in the printed table. The JSON output lists all clusters.
 const agesShown = 16
 
-// addAges adds the ages as counters in a CSV document. A missing age has an empty value and the reason as its meaning.
+// addAges adds the ages as counters to a CSV document. A missing age has an empty value and the reason in place of its
+// meaning.
 func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 	for m, v := range a.Metrics.All {
 		value, meaning := "", a.Missing[m.Name]
@@ -36,7 +37,7 @@ func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 	list.Add(prefix+"clock_error_ns", value, "largest difference between the clocks of packets and workers")
 }
 
-// addAgesTo adds the ages to a run that is kept, with their clock error; ages are not compared with published numbers.
+// addAgesTo adds the ages and their clock error to a stored run. These ages are not compared with published numbers.
 func addAgesTo(run *cli.CountedRun, prefix string, a *ages.Ages) {
 	if !a.Available() {
 		run.Remarks = append(run.Remarks, "no ages "+prefix+": "+a.Why)
@@ -89,7 +90,8 @@ func printAges(env *cli.Env, of string, a *ages.Ages) error {
 	return nil
 }
 
-// describeClock describes the error that the hosts' clocks may add to ages; empty for ages on a run's own clock.
+// describeClock describes the error that the hosts' clocks may add to ages. It returns "" if the ages were measured
+// with a run's own clock.
 func describeClock(a *ages.Ages) string {
 	switch {
 	case a.Clock != ages.WallClock:
@@ -102,7 +104,7 @@ func describeClock(a *ages.Ages) string {
 	return fmt.Sprintf("; clock error at most %v", olaf.Duration(a.ClockErrorNS)*olaf.Nanosecond)
 }
 
-// clockErrorFlag adds --clock-error, whose value is nil if the flag is not given.
+// clockErrorFlag adds --clock-error and returns a function that reads its value, or nil if the flag is not given.
 func clockErrorFlag(cmd *cobra.Command) func() (*int64, error) {
 	var d olaf.Duration
 	cmd.Flags().Var(&d, "clock-error",

@@ -1,5 +1,5 @@
-// Package capture implements 'olafctl capture' and 'olafctl replay': updates from an interface or a file, and a queue's
-// decisions on them.
+// Package capture implements 'olafctl capture' and 'olafctl replay', which read updates from an interface or a file and
+// show a queue's decisions on them.
 package capture
 
 import (
@@ -124,11 +124,11 @@ func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 	return s.finishCapture(s.readPackets(ctx))
 }
 
-// reorderNS limits how late a packet may be and still be sorted into its place; network cards and processors delay packets
-// by less.
+// reorderNS is the maximum delay for which a late packet is still sorted into its place. Delays in network cards and
+// processors are shorter.
 const reorderNS = int64(10 * time.Millisecond)
 
-// session is a live capture and its progress line.
+// session is a live capture with its progress line.
 type session struct {
 	capture.Recording
 	env     *cli.Env
@@ -144,7 +144,7 @@ type session struct {
 	clockError *int64 // bound for the clocks of packets and workers in ns; nil if unknown
 }
 
-// describeInterface describes the interface in the file.
+// describeInterface returns the interface description for the capture file.
 func (s *session) describeInterface() capture.Interface {
 	info := s.socket.Info()
 	from := capture.Interface{Name: info.Interface, SnapBytes: info.SnapBytes,
@@ -175,8 +175,8 @@ func (s *session) printStart() {
 		formatMebibytes(info.BufferBytes), end)
 }
 
-// readPackets reads until --duration, --count or an interrupt. The error is the context's, or the capture's if it
-// fails.
+// readPackets reads packets until --duration, --count or an interrupt. It returns the context's error, or the capture's
+// error if the capture fails.
 func (s *session) readPackets(ctx context.Context) error {
 	s.started = s.env.Now()
 	s.drawn = s.started
@@ -203,7 +203,7 @@ func (s *session) readPackets(ctx context.Context) error {
 	return errors.Join(s.drainSocket(context.WithoutCancel(ctx)), ctx.Err())
 }
 
-// keepRun stores the counts and ages with --keep.
+// keepRun stores the counts and ages if --keep is set.
 func (s *session) keepRun(r *Report) error {
 	run := &cli.CountedRun{Experiment: "capture", Config: map[string]any{"interface": r.Interface, "all": r.All, "clock": r.Clock},
 		Counters: map[string]int64{}, Invalid: r.Reason, Partial: r.Partial, Remarks: r.Notes,
@@ -217,7 +217,7 @@ func (s *session) keepRun(r *Report) error {
 
 func (s *session) isComplete() bool { return s.flags.count > 0 && s.Taken >= s.flags.count }
 
-// waitForPackets waits until packets are available or the counters are due.
+// waitForPackets waits until packets are available or the counters must be read.
 func (s *session) waitForPackets(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.lookInterval())
 	defer cancel()
@@ -234,8 +234,8 @@ func (s *session) lookInterval() time.Duration {
 	return cli.LogInterval
 }
 
-// takenAtOnce is the number of packets to take before the counters are read again, because the buffer is never empty
-// under load.
+// takenAtOnce is the number of packets to take before the counters are read. Without a limit they would not be read
+// under load, because the buffer is never empty then.
 const takenAtOnce = 1024
 
 // drainSocket empties the socket's buffer.
@@ -263,8 +263,8 @@ func (s *session) drainSocket(ctx context.Context) error {
 	return nil
 }
 
-// showProgress reads the drop counters and prints the progress if it is due. If nothing arrived for a while, it also
-// counts packets that wait for older ones.
+// showProgress reads the drop counters and prints the progress, if an update is due. If nothing arrived for a while, it
+// also counts the packets that are held back for reordering.
 func (s *session) showProgress() error {
 	now := s.env.Now()
 	if s.flags.quiet || now.Sub(s.drawn) < s.lookInterval() {
@@ -290,10 +290,10 @@ func (s *session) showProgress() error {
 	return nil
 }
 
-// readDrops reads the drop counters. If that fails the interface is gone, which Next reports after the last packet.
+// readDrops reads the drop counters. If reading fails, the interface is gone, which Next reports after the last packet.
 func (s *session) readDrops() { s.drops, s.blind = s.socket.Drops() }
 
-// commitFile completes the file.
+// commitFile completes the capture file.
 func (s *session) commitFile() error {
 	switch {
 	case s.Unwritten != nil:
@@ -305,7 +305,7 @@ func (s *session) commitFile() error {
 	return s.File.Commit()
 }
 
-// finishCapture stores and prints the capture, however it ended.
+// finishCapture stores and prints the capture, whether or not it ended with an error.
 func (s *session) finishCapture(ended error) error {
 	if s.line {
 		s.env.Redraw("")

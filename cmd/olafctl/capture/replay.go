@@ -85,7 +85,7 @@ func (f *replayFlags) addQueue(cmd *cobra.Command) {
 	cli.AddRewardFilter(flags, &f.filter, &f.threshold)
 }
 
-// queueConfig returns the configuration of the queue.
+// queueConfig returns the queue's configuration.
 func (f *replayFlags) queueConfig(cmd *cobra.Command) (replay.Config, error) {
 	c := replay.Config{
 		Queue: f.queue, Lanes: f.to != "",
@@ -159,14 +159,14 @@ func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err er
 	return f.finishReplay(env, path, result, err)
 }
 
-// fileSink writes deliveries to a capture.
+// fileSink writes deliveries to a capture file.
 type fileSink struct{ *capture.File }
 
 func (s *fileSink) Deliver(d *replay.Delivery) error {
 	return s.WriteUpdate(d.At, &d.Addresses, &d.Update, d.Lanes)
 }
 
-// finishReplay prints the result, complete or partial.
+// finishReplay prints the result, even if it is only partial.
 func (f *replayFlags) finishReplay(env *cli.Env, path string, r *replay.Result, err error) error {
 	if r == nil {
 		return err
@@ -189,7 +189,7 @@ func (f *replayFlags) finishReplay(env *cli.Env, path string, r *replay.Result, 
 	return f.expect.JudgeRows(env, []results.Row{r.Row()})
 }
 
-// keepRun stores the counts and ages with --keep.
+// keepRun stores the counts and ages if --keep is set.
 func (f *replayFlags) keepRun(env *cli.Env, path string, r *replay.Result) error {
 	run := &cli.CountedRun{Experiment: "replay", Config: map[string]any{"capture": path, "queue": r.Queue, "out_rate_bps": r.OutRateBPS,
 		"slots": r.Slots, "dequeue_cycles": r.DequeueCycles, "merge_cycles": r.MergeCycles, "overhead_bytes": r.OverheadBytes},
@@ -208,7 +208,7 @@ func (f *replayFlags) keepRun(env *cli.Env, path string, r *replay.Result) error
 	return f.keep.KeepRun(env, f.started, false, run)
 }
 
-// addCounter adds a counter. A withheld number is empty in CSV.
+// addCounter adds a counter. In CSV, the number is left empty if it is withheld.
 func (f *replayFlags) addCounter(list *cli.Grid, name string, n int64, meaning string, withheld bool) {
 	value := fmt.Sprint(n)
 	if withheld {

@@ -24,11 +24,11 @@ type watchedReplay struct {
 	view cli.ViewFlags
 }
 
-// watchedUpdates is the maximum number of updates for the dashboard, which keeps them in memory so that time can go
-// back.
+// watchedUpdates is the maximum number of updates on the dashboard, which keeps them in memory so that the user can go
+// back in time.
 const watchedUpdates = 4 << 20
 
-// watchedTime is the number of seconds that a capture takes on the dashboard without --speed.
+// watchedTime is the number of seconds in which the dashboard plays a capture if --speed is not given.
 const watchedTime = 60
 
 func (w *watchedReplay) add(cmd *cobra.Command) {
@@ -73,7 +73,7 @@ func (w *watchedReplay) showReplay(cmd *cobra.Command, env *cli.Env, path string
 	})
 }
 
-// readUpdates reads the updates of a capture, with arrivals and generation times on one clock if possible.
+// readUpdates reads the updates in a capture. If possible, arrival times and generation times are on one clock.
 func readUpdates(path string, decoder *capture.Decoder, config replay.Config) (*slowmotion.Capture, error) {
 	c := &slowmotion.Capture{Name: path}
 	meter, stamps := ages.New(system.QueueDeclaration()), replay.NewStampCheck(config.Output)

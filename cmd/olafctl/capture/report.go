@@ -37,13 +37,13 @@ type Report struct {
 	Partial     bool           `json:"partial,omitempty"`
 }
 
-// captureFault is a reason why frames were bypassed or malformed.
+// captureFault is a reason why frames were bypassed or malformed, with the number of such frames.
 type captureFault struct {
 	Fault  string `json:"fault"`
 	Frames int64  `json:"frames"`
 }
 
-// newReport summarises the capture; ended is the error that cut it short.
+// newReport summarises the capture. ended is the error that ended it early, or nil.
 func (s *session) newReport(ended error) *Report {
 	info := s.socket.Info()
 	r := &Report{
@@ -66,7 +66,7 @@ func (s *session) newReport(ended error) *Report {
 	return r
 }
 
-// invalidReason returns the reason why the capture must not be used for computations; empty if it is valid.
+// invalidReason returns the reason why results must not be computed from the capture, or "" if the capture is valid.
 func (s *session) invalidReason(ended error) string {
 	stamped := s.socket.StampCounts()
 	switch {
@@ -84,7 +84,7 @@ func (s *session) invalidReason(ended error) string {
 	return ""
 }
 
-// captureCounters are the lines of the report.
+// captureCounters lists the counters in the report, one per line.
 var captureCounters = []struct {
 	name    string
 	of      func(*Report) int64

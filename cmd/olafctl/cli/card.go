@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
 
-// CardFlags are the flags for measuring on a card: the capture at the parameter server and the driver of the tables.
+// CardFlags are the flags for measurements on a card. They select the capture at the parameter server and the driver
+// for the tables.
 type CardFlags struct {
 	driver cardDriver
 	live   live.Options
@@ -47,7 +48,8 @@ func (f *CardFlags) addFlags(cmd *cobra.Command) {
 	f.driver.addFlags(cmd)
 }
 
-// AccessCard returns how to reach the device at an address, including the capture and the table driver for a card.
+// AccessCard returns how to reach the device at an address. For a card, this includes the capture and the driver for
+// the tables.
 func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (testbed.Access, error) {
 	a, err := env.Access()
 	if err != nil {
@@ -78,7 +80,7 @@ func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (te
 	return a, nil
 }
 
-// parseServer splits --server.
+// parseServer splits the value of --server into a host and an interface.
 func (f *CardFlags) parseServer(cmd *cobra.Command) (at sshlink.Address, name string, err error) {
 	at, name, err = sshlink.Parse(f.server)
 	switch {
@@ -92,7 +94,7 @@ func (f *CardFlags) parseServer(cmd *cobra.Command) (at sshlink.Address, name st
 	return at, name, nil
 }
 
-// openFar captures from an interface on another host.
+// openFar opens a capture on an interface of another host.
 func (f *CardFlags) openFar(ctx context.Context, a *testbed.Access, at sshlink.Address, name string) (testbed.Frames, error) {
 	host, err := testbed.ConnectHost(ctx, at, a)
 	if err != nil {
@@ -107,7 +109,7 @@ func (f *CardFlags) openFar(ctx context.Context, a *testbed.Access, at sshlink.A
 	return frames, nil
 }
 
-// cardFlagNames lists the card flags that the agent on the card's host accepts as well.
+// cardFlagNames lists the card flags that are also accepted by the agent on the card's host.
 var cardFlagNames = []string{"capture", "stamps", "server-port", "vnp4-1", "vnp4-2"}
 
 // listFlags returns the card flags as arguments for the agent on the card's host.
@@ -120,7 +122,7 @@ func (f *CardFlags) listFlags(cmd *cobra.Command) (args []string) {
 	return args
 }
 
-// checkFlags rejects flags that do not apply to the device or have no effect alone.
+// checkFlags rejects flags that do not apply to the device or that have no effect without other flags.
 func (f *CardFlags) checkFlags(cmd *cobra.Command, env *Env, address string) error {
 	flags := cmd.Flags()
 	row, _, err := env.Devices.Lookup(address)
@@ -162,7 +164,7 @@ func hasCopies(env *Env, row *testbed.Device, address string) bool {
 	return err == nil && row.Can(testbed.Copies)
 }
 
-// openCapture opens the interface and prints which requested features the capture lacks.
+// openCapture opens the interface and prints the requested features that the capture does not support.
 func (f *CardFlags) openCapture(env *Env) (testbed.Frames, error) {
 	o := f.live
 	o.Stamps, o.Promiscuous = f.stamps, true
@@ -197,7 +199,7 @@ func InterfaceNames() []string {
 	return names
 }
 
-// Build identifies this program for agents on other hosts.
+// Build returns the build of this program, by which agents on other hosts recognise it.
 func (e *Env) Build() (sshlink.Build, error) {
 	path, err := e.Executable()
 	if err != nil {
@@ -211,7 +213,7 @@ func (e *Env) Build() (sshlink.Build, error) {
 	return sshlink.ReadBuild(path, version)
 }
 
-// sshOptions returns how this process starts agents on other hosts.
+// sshOptions returns the options with which this process starts agents on other hosts.
 func (e *Env) sshOptions() sshlink.Options {
 	o := sshlink.Options{Program: e.Getenv("OLAFCTL_SSH"), Identify: e.Build, Executable: e.Executable,
 		Note: func(text string) { fmt.Fprintf(e.Stderr, "olafctl: %s\n", text) }}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Choose adds a flag that accepts only the given values and completes them in the shell. The default is the value in p.
-// The values are appended to usage unless it already names them.
+// Choose adds a flag that accepts only the given values and completes them in the shell. The default is *p. The values
+// are appended to usage unless the text already lists them.
 func Choose[T ~string](cmd *cobra.Command, p *T, name, usage string, values ...T) {
 	c := &choice[T]{value: p}
 	listed := true
@@ -25,7 +25,7 @@ func Choose[T ~string](cmd *cobra.Command, p *T, name, usage string, values ...T
 	Complete(cmd, name, func() []string { return c.values })
 }
 
-// AlsoCalled makes a flag also accept its former name.
+// AlsoCalled makes a flag also accept its former name, before.
 func AlsoCalled(flags *pflag.FlagSet, name, before string) {
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, given string) pflag.NormalizedName {
 		if given == before {

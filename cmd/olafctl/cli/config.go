@@ -21,11 +21,11 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// ErrConfig is matched by errors in a configuration file or environment variable.
+// ErrConfig is matched by errors in a configuration file or in an environment variable.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad configuration")
 
-// setting is a flag that also has a value from the environment or the configuration file: it depends on a machine or a
-// user, not on a run.
+// setting is a flag that can also be set in the environment or the configuration file, because its value depends on the
+// machine or the user rather than on the run.
 type setting struct {
 	flag string
 	env  string // name of its variable, if not the usual one
@@ -34,7 +34,8 @@ type setting struct {
 	needs func(*Env, *pflag.FlagSet) bool
 }
 
-// settings lists the settings in the order in which they are shown and applied; prerequisites come first.
+// settings lists the settings in the order in which they are shown and applied. A setting comes after the settings on
+// which it depends.
 var settings = []setting{
 	{flag: "device"},
 	{flag: "store", env: "OLAFCTL_HOME", path: true},
@@ -54,7 +55,7 @@ var settings = []setting{
 	{flag: "tls-server-name", needs: usesAgent},
 }
 
-// usesCard reports whether the device is a card in this host.
+// usesCard reports whether the selected device is a card in this host.
 func usesCard(env *Env, flags *pflag.FlagSet) bool {
 	device := flags.Lookup("device")
 	if device == nil {
@@ -64,7 +65,8 @@ func usesCard(env *Env, flags *pflag.FlagSet) bool {
 	return err == nil && row.NotCard == "" && row.Lend != nil
 }
 
-// usesAgent reports whether the command is a client that will reach an agent. A server's flags have the same names.
+// usesAgent reports whether the command is a client that will connect to an agent. Server commands have flags with the
+// same names.
 func usesAgent(env *Env, flags *pflag.FlagSet) bool {
 	return flags.Lookup("tls-ca") != nil && reachesAgent(flags, env.Devices)
 }
@@ -77,15 +79,15 @@ func (s *setting) variableName() string {
 	return "OLAFCTL_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
 }
 
-// config is the content of a configuration file.
+// config contains the values in a configuration file.
 type config struct {
 	file   string // its path, whether it exists or not
 	values map[string]string
 	lines  yamlfile.Lines
 }
 
-// configFile returns the path in OLAFCTL_CONFIG, or else the default in the user's configuration folder. asked reports
-// whether the file must exist.
+// configFile returns the path in OLAFCTL_CONFIG, or else the default path in the user's configuration folder. asked
+// reports whether the file must exist.
 func configFile(env *Env) (file string, asked bool) {
 	if file := env.Getenv("OLAFCTL_CONFIG"); file != "" {
 		return file, true
@@ -100,7 +102,7 @@ func configFile(env *Env) (file string, asked bool) {
 	return filepath.Join(dir, "olafctl", "config.yaml"), false
 }
 
-// readConfig reads the file. The default file may be missing.
+// readConfig reads the configuration file. The default file need not exist.
 func readConfig(env *Env) (*config, error) {
 	file, asked := configFile(env)
 	c := &config{file: file}
@@ -117,11 +119,12 @@ func readConfig(env *Env) (*config, error) {
 	return c, c.parseText(text)
 }
 
-// colonAtEnd matches a setting whose value ends in a colon, as in addresses of devices such as xdp:. YAML would read a
-// nested mapping, which is never right on one line.
+// colonAtEnd matches a setting whose value ends in a colon, as device addresses such as xdp: do. YAML would parse it as
+// a nested mapping, which is always wrong on a single line.
 var colonAtEnd = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*:[ \t]+)([^\s'"#]*:)([ \t]*(?:[ \t]#.*)?\r?)$`)
 
-// parseText parses a file, which may be empty. The error matches ErrConfig and lists mistakes with their line numbers.
+// parseText parses the text of a configuration file, which may be empty. The error matches ErrConfig and lists mistakes
+// with their line numbers.
 func (c *config) parseText(text []byte) (err error) {
 	format := yamlfile.Format{Name: "config", Fail: c.failAt}
 	text = colonAtEnd.ReplaceAll(text, []byte(`${1}"${2}"${3}`))
@@ -148,7 +151,7 @@ func (c *config) failAt(line int, what string) error {
 	return fmt.Errorf("%w: %s:%d: %s", ErrConfig, c.file, line, what)
 }
 
-// origin is the source of a value.
+// origin is the kind of source from which a value was taken, such as the environment.
 type origin string
 
 const (
@@ -157,8 +160,8 @@ const (
 	fromEnvironment origin = "environment"
 )
 
-// lookupSetting returns a setting's value from the environment or the configuration file, with its origin and place.
-// value is empty if the default applies.
+// lookupSetting returns a setting's value from the environment or the configuration file, with its kind of source and
+// its exact place. value is empty if the default applies.
 func (c *config) lookupSetting(env *Env, s *setting) (value string, from origin, where string) {
 	if value := env.Getenv(s.variableName()); value != "" {
 		return value, fromEnvironment, s.variableName()
@@ -173,7 +176,7 @@ func (c *config) lookupSetting(env *Env, s *setting) (value string, from origin,
 	return value, fromFile, fmt.Sprintf("%s:%d", c.file, c.lines.LineOf(s.flag))
 }
 
-// setFlag sets a flag, and names the place of a bad value in the error.
+// setFlag sets a flag. The error for a bad value includes where, the place from which it was taken.
 func (s *setting) setFlag(flag *pflag.Flag, value, where string) error {
 	err := flag.Value.Set(value)
 	var number *strconv.NumError
@@ -186,7 +189,7 @@ func (s *setting) setFlag(flag *pflag.Flag, value, where string) error {
 	return nil
 }
 
-// DescribeValues describes in words the values that a flag accepts, after a value that failed to parse.
+// DescribeValues describes in words which values a flag accepts. It is used after a value failed to parse.
 func DescribeValues(flag *pflag.Flag, number *strconv.NumError) string {
 	want := map[string]string{"uint64": "a whole number from 0", "int": "a whole number", "float64": "a number",
 		"float": "a number", "bool": "true or false"}[flag.Value.Type()]
@@ -196,7 +199,7 @@ func DescribeValues(flag *pflag.Flag, number *strconv.NumError) string {
 	return want
 }
 
-// applyTo sets the flags that are not on the command line.
+// applyTo sets the flags that are not set on the command line.
 func (c *config) applyTo(env *Env, flags *pflag.FlagSet) error {
 	for i := range settings {
 		s := &settings[i]
@@ -216,8 +219,8 @@ func (c *config) applyTo(env *Env, flags *pflag.FlagSet) error {
 	return nil
 }
 
-// AddSettings makes all commands in a tree read flags that are not given from the environment or the configuration
-// file.
+// AddSettings makes all commands in a tree use values from the environment or the configuration file for flags that are
+// not given.
 func AddSettings(env *Env, cmd *cobra.Command) {
 	has := slices.ContainsFunc(settings, func(s setting) bool {
 		return cmd.Flags().Lookup(s.flag) != nil || cmd.InheritedFlags().Lookup(s.flag) != nil
@@ -249,7 +252,7 @@ type Setting struct {
 	About    string `json:"-"`
 }
 
-// ListSettings returns every setting's value and origin as the commands below root would use it, and the path of the
+// ListSettings returns every setting's value and origin, as the commands below root would use them, and the path of the
 // configuration file, which need not exist.
 func ListSettings(env *Env, root *cobra.Command) (all []Setting, file string, err error) {
 	c, err := readConfig(env)

@@ -12,15 +12,15 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ConfirmFlag is the flag --yes for commands that change a device that others may be using.
+// ConfirmFlag is the flag --yes of commands that change a device that others may be using.
 type ConfirmFlag struct{ yes bool }
 
 func (f *ConfirmFlag) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "write without asking for confirmation")
 }
 
-// Confirm asks on the terminal whether to continue, and returns an error for every answer but yes. It does not ask with
-// --yes or without a terminal, as in scripts.
+// Confirm asks on the terminal whether to continue, and returns an error for any answer other than yes. It does not ask
+// if --yes is set or if there is no terminal, as in scripts.
 func (f *ConfirmFlag) Confirm(ctx context.Context, env *Env, what string) error {
 	if f.yes || !env.Asks {
 		return nil

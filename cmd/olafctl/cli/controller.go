@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ControllerFlags are the flags for a P4Runtime controller: the server, the election id and the output.
+// ControllerFlags are the flags of a P4Runtime controller. They set the server, the election ID and the output.
 type ControllerFlags struct {
 	Target string
 	id     string
@@ -29,13 +29,13 @@ type ControllerFlags struct {
 	confirm *ConfirmFlag
 }
 
-// AddConfirm makes Change ask before it changes or deletes entries.
+// AddConfirm makes ChangeTables ask for confirmation before it changes or deletes entries.
 func (f *ControllerFlags) AddConfirm(cmd *cobra.Command) {
 	f.confirm = new(ConfirmFlag)
 	f.confirm.Add(cmd)
 }
 
-// confirmPlan asks whether to carry out a plan that changes or deletes entries.
+// confirmPlan asks for confirmation if a plan changes or deletes entries.
 func (f *ControllerFlags) confirmPlan(ctx context.Context, env *Env, plan p4ctl.Plan) error {
 	added, changed, deleted := plan.Count()
 	if f.confirm == nil || f.DryRun || changed+deleted == 0 {
@@ -45,14 +45,14 @@ func (f *ControllerFlags) confirmPlan(ctx context.Context, env *Env, plan p4ctl.
 		added, changed, deleted, f.Target))
 }
 
-// AddTarget adds the flag for reading.
+// AddTarget adds the flag --target for commands that only read tables.
 func (f *ControllerFlags) AddTarget(cmd *cobra.Command) {
 	f.Target = "127.0.0.1:9559"
 	cmd.Flags().Var((*TargetFlag)(&f.Target), "target",
 		"P4Runtime server: HOST:PORT or unix:PATH; 'olafctl device serve' starts one")
 }
 
-// TargetFlag is the value of --target. It also accepts the form of -d.
+// TargetFlag is the value of --target. It also accepts addresses in the form that -d accepts.
 type TargetFlag string
 
 func (f *TargetFlag) String() string { return string(*f) }
@@ -63,7 +63,7 @@ func (f *TargetFlag) Set(s string) error {
 	return err
 }
 
-// AddWrite adds the flags for writing.
+// AddWrite adds the flags for commands that write tables.
 func (f *ControllerFlags) AddWrite(cmd *cobra.Command) {
 	f.AddTarget(cmd)
 	cmd.Flags().StringVar(&f.id, "election-id", "",
@@ -106,7 +106,7 @@ func ExplainAgent(target string, err error) error {
 		"(docs/guide/card.md, step 7)", target, err)}
 }
 
-// ChangeTables reads the tables, applies edit and writes the difference, in one batch if it fits.
+// ChangeTables reads the tables, applies edit to them and writes the differences, in a single batch if they fit.
 func (f *ControllerFlags) ChangeTables(ctx context.Context, env *Env,
 	edit func(p4ctl.Tables) (p4ctl.Tables, error)) (err error) {
 	session, err := f.dialServer(ctx, env, f.DryRun)
@@ -155,7 +155,7 @@ func (f *ControllerFlags) ChangeTables(ctx context.Context, env *Env,
 	return f.PrintPlan(env, plan, applied, desired)
 }
 
-// addTables adds the tables of the switch programs in desired to the pipeline, if it lacks them.
+// addTables adds the tables of the switch programs that desired uses to the pipeline if they are missing.
 func addTables(ctx context.Context, env *Env, s *p4ctl.Session, dryRun bool, desired p4ctl.Tables) error {
 	programs := desired.Programs()
 	if dryRun || len(programs) == 0 {
@@ -169,8 +169,8 @@ func addTables(ctx context.Context, env *Env, s *p4ctl.Session, dryRun bool, des
 	return err
 }
 
-// ensurePipeline pushes our pipeline to a server that has none. An existing one stays, because a push clears the
-// tables.
+// ensurePipeline pushes our pipeline to a server that has none. It does not replace an existing pipeline, because a
+// push clears the tables.
 func ensurePipeline(ctx context.Context, s *p4ctl.Session) error {
 	config, err := s.Pipeline(ctx)
 	if err == nil && config.GetP4Info() != nil {
@@ -193,7 +193,7 @@ type planDocument struct {
 	Changes []string `json:"changes"`
 }
 
-// PrintPlan prints a plan and how it was applied.
+// PrintPlan prints a plan and the outcome of applying it.
 func (f *ControllerFlags) PrintPlan(env *Env, plan p4ctl.Plan, applied p4ctl.Applied, desired p4ctl.Tables) error {
 	d := planDocument{Head: Info("table-plan"), DryRun: f.DryRun, Batches: applied.Batches,
 		Atomic: applied.Atomic, Hash: desired.Hash(), Changes: []string{}}

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/playback"
 )
 
-// DeviceFlags are the flags that select a device, and an experiment to run on it first.
+// DeviceFlags are the flags that select a device and an experiment to run on it first.
 type DeviceFlags struct {
 	Address string
 	after   string
@@ -23,7 +23,7 @@ type DeviceFlags struct {
 	record  string
 }
 
-// Add adds the flags for commands that look at a device after a run.
+// Add adds the flags for commands that inspect a device after a run.
 func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 	f.AddAddress(cmd, env)
 	cmd.Flags().StringVar(&f.after, "after", "", "first run this experiment once on the device, such as table1")
@@ -34,18 +34,18 @@ func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 		"default a cluster's workers")
 }
 
-// AddAddress adds the flag for commands that need only registers.
+// AddAddress adds the address flag for commands that need only registers.
 func (f *DeviceFlags) AddAddress(cmd *cobra.Command, env *Env) {
 	AddAddress(cmd, &f.Address, env.Devices, "device address")
 	cmd.Flags().StringVar(&f.record, "record", "", "record every access to this file, for -d playback:FILE")
 }
 
-// AddDeviceFlag adds the flag for commands that need a device with tables.
+// AddDeviceFlag adds the flag --device for commands that need a device with tables.
 func AddDeviceFlag(cmd *cobra.Command, env *Env, address *string) {
 	AddAddress(cmd, address, env.Devices.With(testbed.HasTables), "device address")
 }
 
-// AddAddress adds the flag for the address of one of the given devices.
+// AddAddress adds the flag for the address of a device. The device must be one of the given devices.
 func AddAddress(cmd *cobra.Command, address *string, devices testbed.Devices, what string) {
 	InGroup(cmd, RunFlags, func() {
 		cmd.Flags().StringVarP(address, "device", "d", devices.Default(), what+": "+devices.Forms())
@@ -53,7 +53,7 @@ func AddAddress(cmd *cobra.Command, address *string, devices testbed.Devices, wh
 	Complete(cmd, "device", devices.Prefixes)
 }
 
-// checkFlags rejects flags that do not go together.
+// checkFlags rejects combinations of flags that contradict each other.
 func (f *DeviceFlags) checkFlags() error {
 	switch {
 	case f.system != "" && f.after == "":
@@ -67,7 +67,7 @@ func (f *DeviceFlags) checkFlags() error {
 	return nil
 }
 
-// WithTestbed opens the device, runs the experiment of --after on it, and calls look.
+// WithTestbed opens the device, runs the experiment given by --after on it, and calls look.
 func (f *DeviceFlags) WithTestbed(ctx context.Context, env *Env, look func(*testbed.Testbed) error) error {
 	access, err := env.Access()
 	if err != nil {
@@ -106,14 +106,14 @@ func (f *DeviceFlags) WithTestbed(ctx context.Context, env *Env, look func(*test
 	return look(bed)
 }
 
-// HasVirtualTime reports whether the device has virtual time, which stops between calls, so that nothing is lost
-// meanwhile.
+// HasVirtualTime reports whether the device runs in virtual time. Virtual time stops between calls, so nothing is lost
+// between them.
 func (f *DeviceFlags) HasVirtualTime(env *Env) bool {
 	return env.Devices.Check(f.Address, testbed.VirtualTime) == nil
 }
 
-// WithRegisters opens only the device's registers and calls use. With --after it opens the whole testbed and runs the
-// experiment first.
+// WithRegisters opens only the device's registers and calls use. If --after is given, it opens the whole testbed and
+// runs the experiment first.
 func (f *DeviceFlags) WithRegisters(ctx context.Context, env *Env, o testbed.DeviceOptions,
 	use func(fpga.Device) error) (err error) {
 	if err := f.checkFlags(); err != nil {
@@ -136,7 +136,7 @@ func (f *DeviceFlags) WithRegisters(ctx context.Context, env *Env, o testbed.Dev
 	return recordSession(dev, f.record, use)
 }
 
-// recordSession calls use with a device that writes every access to a file. The file stays if use fails, since it then
+// recordSession calls use with a device that writes every access to a file. If use fails, the file is kept because it
 // shows why.
 func recordSession(dev fpga.Device, path string, use func(fpga.Device) error) (err error) {
 	if err := RefuseExisting(path, false); err != nil {

@@ -1,5 +1,5 @@
 // Package cli contains the parts that olafctl's commands share: their environment, common flags, the output of results
-// and progress, kept runs, and exit codes.
+// and progress, stored runs, and exit codes.
 package cli
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Env contains everything outside the process that a command may use, so that tests can replace it.
+// Env contains everything outside the process that a command may use. Tests can replace each part.
 type Env struct {
 	Args           []string // the command line without the program
 	Stdin          io.Reader
@@ -84,7 +84,7 @@ func System() *Env {
 	}
 }
 
-// Screen returns the terminal of stdout, for a dashboard that moves the cursor.
+// Screen returns the terminal behind stdout for a dashboard that moves the cursor.
 func (e *Env) Screen() io.Writer { return text.Raw(e.Stdout) }
 
 // Redraw replaces the current line of stderr.
@@ -93,7 +93,8 @@ func (e *Env) Redraw(line string) {
 	fmt.Fprint(e.Stderr, line)
 }
 
-// View returns how to print a page: as wide as COLUMNS, else the terminal, else a plain page.
+// View returns the settings for printing a page. The width comes from COLUMNS, or else from the terminal, or else it is
+// that of a plain page.
 func (e *Env) View(explain bool) text.View {
 	said := 0
 	if n, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && n > 0 {

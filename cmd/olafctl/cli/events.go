@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// EventSchema is the schema of the lines that -o jsonl prints before the document.
+// EventSchema is the schema of the lines that -o jsonl prints before the final document.
 const EventSchema = "olafctl.event/v1"
 
-// eventLine is one step of an experiment as a line.
+// eventLine is one step of an experiment, printed as a line of JSON.
 type eventLine struct {
 	Head
 	Event          string       `json:"event"` // started, run, finished
@@ -27,7 +27,7 @@ type eventLine struct {
 	Error          string       `json:"error,omitempty"`
 }
 
-// eventLines prints events as they happen.
+// eventLines is a sink that prints events when they happen.
 type eventLines struct {
 	mu      sync.Mutex // runs finish concurrently
 	w       io.Writer
@@ -35,7 +35,7 @@ type eventLines struct {
 	line    eventLine // the fields that every line has
 }
 
-// EventSinks returns a sink that prints events if the format is JSONL.
+// EventSinks returns a sink that prints events if the format is JSONL, and otherwise none.
 func EventSinks(env *Env, out Format) []bench.Sink {
 	if out != JSONL {
 		return nil
@@ -43,7 +43,7 @@ func EventSinks(env *Env, out Format) []bench.Sink {
 	return []bench.Sink{&eventLines{w: env.Stdout, line: eventLine{Head: Head{Schema: EventSchema}}}}
 }
 
-// Wants returns false: lines describe whole runs, not frames.
+// Wants returns false, because the lines describe whole runs and not frames.
 func (*eventLines) Wants(bench.RunID) bool { return false }
 
 func (l *eventLines) Event(e bench.Event) (err error) {

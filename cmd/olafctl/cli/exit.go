@@ -36,8 +36,8 @@ var exitCodes = map[olaf.Kind]int{
 	olaf.Interrupted: ExitInterrupted,
 }
 
-// Exit is an error whose kind overrides the kinds of the errors that it wraps. If Err is nil, the command has already
-// printed the reason.
+// Exit is an error with a kind that overrides the kinds of the errors that it wraps. If Err is nil, the command has
+// already printed the reason.
 type Exit struct {
 	Kind olaf.Kind
 	Err  error
@@ -52,16 +52,16 @@ func (e *Exit) Error() string {
 
 func (e *Exit) Unwrap() error { return e.Err }
 
-// UsageError formats an error in the user's input.
+// UsageError returns an error about the user's input.
 func UsageError(format string, args ...any) error {
 	return &Exit{olaf.Usage, fmt.Errorf(format, args...)}
 }
 
-// fileErrors are system errors about a file that the user named.
+// fileErrors lists the system errors about a file that the user named.
 var fileErrors = []error{fs.ErrExist, fs.ErrNotExist, fs.ErrPermission, syscall.EISDIR, syscall.ENOTDIR}
 
-// kindOf returns the kind of an error: an Exit's, an interruption or a timeout, the kind that the error declares, or
-// usage for an error about a named file.
+// kindOf returns the kind of an error: the kind of an Exit, of an interruption or of a timeout, or else the kind that
+// the error declares. An error about a file that the user named is a usage error.
 func kindOf(err error) olaf.Kind {
 	var exit *Exit
 	switch {
@@ -81,7 +81,7 @@ func kindOf(err error) olaf.Kind {
 	return olaf.Failed
 }
 
-// ExitCode returns the exit code for an error.
+// ExitCode returns the process exit code for an error.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitDone
@@ -89,7 +89,7 @@ func ExitCode(err error) int {
 	return exitCodes[kindOf(err)]
 }
 
-// OneLine folds an error into a single line without repeated parts.
+// OneLine joins an error's text into a single line and removes repeated parts.
 func OneLine(err error) string {
 	var said []string
 	for line := range strings.Lines(err.Error()) {
@@ -100,8 +100,8 @@ func OneLine(err error) string {
 	return strings.Join(said, "; ")
 }
 
-// ErrorLines returns the lines to print for an error: one, or one for each member of an olaf.List, each with its own
-// remedy.
+// ErrorLines returns the lines to print for an error: one line, or a line for each member of an olaf.List. Each line
+// has its own remedy.
 func ErrorLines(err error) []string {
 	var list olaf.List
 	if !errors.As(err, &list) || list.Error() != err.Error() { // the error adds text to the list
@@ -114,7 +114,7 @@ func ErrorLines(err error) []string {
 	return lines
 }
 
-// ShortenInterrupt reduces the error of an interrupted command to "interrupted", if nothing was printed before.
+// ShortenInterrupt reduces the error of an interrupted command to "interrupted" if nothing has been printed.
 func ShortenInterrupt(ctx context.Context, err error) error {
 	var told *Exit
 	if ctx.Err() == nil || errors.As(err, &told) || !errors.Is(err, context.Canceled) &&
@@ -124,17 +124,18 @@ func ShortenInterrupt(ctx context.Context, err error) error {
 	return &Exit{olaf.Interrupted, errors.New("interrupted")}
 }
 
-// MarkInterrupted marks an interrupted command whose output is partial.
+// MarkInterrupted returns the error for an interrupted command whose output is partial. It returns other errors
+// unchanged.
 func MarkInterrupted(err error) error {
 	return markCanceled(err, "interrupted; what is shown is partial")
 }
 
-// MarkGeneratorInterrupted is MarkInterrupted for work that stopped a generator on a device.
+// MarkGeneratorInterrupted is like MarkInterrupted for a command that also stopped the generator on a device.
 func MarkGeneratorInterrupted(err error) error {
 	return markCanceled(err, "interrupted; the generator is stopped, and what is shown is partial")
 }
 
-// MarkNothingToShow is MarkInterrupted for work without a complete run.
+// MarkNothingToShow is like MarkInterrupted for a command that was interrupted before its first run was complete.
 func MarkNothingToShow(err error) error {
 	return markCanceled(err, "interrupted before the first run was complete; there is nothing to show")
 }

@@ -22,8 +22,8 @@ func (f *ExpectFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.Texts, "expect", nil, "`rule` for a mean, 'olaf.lost_pct < 12'; exit 4 if missed")
 }
 
-// ResolveRules parses the rules from a file and the flags before anything runs. An error in a file's rule names the
-// rule, for olaf.FieldOf.
+// ResolveRules parses the rules from a file and from the flags before anything runs. An error in a rule from the file
+// identifies the rule for olaf.FieldOf.
 func (f *ExpectFlags) ResolveRules(inFile []string, d *metric.Declaration, at []expect.Configuration) error {
 	f.at = at
 	for i, text := range inFile {
@@ -43,7 +43,8 @@ func (f *ExpectFlags) ResolveRules(inFile []string, d *metric.Declaration, at []
 	return nil
 }
 
-// JudgeRows prints a line for each missed expectation. rows are in the order of the configurations.
+// JudgeRows prints a line for each expectation that is not met and returns an error if there are any. rows are in the
+// order of the configurations.
 func (f *ExpectFlags) JudgeRows(env *Env, rows []results.Row) error {
 	missed := false
 	for _, rule := range f.Rules {

@@ -17,15 +17,15 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Exports are the files to write a result to; csv, parquet, svg, pdf and png are folders.
+// Exports contains the paths of the files to which a result is written. Csv, Parquet, Svg, Pdf and Png are folders.
 type Exports struct {
 	Xlsx, Json, Report          string
 	Csv, Parquet, Svg, Pdf, Png string
 	Force                       bool
 }
 
-// ExportRun writes the requested files of a kept run and records them in the store. It names formats that the run does
-// not have; if it has none of them, it returns an error.
+// ExportRun writes the requested files for a stored run and records them in the store. It prints which requested
+// formats the run does not have, and returns an error if it has none of them.
 func (e *Exports) ExportRun(env *Env, s *store.Store, f *store.Folder) error {
 	own, err := e.documentTargets(f)
 	if err != nil {
@@ -55,7 +55,7 @@ func (e *Exports) ExportRun(env *Env, s *store.Store, f *store.Folder) error {
 	return e.RecordExports(env, s, f)
 }
 
-// leaveOut drops the formats that a run does not have, and names them.
+// leaveOut removes the requests for formats that a run does not have and returns their names.
 func (e *Exports) leaveOut(f *store.Folder, r *sheets.Result) (missing []string) {
 	if e.Parquet != "" && archive.HasDocumentOnly(f) {
 		e.Parquet, missing = "", append(missing, "single runs for --parquet")
@@ -75,8 +75,8 @@ func (e *Exports) leaveOut(f *store.Folder, r *sheets.Result) (missing []string)
 	return missing
 }
 
-// CheckNames rejects file names with a wrong ending, one name for two files, and standard output, which is for 'runs
-// show'.
+// CheckNames rejects file names with a wrong extension, the same name for two files, and standard output. To print a
+// result, use 'runs show'.
 func (e *Exports) CheckNames() error {
 	for _, to := range []struct{ flag, path string }{
 		{"--xlsx", e.Xlsx}, {"--csv", e.Csv}, {"--parquet", e.Parquet}, {"--json", e.Json}, {"--report", e.Report},
@@ -98,7 +98,7 @@ func (e *Exports) CheckNames() error {
 	return nil
 }
 
-// listTargets returns the requested files.
+// listTargets returns the files to write.
 func (e *Exports) listTargets(r *sheets.Result) (targets []export.Target) {
 	one := func(of func(string, *sheets.Result) export.Target) func(string) []export.Target {
 		return func(path string) []export.Target { return []export.Target{of(path, r)} }
@@ -124,7 +124,7 @@ func (e *Exports) listTargets(r *sheets.Result) (targets []export.Target) {
 	return targets
 }
 
-// documentTargets returns the requested files of a kept report that has its own JSON document and table.
+// documentTargets returns the files to write for a stored report that has its own JSON document and table.
 func (e *Exports) documentTargets(f *store.Folder) (targets []export.Target, err error) {
 	if !archive.HasDocument(f) {
 		return nil, nil
@@ -147,7 +147,7 @@ func (e *Exports) documentTargets(f *store.Folder) (targets []export.Target, err
 	return targets, nil
 }
 
-// WriteFiles checks all requested files, then writes them.
+// WriteFiles checks all requested files and then writes them.
 func (e *Exports) WriteFiles(env *Env, r *sheets.Result, more ...export.Target) error {
 	targets := append(e.listTargets(r), more...)
 	if err := export.Files(targets, e.Force); err != nil {
@@ -159,8 +159,8 @@ func (e *Exports) WriteFiles(env *Env, r *sheets.Result, more ...export.Target) 
 	return nil
 }
 
-// RecordExports records which exports 'olafctl runs verify' must reproduce. A read-only or full store causes only a
-// remark, because the files are already written.
+// RecordExports records which exports 'olafctl runs verify' must reproduce. If the store is read-only or full, it only
+// prints a remark, because the files are already written.
 func (e *Exports) RecordExports(env *Env, s *store.Store, f *store.Folder) error {
 	for kind, path := range map[string]string{archive.KindWorkbook: e.Xlsx, archive.KindReport: e.Report} {
 		if path == "" {
@@ -179,7 +179,7 @@ func (e *Exports) RecordExports(env *Env, s *store.Store, f *store.Folder) error
 	return nil
 }
 
-// frameTargets returns the file with every kept frame, if a Parquet folder was requested.
+// frameTargets returns the file with all stored frames if a Parquet folder was requested.
 func frameTargets(env *Env, f *store.Folder, dir string) []export.Target {
 	if dir == "" {
 		return nil

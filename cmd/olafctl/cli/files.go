@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// ReadInput reads a file that the user named, or standard input for "-". It returns the name to use in messages.
+// ReadInput reads a file that the user named, or standard input if path is "-". name is the name to use in messages.
 func ReadInput(env *Env, path string) (name string, text []byte, err error) {
 	if path == "-" {
 		text, err = io.ReadAll(env.Stdin)
@@ -29,7 +29,7 @@ func ReadInput(env *Env, path string) (name string, text []byte, err error) {
 	return path, text, nil
 }
 
-// PrintText prints the text from make, with a newline at the end.
+// PrintText prints the text returned by make and ends it with a newline.
 func PrintText(env *Env, make func() ([]byte, error)) error {
 	text, err := make()
 	if err != nil {
@@ -42,7 +42,7 @@ func PrintText(env *Env, make func() ([]byte, error)) error {
 	return err
 }
 
-// CheckEnding rejects a file name without one of the endings, and the name of an embedded trace.
+// CheckEnding rejects a file name that has none of the endings, and a name of an embedded trace.
 func CheckEnding(path, what string, endings ...string) error {
 	if strings.HasPrefix(path, trace.Builtin) {
 		return UsageError("%s is embedded in olafctl and cannot be written; give a file", path)
@@ -59,10 +59,10 @@ type MachineClock struct{ origin time.Time }
 // NewMachineClock returns a clock that counts from origin.
 func NewMachineClock(origin time.Time) MachineClock { return MachineClock{origin} }
 
-// NowNS returns the time since the origin.
+// NowNS returns the time since the origin in ns.
 func (c MachineClock) NowNS() int64 { return int64(time.Since(c.origin)) }
 
-// Sleep waits for ns or until the context ends.
+// Sleep waits for ns nanoseconds or until the context ends.
 func (c MachineClock) Sleep(ctx context.Context, ns int64) {
 	if ns <= 0 {
 		return
@@ -75,7 +75,7 @@ func (c MachineClock) Sleep(ctx context.Context, ns int64) {
 	}
 }
 
-// WriteAtomically writes a file that appears only when it is complete.
+// WriteAtomically writes a file that becomes visible only when it is complete.
 func WriteAtomically(path string, write func(io.Writer) error) (err error) {
 	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
 	if err != nil {
@@ -88,7 +88,7 @@ func WriteAtomically(path string, write func(io.Writer) error) (err error) {
 	return pending.CloseAtomicallyReplace()
 }
 
-// RefuseSameFile rejects an output file that is also the input.
+// RefuseSameFile returns an error if the output file is also the input file.
 func RefuseSameFile(in, out string) error {
 	a, errA := os.Stat(in)
 	b, errB := os.Stat(out)

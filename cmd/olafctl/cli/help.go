@@ -29,8 +29,8 @@ const (
 	CardFlagsOf    FlagGroup = "Cards and agents"
 )
 
-// rareFlags are flags of many commands that a long help leaves out unless --help-all is given. The root's help explains
-// the common ones.
+// rareFlags lists flags shared by many commands that long help texts show only with --help-all. The root command's help
+// explains the common ones.
 var rareFlags = []string{
 	"store", "keep", "force", "quiet", "metrics-file", "metrics", "schema", "yes", // output and files
 	"metric", "order", "processes", "until", "check", "token-file", // sweeps
@@ -44,11 +44,11 @@ const (
 	groupKey = "olafctl_group" // annotates a flag with its group
 	rareKey  = "olafctl_rare"  // annotates a flag that only --help-all lists
 	helpAll  = "help-all"
-	// manyFlags is the number of flags from which a command lists them in groups and leaves out rare ones.
+	// manyFlags is the number of flags at which a command's help groups its flags and omits the rare ones.
 	manyFlags = 20
 )
 
-// MarkRare leaves flags out of the command's help unless --help-all is given.
+// MarkRare omits flags from the command's help unless --help-all is given.
 func MarkRare(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		f := cmd.Flags().Lookup(name)
@@ -64,10 +64,10 @@ func isRare(f *pflag.Flag) bool {
 	return f.Annotations[rareKey] != nil || GroupOf(f) == CardFlagsOf || slices.Contains(rareFlags, f.Name)
 }
 
-// TakesEmpty is the annotation of commands that accept an empty argument; all others reject it.
+// TakesEmpty is the annotation of commands that accept an empty argument. All other commands reject it.
 const TakesEmpty = "takes-empty"
 
-// InGroup puts the flags that add adds to a command under a heading of its help.
+// InGroup puts the flags that the function add adds to a command under one heading in its help.
 func InGroup(cmd *cobra.Command, group FlagGroup, add func()) {
 	before := map[string]bool{}
 	each := func(visit func(*pflag.Flag)) {
@@ -86,7 +86,7 @@ func InGroup(cmd *cobra.Command, group FlagGroup, add func()) {
 	})
 }
 
-// GroupOf returns the heading under which help lists a flag.
+// GroupOf returns the heading under which the help lists a flag.
 func GroupOf(f *pflag.Flag) FlagGroup {
 	if group := f.Annotations[groupKey]; len(group) > 0 {
 		return FlagGroup(group[0])
@@ -94,7 +94,7 @@ func GroupOf(f *pflag.Flag) FlagGroup {
 	return otherFlags
 }
 
-// groupFlags returns the flags that show accepts, by heading. Hidden flags are left out.
+// groupFlags returns the flags for which show returns true, by heading. It omits hidden flags.
 func groupFlags(flags *pflag.FlagSet, show func(*pflag.Flag) bool) map[FlagGroup]*pflag.FlagSet {
 	groups := map[FlagGroup]*pflag.FlagSet{}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -110,7 +110,7 @@ func groupFlags(flags *pflag.FlagSet, show func(*pflag.Flag) bool) map[FlagGroup
 	return groups
 }
 
-// hasMany reports whether a command's flags are listed in groups, the rare ones only with --help-all.
+// hasMany reports whether the help lists a command's flags in groups and shows rare flags only with --help-all.
 func hasMany(cmd *cobra.Command) bool {
 	n := 0
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -121,7 +121,7 @@ func hasMany(cmd *cobra.Command) bool {
 	return n >= manyFlags
 }
 
-// SetHelp sets the help of a tree of commands: as wide as the page, with the flags of large commands in groups.
+// SetHelp sets the help of all commands in a tree. It is as wide as the page and groups the flags of large commands.
 func SetHelp(env *Env, root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		p := helpPage{cmd: cmd, width: helpWidth(env)}
@@ -132,8 +132,9 @@ func SetHelp(env *Env, root *cobra.Command) {
 	addHelpAll(root)
 }
 
-// PrintHelp returns a help function for a command with flags that apply only to some arguments, such as a system.
-// Without --help-all the help leaves out the flags for which applies returns false; nil accepts all.
+// PrintHelp returns a help function for a command some of whose flags apply only to certain arguments, such as a
+// system. Without --help-all, the help omits the flags for which applies returns false. A nil applies accepts all
+// flags.
 func PrintHelp(env *Env, applies func(flag string) bool) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, _ []string) {
 		p := helpPage{cmd: cmd, width: helpWidth(env), applies: applies}
@@ -145,7 +146,7 @@ func PrintHelp(env *Env, applies func(flag string) bool) func(*cobra.Command, []
 	}
 }
 
-// addHelpAll adds --help-all to every command whose help leaves out flags.
+// addHelpAll adds --help-all to every command whose help omits flags.
 func addHelpAll(cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag() // so that hasMany counts it now, as when help is printed
 	if hasMany(cmd) {
@@ -166,10 +167,10 @@ func addHelpAll(cmd *cobra.Command) {
 	}
 }
 
-// helpWidth returns the number of characters in a line of help.
+// helpWidth returns the width of help texts in characters.
 func helpWidth(env *Env) int { return max(env.View(false).Width, 40) }
 
-// helpPage is the help of a command.
+// helpPage is the help text of a command.
 type helpPage struct {
 	cmd     *cobra.Command
 	width   int
@@ -177,7 +178,7 @@ type helpPage struct {
 	strings.Builder
 }
 
-// foldText breaks paragraphs into lines, except indented ones.
+// foldText wraps paragraphs, except indented ones, to the width of the page.
 func (p *helpPage) foldText(text string) string {
 	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
 	for i, paragraph := range paragraphs {
@@ -189,7 +190,7 @@ func (p *helpPage) foldText(text string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// foldAt breaks text into lines of a width, with an indentation before each line but the first.
+// foldAt wraps text to a width and indents every line but the first.
 func foldAt(text string, width int, indent string) string {
 	var folded strings.Builder
 	length := 0
@@ -210,7 +211,7 @@ func foldAt(text string, width int, indent string) string {
 	return folded.String()
 }
 
-// formatUsage returns everything below the description.
+// formatUsage returns the part of a help page below the description.
 func (p *helpPage) formatUsage() string {
 	p.Reset()
 	fmt.Fprintf(p, "Usage:\n")
@@ -292,7 +293,7 @@ func (p *helpPage) flagList(title string, flags *pflag.FlagSet) {
 	fmt.Fprintf(p, "\n%s:\n%s", title, flags.FlagUsagesWrapped(p.width))
 }
 
-// NewHelpCmd returns the command help, which calls unknown for names that are not commands.
+// NewHelpCmd returns the help command. It calls unknown if the arguments do not name a command.
 func NewHelpCmd(unknown func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND…]",

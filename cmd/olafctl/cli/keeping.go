@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// KeepFlags are the flags for keeping runs in a store.
+// KeepFlags are the flags for storing runs.
 type KeepFlags struct {
 	Store StoreFlag
 	keep  bool
@@ -30,7 +30,7 @@ func (f *KeepFlags) Add(cmd *cobra.Command) {
 	f.Store.Add(cmd)
 }
 
-// Keeping is a run that is being stored; nil if it is not kept.
+// Keeping is a run that is being stored. It is nil if the run is not stored.
 type Keeping struct {
 	store    *store.Store
 	Sink     *bench.Keeper           // for commands that publish events
@@ -38,8 +38,8 @@ type Keeping struct {
 	failed   atomic.Pointer[error]   // why Sink could not write an event; runs publish concurrently
 }
 
-// patientSink stores a bench's events. If an event cannot be written, storing ends but the bench continues, so that the
-// result is still printed.
+// patientSink stores a bench's events. If an event cannot be written, it stops storing, but the bench continues and
+// still prints its result.
 type patientSink struct {
 	*bench.Keeper
 	keeping *Keeping
@@ -55,12 +55,12 @@ func (p patientSink) Event(e bench.Event) error {
 	return nil
 }
 
-// Wants reports whether a run's frames are kept. After a failure none are.
+// Wants reports whether the frames of a run are stored. After a failure it returns false.
 func (p patientSink) Wants(id bench.RunID) bool {
 	return p.keeping.failed.Load() == nil && p.Keeper.Wants(id)
 }
 
-// CheckStore returns an error if --store names a folder that cannot be written, before anything runs.
+// CheckStore returns an error if the folder in --store cannot be written. It is called before anything runs.
 func (f *KeepFlags) CheckStore(env *Env) error {
 	if !f.keep || f.Store.dir == "" {
 		return nil
@@ -68,8 +68,8 @@ func (f *KeepFlags) CheckStore(env *Env) error {
 	return f.Store.WithStore(env, (*store.Store).CheckWritable)
 }
 
-// openStore opens the store. If the default store cannot be opened, it prints a remark and returns nil, so that the run
-// continues without being kept.
+// openStore opens the store. If the default store cannot be opened, it prints a remark and returns nil, and the run
+// continues without being stored.
 func (f *KeepFlags) openStore(env *Env) *store.Store {
 	if !f.keep {
 		return nil
@@ -90,7 +90,7 @@ func (f *KeepFlags) remarkUnkept(env *Env, err error) {
 	fmt.Fprintf(env.Stderr, "not kept: %s; --keep=false turns this remark off\n", OneLine(err))
 }
 
-// KeepEvents prepares to keep the events of a bench or a simulation.
+// KeepEvents prepares to store the events of a bench or a simulation.
 func (f *KeepFlags) KeepEvents(env *Env, started time.Time) *Keeping {
 	s := f.openStore(env)
 	if s == nil {
@@ -99,7 +99,7 @@ func (f *KeepFlags) KeepEvents(env *Env, started time.Time) *Keeping {
 	return &Keeping{store: s, Sink: bench.NewKeeper(s, started)}
 }
 
-// KeepDocument prepares to keep a command that has only a document.
+// KeepDocument prepares to store the result of a command that produces only a document.
 func (f *KeepFlags) KeepDocument(env *Env, name string, started time.Time) *Keeping {
 	s := f.openStore(env)
 	if s == nil {
@@ -113,7 +113,7 @@ func (f *KeepFlags) KeepDocument(env *Env, name string, started time.Time) *Keep
 	return &Keeping{store: s, document: document}
 }
 
-// KeepExperiment prepares to keep an experiment.
+// KeepExperiment prepares to store the result of an experiment.
 func (f *KeepFlags) KeepExperiment(env *Env, e *experiments.Experiment, started time.Time) *Keeping {
 	if e.Spec != nil || e.Simulates {
 		return f.KeepEvents(env, started)
@@ -121,7 +121,7 @@ func (f *KeepFlags) KeepExperiment(env *Env, e *experiments.Experiment, started 
 	return f.KeepDocument(env, e.Name, started)
 }
 
-// Sinks returns the sinks for the events.
+// Sinks returns the sinks that store events.
 func (k *Keeping) Sinks() []bench.Sink {
 	if k == nil || k.Sink == nil {
 		return nil
@@ -129,7 +129,7 @@ func (k *Keeping) Sinks() []bench.Sink {
 	return []bench.Sink{patientSink{k.Sink, k}}
 }
 
-// Abort removes what was stored so far.
+// Abort removes everything stored so far.
 func (k *Keeping) Abort() error {
 	if k == nil {
 		return nil
@@ -140,7 +140,8 @@ func (k *Keeping) Abort() error {
 	return errors.Join(k.Sink.Abort(), k.store.Close())
 }
 
-// Finish stores the report and prints its id. After an error the report is not kept, but the caller still prints it.
+// Finish stores the report and prints the run's ID. If it fails, the report is not stored, but the caller can still
+// print it.
 func (k *Keeping) Finish(env *Env, report result.Report, by results.Provenance, stopped, quiet bool) error {
 	if k == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// AddOptional adds the flags for commands that keep a run only on request.
+// AddOptional adds the flags for commands that store a run only on request.
 func (f *KeepFlags) AddOptional(cmd *cobra.Command) {
 	f.Add(cmd)
 	keep := cmd.Flags().Lookup("keep")
@@ -32,7 +32,7 @@ type CountedRun struct {
 	Found    string // for lists of runs
 }
 
-// Measure is one number that is not a counter.
+// Measure is a measured number other than a counter.
 type Measure struct {
 	*metric.Metric
 	Value results.Float
@@ -64,12 +64,12 @@ func (c *CountedRun) document() *result.Result {
 	return r
 }
 
-// errInvalid is the reason why a run must not be used.
+// errInvalid is an error that explains why a run must not be used.
 type errInvalid string
 
 func (e errInvalid) Error() string { return string(e) }
 
-// KeepRun stores a run if --keep asks for it.
+// KeepRun stores a run if --keep is set.
 func (f *KeepFlags) KeepRun(env *Env, started time.Time, quiet bool, run *CountedRun) error {
 	kept := f.KeepDocument(env, run.Experiment, started)
 	return kept.Finish(env, run.document(), NewProvenance(env, started), run.Partial, quiet)

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ToSecond truncates a time to seconds for tables; documents contain the full time.
+// ToSecond truncates a time to seconds for tables. JSON documents contain the full time.
 func ToSecond(started string) string {
 	t, err := time.Parse(time.RFC3339, started)
 	if err != nil {
@@ -26,7 +26,7 @@ func ToSecond(started string) string {
 	return t.Format(time.RFC3339)
 }
 
-// ShowHead prints the run's id, origin, note and command.
+// ShowHead prints the run's ID, origin, note and command line.
 func ShowHead(env *Env, f *store.Folder) {
 	by := &f.Manifest.Provenance
 	where := ""
@@ -40,7 +40,7 @@ func ShowHead(env *Env, f *store.Folder) {
 	fmt.Fprintf(env.Stdout, "command: %s\n\n", strings.Join(by.Command, " "))
 }
 
-// ShowDocument prints a report that has its own document.
+// ShowDocument prints a stored report that has its own document format.
 func ShowDocument(env *Env, f *store.Folder, out Format) error {
 	d, err := archive.LoadDocument(f)
 	if err != nil {
@@ -55,13 +55,13 @@ func ShowDocument(env *Env, f *store.Folder, out Format) error {
 	return err
 }
 
-// ToolVersion returns the version of this build, for outputs that only the same build reproduces.
+// ToolVersion returns the version and revision of this build, for outputs that only the same build can reproduce.
 func ToolVersion() string {
 	b := ThisBuild()
 	return strings.TrimSpace(b.Version + " " + b.Revision)
 }
 
-// AddSystemOptions adds the options of systems whose hosts run.
+// AddSystemOptions adds the flags for system options. It is meant for commands that run the system's hosts.
 func AddSystemOptions(cmd *cobra.Command, o *system.Options) {
 	flags := cmd.Flags()
 	AddCount(flags, &o.H, system.OptionH, "iswitch: vectors per sum, in mode sync one from each child; "+
@@ -90,7 +90,7 @@ func GivenOptions(cmd *cobra.Command) []string {
 	return slices.DeleteFunc(slices.Clone(waitOptions), func(o string) bool { return !cmd.Flags().Changed(o) })
 }
 
-// PlayJobs plays runs with a progress bar.
+// PlayJobs calls play and shows a progress bar that counts the finished runs.
 func PlayJobs[R any](ctx context.Context, env *Env, quiet bool, m *monitor.Monitor, runs int,
 	play func(context.Context, func()) (R, error)) (R, error) {
 	var done atomic.Int64

@@ -25,7 +25,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Format is the value of -o.
+// Format is an output format, which the flag -o selects.
 type Format string
 
 const (
@@ -60,7 +60,7 @@ func joinFormats(formats []Format) string {
 	return strings.Join(names, "|")
 }
 
-// AddFormatFlag adds -o with the given formats, or table, json and csv without any.
+// AddFormatFlag adds -o with the allowed formats. Without allowed, the formats are table, json and csv.
 func AddFormatFlag(cmd *cobra.Command, value *Format, allowed ...Format) {
 	if len(allowed) == 0 {
 		allowed = []Format{Table, JSON, CSV}
@@ -74,7 +74,7 @@ func AddFormatFlag(cmd *cobra.Command, value *Format, allowed ...Format) {
 	Complete(cmd, "output", func() []string { return strings.Split(joinFormats(allowed), "|") })
 }
 
-// Complete completes the values of a flag in the shell.
+// Complete registers a function that completes the values of a flag in the shell.
 func Complete(cmd *cobra.Command, flag string, values func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag,
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -85,7 +85,7 @@ func Complete(cmd *cobra.Command, flag string, values func() []string) {
 	}
 }
 
-// CompleteArgs completes the arguments of a command in the shell.
+// CompleteArgs returns a function that completes the arguments of a command in the shell.
 func CompleteArgs(values func() []string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values(), cobra.ShellCompDirectiveNoFileComp
@@ -109,13 +109,13 @@ type Head struct {
 	Kind   string `json:"document,omitempty"` // of a list, an object or a check
 }
 
-// List returns the head of a document with a list of entries of this kind.
+// List returns the head of a document that lists entries of this kind.
 func List(kind string) Head { return Head{"olafctl.list/v1", kind} }
 
 // Info returns the head of a document about one object.
 func Info(kind string) Head { return Head{"olafctl.info/v1", kind} }
 
-// Check returns the head of a document that reports whether an object is in order.
+// Check returns the head of a document with the results of checking an object.
 func Check(kind string) Head { return Head{"olafctl.check/v1", kind} }
 
 // WriteJSON prints an indented JSON document.
@@ -126,7 +126,7 @@ func WriteJSON(w io.Writer, document any) error {
 	return enc.Encode(document)
 }
 
-// WriteDocument prints a document as indented JSON, or on one line for JSONL.
+// WriteDocument prints a document as indented JSON, or on a single line if the format is JSONL.
 func WriteDocument(env *Env, out Format, document any) error {
 	if out == JSONL {
 		return WriteLine(env.Stdout, document)
@@ -134,7 +134,7 @@ func WriteDocument(env *Env, out Format, document any) error {
 	return WriteJSON(env.Stdout, document)
 }
 
-// Grid is a table for readers and scripts: a header and rows.
+// Grid is a table with a header and rows, for people and scripts.
 type Grid struct {
 	Header []string
 	Rows   [][]string
@@ -143,7 +143,7 @@ type Grid struct {
 
 func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// Write prints the grid to fit the page, or as CSV with the headers in snake case.
+// Write prints the grid to fit the page, or as CSV with headers in snake case.
 func (g *Grid) Write(env *Env, f Format) error {
 	if f == CSV {
 		out := csv.NewWriter(env.Stdout)
@@ -158,10 +158,10 @@ func (g *Grid) Write(env *Env, f Format) error {
 	return g.Page().Write(env.Stdout, env.View(false).Columns())
 }
 
-// sentence is the number of words from which a cell counts as prose and may be folded.
+// sentence is the number of words at which a cell's text is treated as prose and may be wrapped.
 const sentence = 3
 
-// Page returns the grid as a table for a page.
+// Page returns the grid as a table that can be printed on a page.
 func (g *Grid) Page() *table.Grid {
 	page := &table.Grid{Rows: g.Rows, Keys: g.Uncut, OneLine: g.Uncut > 0}
 	for i, header := range g.Header {
@@ -179,8 +179,8 @@ func AddExplainFlag(cmd *cobra.Command, explain *bool) {
 	})
 }
 
-// RefuseExisting returns an error if path exists and force is not set, if its folder does not exist, or if it cannot be
-// a file.
+// RefuseExisting returns an error if path exists and force is not set, if its folder does not exist, or if path cannot
+// be a file.
 func RefuseExisting(path string, force bool) error {
 	if path == "" {
 		return nil
@@ -202,7 +202,7 @@ func RefuseExisting(path string, force bool) error {
 	return nil
 }
 
-// RefuseAnyExisting calls RefuseExisting for each path; empty paths are skipped.
+// RefuseAnyExisting calls RefuseExisting for each path that is not empty.
 func RefuseAnyExisting(force bool, paths ...string) error {
 	for _, path := range paths {
 		if err := RefuseExisting(path, force); err != nil {
@@ -212,7 +212,7 @@ func RefuseAnyExisting(force bool, paths ...string) error {
 	return nil
 }
 
-// WriteWhole writes a file atomically and reports it on stderr.
+// WriteWhole writes a file atomically and prints its name on stderr.
 func WriteWhole(env *Env, path string, text []byte) error {
 	if err := renameio.WriteFile(path, text, 0o644); err != nil {
 		return err
@@ -221,7 +221,7 @@ func WriteWhole(env *Env, path string, text []byte) error {
 	return nil
 }
 
-// CheckExtension rejects a file name without one of the endings.
+// CheckExtension rejects a file name that has none of the endings.
 func CheckExtension(flag, path string, endings ...string) error {
 	if path == "" || slices.Contains(endings, strings.ToLower(filepath.Ext(path))) {
 		return nil
@@ -229,7 +229,7 @@ func CheckExtension(flag, path string, endings ...string) error {
 	return UsageError("%s %s: the name must end in %s", flag, path, strings.Join(endings, " or "))
 }
 
-// CheckDistinct rejects one name for two files; empty names are ignored.
+// CheckDistinct returns an error if two paths name the same file. It ignores empty paths.
 func CheckDistinct(paths ...string) error {
 	for i, path := range paths {
 		for _, other := range paths[:i] {
@@ -241,14 +241,14 @@ func CheckDistinct(paths ...string) error {
 	return nil
 }
 
-// Document can be printed in every format. Every result.Report is a Document.
+// Document is implemented by results that can be printed in every format. Every result.Report is a Document.
 type Document interface {
 	Document() any
 	WriteText(io.Writer, text.View) error
 	Table() (header []string, rows [][]string)
 }
 
-// PrintReport prints a document in a format; explain adds notes.
+// PrintReport prints a document in the given format. If explain is set, it adds notes.
 func PrintReport(env *Env, r Document, out Format, explain bool) error {
 	switch out {
 	case JSON:
@@ -265,14 +265,14 @@ func PrintReport(env *Env, r Document, out Format, explain bool) error {
 	return r.WriteText(env.Stdout, env.View(explain))
 }
 
-// StampProvenance adds the provenance to reports that have a place for it.
+// StampProvenance adds the provenance to reports that can contain it.
 func StampProvenance(env *Env, started time.Time, r result.Report) {
 	if b, ok := r.(*bench.Measurement); ok {
 		b.Bench.Provenance = deviceProvenance(env, started, b.Outcome)
 	}
 }
 
-// NewProvenance returns the provenance of a document without a device.
+// NewProvenance returns the provenance of a document that was produced without a device.
 func NewProvenance(env *Env, started time.Time) results.Provenance {
 	b := ThisBuild()
 	host, err := env.Hostname()
@@ -287,7 +287,8 @@ func NewProvenance(env *Env, started time.Time) results.Provenance {
 	}
 }
 
-// deviceProvenance adds the device and the digests of what ran on it.
+// deviceProvenance returns the provenance of a document, including the device and the digests of the programs that ran
+// on it.
 func deviceProvenance(env *Env, started time.Time, o *bench.Outcome) results.Provenance {
 	p := NewProvenance(env, started)
 	p.Device = o.Device.Address + " " + o.Device.Build

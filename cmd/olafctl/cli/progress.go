@@ -16,7 +16,7 @@ const (
 	barWidth    = 30
 )
 
-// Progress prints the progress of some work to stderr.
+// Progress prints the progress of a long operation on stderr.
 type Progress struct {
 	quit chan struct{}
 	wg   sync.WaitGroup
@@ -30,13 +30,13 @@ func ProgressOf(s *bench.Stream) func() (done, total int) {
 	}
 }
 
-// StartProgress shows the numbers from look until Stop: as a bar on a terminal, else as a line every ten seconds.
-// Nothing is shown if quiet is set or before the first interval.
+// StartProgress shows the numbers returned by look until Stop is called. On a terminal it draws a bar; otherwise it
+// prints a line every ten seconds. It shows nothing if quiet is set or before the first interval.
 func StartProgress(env *Env, quiet bool, look func() (done, total int)) *Progress {
 	return StartNotedProgress(env, quiet, look, func() string { return "" })
 }
 
-// StartNotedProgress is StartProgress with a note behind the bar.
+// StartNotedProgress is like StartProgress and shows a note behind the bar.
 func StartNotedProgress(env *Env, quiet bool, look func() (done, total int), note func() string) *Progress {
 	p := &Progress{quit: make(chan struct{})}
 	if quiet {
@@ -75,7 +75,7 @@ func StartNotedProgress(env *Env, quiet bool, look func() (done, total int), not
 	return p
 }
 
-// Stop stops the progress and clears the bar.
+// Stop stops the progress display and clears the bar.
 func (p *Progress) Stop() {
 	close(p.quit)
 	p.wg.Wait()

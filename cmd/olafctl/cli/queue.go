@@ -10,8 +10,8 @@ import (
 // IsAddress reports whether text is the address of a work queue, such as nats://lab:4222, rather than a number.
 func IsAddress(text string) bool { return strings.Contains(text, "://") }
 
-// NumberOrQueue is the value of --workers, which may be given twice: as the number of a command's workers, and as the
-// address of a work queue whose machines run its sweep.
+// NumberOrQueue is the value of --workers. The flag may be given twice: once with the number of the command's workers,
+// and once with the address of a work queue whose machines run the sweep.
 type NumberOrQueue struct {
 	pflag.Value // the number
 	Address     string
@@ -38,5 +38,5 @@ func (n *NumberOrQueue) Set(text string) error {
 	return n.Value.Set(text)
 }
 
-// SettleFlag marks the flag as not given if only an address was given.
+// SettleFlag marks the flag as not given if its only value was an address.
 func (n *NumberOrQueue) SettleFlag() { n.flag.Changed = n.numbered }

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// TimeScale parses the value of --time-scale, such as 1/500, and returns the divisor.
+// TimeScale parses the value of --time-scale, such as 1/500, and returns the divisor, such as 500.
 func TimeScale(text string) (by int64, err error) {
 	of, ok := strings.CutPrefix(text, "1/")
 	by, err = strconv.ParseInt(of, 10, 64)
@@ -31,7 +31,7 @@ func TimeScale(text string) (by int64, err error) {
 	return by, nil
 }
 
-// LossList is a list of shares, such as 0,0.01%,0.001; empty means 0. It is a pflag.Value.
+// LossList is a list of loss shares, such as 0,0.01%,0.001. An empty list means 0. It implements pflag.Value.
 type LossList []float64
 
 func (l *LossList) Set(text string) error {
@@ -67,7 +67,7 @@ func (l *LossList) First() float64 {
 	return (*l)[0]
 }
 
-// AddTrainingFlags adds the options that recording and training share.
+// AddTrainingFlags adds the options that are common to training and to recording a training run.
 func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags := cmd.Flags()
 	flags.IntVar(&c.Workers, "workers", c.Workers, "workers, spread evenly over the clusters")
@@ -87,18 +87,18 @@ func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags.Float64Var(&c.Spread, "spread", c.Spread, "slowest worker's time divided by the fastest's")
 }
 
-// AddRewardFilter adds the flags of a queue's reward filter.
+// AddRewardFilter adds the flags for a queue's reward filter.
 func AddRewardFilter(flags *pflag.FlagSet, on *bool, threshold *float64) {
 	flags.BoolVar(on, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(threshold, "reward-threshold", 0, "threshold of the reward filter")
 }
 
-// AddAckContent adds --tc-ack.
+// AddAckContent adds the flag --tc-ack.
 func AddAckContent(cmd *cobra.Command, ack *tc.AckContent) {
 	Choose(cmd, ack, "tc-ack", "part of an ACK that the law uses: slots in use, or whether the queue is full (§5)", tc.AckContents()...)
 }
 
-// float32Value is a flag for a float32, the type in which the learner computes.
+// float32Value is a flag value of type float32, in which the learner computes.
 type float32Value struct{ value *float32 }
 
 func addFloat32(flags *pflag.FlagSet, value *float32, name, usage string) {
@@ -137,10 +137,11 @@ var (
 	WaitNames = append([]string{"mode"}, waitOptions...)
 )
 
-// SimulateName is the name of a simulation in the store.
+// SimulateName is the name under which simulations are stored.
 const SimulateName = "simulate"
 
-// RefuseFlags returns an error if one of the named flags is given, because they do not apply to the subject.
+// RefuseFlags returns an error if one of the named flags is given, because the flag does not apply to the subject named
+// by to.
 func RefuseFlags(cmd *cobra.Command, names []string, to string) error {
 	var wrong error
 	cmd.Flags().VisitAll(func(given *pflag.Flag) {
@@ -159,7 +160,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// MetricsFlag is the flag --metrics, for watching a long command with Prometheus.
+// MetricsFlag is the flag --metrics, which exposes the progress of a long command to Prometheus.
 type MetricsFlag struct{ address string }
 
 func (f *MetricsFlag) Add(cmd *cobra.Command) {
@@ -168,8 +169,8 @@ func (f *MetricsFlag) Add(cmd *cobra.Command) {
 	})
 }
 
-// StartMonitor serves a monitor until stop is called. Without the flag the monitor is nil, which is valid and does
-// nothing.
+// StartMonitor serves a monitor until stop is called. Without the flag it returns a nil monitor, which is valid and
+// does nothing.
 func (f *MetricsFlag) StartMonitor(ctx context.Context, env *Env) (m *monitor.Monitor, stop func(), err error) {
 	if f.address == "" {
 		return nil, func() {}, nil

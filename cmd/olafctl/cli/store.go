@@ -15,10 +15,10 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// StoreFlag is the flag --store: the folder of kept runs.
+// StoreFlag is the flag --store, which selects the folder with stored runs.
 type StoreFlag struct{ dir string }
 
-// Add adds --store to the command and those below it.
+// Add adds --store to the command and its subcommands.
 func (f *StoreFlag) Add(cmd *cobra.Command) {
 	InGroup(cmd, OutputFlags, func() {
 		cmd.PersistentFlags().StringVar(&f.dir, "store", "",
@@ -26,7 +26,7 @@ func (f *StoreFlag) Add(cmd *cobra.Command) {
 	})
 }
 
-// StoreFlagOf returns the value of a command's --store.
+// StoreFlagOf returns the command's --store flag.
 func StoreFlagOf(cmd *cobra.Command) *StoreFlag {
 	f := new(StoreFlag)
 	if flag := cmd.Flag("store"); flag != nil {
@@ -35,9 +35,9 @@ func StoreFlagOf(cmd *cobra.Command) *StoreFlag {
 	return f
 }
 
-// resolvePath returns the folder: from the flag, the environment, or the user's data folder; under sudo the data folder
-// of the calling user. Service files pass ~/ without expanding it, and a relative XDG_DATA_HOME must be ignored by its
-// specification.
+// resolvePath returns the store's folder from the flag, the environment or the user's data folder. Under sudo it uses
+// the data folder of the calling user. Service files pass ~/ without expanding it, and the XDG specification requires
+// that a relative XDG_DATA_HOME is ignored.
 func (f *StoreFlag) resolvePath(env *Env) (string, error) {
 	if f.dir != "" {
 		return f.dir, nil
@@ -71,7 +71,7 @@ func (f *StoreFlag) openStore(env *Env) (*store.Store, error) {
 	return store.Open(dir)
 }
 
-// findSudoer returns the user who called sudo and the home folder; nil without sudo.
+// findSudoer returns the user who called sudo and that user's home folder. p is nil without sudo.
 func findSudoer(env *Env) (p *store.Person, home string) {
 	if os.Geteuid() != 0 {
 		return nil, ""
@@ -97,8 +97,8 @@ func (f *StoreFlag) WithStore(env *Env, work func(*store.Store) error) error {
 	return errors.Join(work(s), s.Close())
 }
 
-// WithWritable opens the store for work that must write. If the user's own store is not writable, it prints a remark
-// and uses a temporary store, which is not kept. A store from --store is not replaced.
+// WithWritable opens the store for work that must write to it. If the user's own store is not writable, it prints a
+// remark and uses a temporary store, for which kept is false. A store given by --store is never replaced.
 func (f *StoreFlag) WithWritable(env *Env, work func(s *store.Store, kept bool) error) error {
 	s, err := f.openStore(env)
 	if err == nil {
@@ -122,7 +122,7 @@ func (f *StoreFlag) WithWritable(env *Env, work func(s *store.Store, kept bool) 
 	return errors.Join(err, remove())
 }
 
-// WithRun opens a kept run by its id or an unambiguous prefix of it.
+// WithRun opens a stored run by its ID or an unambiguous prefix of the ID, and calls work with it.
 func (f *StoreFlag) WithRun(env *Env, name string, work func(*store.Store, *store.Folder) error) error {
 	return f.WithStore(env, func(s *store.Store) error {
 		folder, err := LoadRun(s, name)
@@ -133,7 +133,7 @@ func (f *StoreFlag) WithRun(env *Env, name string, work func(*store.Store, *stor
 	})
 }
 
-// LoadRun finds a kept run by its id, an unambiguous prefix of it, or 'last'.
+// LoadRun finds a stored run by its ID, an unambiguous prefix of the ID, or "last".
 func LoadRun(s *store.Store, name string) (*store.Folder, error) {
 	id, err := s.Resolve(name)
 	if err != nil {
@@ -142,7 +142,7 @@ func LoadRun(s *store.Store, name string) (*store.Folder, error) {
 	return s.Load(id)
 }
 
-// RemarkAbandoned lists the runs that a killed process left in s.
+// RemarkAbandoned prints a remark that lists the runs left in s by killed processes.
 func RemarkAbandoned(env *Env, s *store.Store) error {
 	left, err := s.ListAbandoned()
 	if len(left) > 0 {
@@ -152,8 +152,8 @@ func RemarkAbandoned(env *Env, s *store.Store) error {
 	return err
 }
 
-// CompleteRuns completes the ids of kept runs, newest first, for the first arguments. It creates no store and completes
-// nothing if the store cannot be read.
+// CompleteRuns returns a function that completes IDs of stored runs, newest first, in the given number of arguments.
+// The function creates no store and returns nothing if the store cannot be read.
 func (f *StoreFlag) CompleteRuns(env *Env, arguments int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const as = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -182,7 +182,7 @@ func (f *StoreFlag) CompleteRuns(env *Env, arguments int) cobra.CompletionFunc {
 	}
 }
 
-// describeEntry returns a run's note, or else its experiment, to show next to its id.
+// describeEntry returns the description to show next to a run's ID: its note, or else its experiment.
 func describeEntry(e *store.Entry) string {
 	if e.Note != "" {
 		return e.Note

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ErrLinux is the error of commands for real packets on systems other than Linux.
+// ErrLinux is returned by commands for real packets on operating systems other than Linux.
 var ErrLinux = olaf.NewError(olaf.Device, "namespaces and XDP need Linux: run this there")
 
 // TableSystems returns the names of the systems whose switch programs have tables.
@@ -26,8 +26,8 @@ func TableSystems(set system.Set) []string {
 	return names
 }
 
-// TablePrograms returns the program whose tables are in a system's pipeline, or none for a system whose ports only
-// queue.
+// TablePrograms returns the program whose tables are in the system's pipeline. It returns none for a system whose ports
+// are only queues.
 func TablePrograms(set system.Set, name string) ([]program.Description, error) {
 	if name == "" {
 		return nil, nil
@@ -45,14 +45,14 @@ func TablePrograms(set system.Set, name string) ([]program.Description, error) {
 	return []program.Description{*s.Program}, nil
 }
 
-// WaitsThere reports whether the workers of an open system must wait for answers on this device, because nothing there
-// sums their updates.
+// WaitsThere reports whether the workers of an open-loop system must wait for answers on this device, because the
+// device does not sum their updates.
 func WaitsThere(d *testbed.Device, s *system.System) bool {
 	return s.Adds() && s.CanLoop() && d.Builds(s.Program) && d.Can(testbed.ClosesLoop) && !d.Can(testbed.AddsUpdates)
 }
 
-// AddSystem adds --system, which sets value to one of names, and makes the older flags --queue and others set the same
-// value. Several of them may be given if they agree.
+// AddSystem adds --system, which sets value to one of names. The older flags --queue and others become aliases of it.
+// Several of these flags may be given if they agree.
 func AddSystem(cmd *cobra.Command, value *string, usage string, names func() []string, others ...string) {
 	all := &sharedSystem{value: value}
 	cmd.Flags().Var(&systemFlag{all, "system"}, "system", usage)
@@ -64,7 +64,7 @@ func AddSystem(cmd *cobra.Command, value *string, usage string, names func() []s
 	}
 }
 
-// sharedSystem is a value that several flags set.
+// sharedSystem is a value that several flags can set.
 type sharedSystem struct {
 	value *string
 	by    string // the flag that set it; empty for the default

@@ -18,13 +18,14 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// systemRoots selects the authorities that the host trusts.
+// systemRoots is the flag value that selects the certificate authorities trusted by the host.
 const systemRoots = "system"
 
-// ClientTLS contains a client's flags: the server's authority, the client's certificate and key, and the server's name.
+// ClientTLS contains a client's TLS flags: the server's certificate authority, the client's certificate and key, and
+// the expected server name.
 type ClientTLS struct{ authority, cert, key, name string }
 
-// AddClientTLS adds the TLS flags to every command that reaches an agent or a work queue.
+// AddClientTLS adds the TLS flags to every command that connects to an agent or a work queue.
 func AddClientTLS(cmd *cobra.Command, env *Env) {
 	c, devices := &env.TLS, env.Devices
 	flags := cmd.Flags()
@@ -54,7 +55,7 @@ func AddClientTLS(cmd *cobra.Command, env *Env) {
 	}
 }
 
-// AddFlags adds the flags for TLS with an agent or another server.
+// AddFlags adds the TLS flags for connections to an agent or another server.
 func (c *ClientTLS) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.authority, "tls-ca", "", "use TLS; PEM file of the trusted CA, or 'system'")
 	flags.StringVar(&c.cert, "tls-cert", "", "client certificate (PEM file)")
@@ -62,10 +63,10 @@ func (c *ClientTLS) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.name, "tls-server-name", "", "server name in the certificate, if it differs from the host")
 }
 
-// queueFlagNames are the flags that may contain the address of a work queue.
+// queueFlagNames lists the flags that may contain the address of a work queue.
 var queueFlagNames = []string{"workers", "from"}
 
-// reachesAgent reports whether a command line reaches an agent or a work queue.
+// reachesAgent reports whether a command line connects to an agent or a work queue.
 func reachesAgent(flags *pflag.FlagSet, devices testbed.Devices) bool {
 	device, target := flags.Lookup("device"), flags.Lookup("target")
 	if device != nil {
@@ -88,7 +89,7 @@ func reachesAgent(flags *pflag.FlagSet, devices testbed.Devices) bool {
 	})
 }
 
-// Config returns the TLS configuration, or nil without TLS.
+// Config returns the client's TLS configuration, or nil if TLS is not used.
 func (c *ClientTLS) Config(now time.Time) (*tls.Config, error) {
 	switch {
 	case c.authority == "" && (c.cert != "" || c.key != "" || c.name != ""):
@@ -110,7 +111,7 @@ func (c *ClientTLS) Config(now time.Time) (*tls.Config, error) {
 	return config, err
 }
 
-// loadAuthorities reads the certificates of which one must have signed the other side's certificate.
+// loadAuthorities reads the certificates of the authorities. One of them must have signed the peer's certificate.
 func loadAuthorities(flag, path string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -139,7 +140,7 @@ func keyPair(cert, key string, now time.Time) ([]tls.Certificate, error) {
 	return []tls.Certificate{pair}, nil
 }
 
-// ServerTLS contains a server's flags: its certificate and key, and its clients' authority.
+// ServerTLS contains a server's TLS flags: its certificate and key, and the certificate authority of its clients.
 type ServerTLS struct{ cert, key, clients string }
 
 func (s *ServerTLS) Add(flags *pflag.FlagSet) {
@@ -148,7 +149,7 @@ func (s *ServerTLS) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.clients, "tls-client-ca", "", "require client certificates signed by this CA (PEM file)")
 }
 
-// Config returns the TLS configuration, or nil without TLS.
+// Config returns the server's TLS configuration, or nil if TLS is not used.
 func (s *ServerTLS) Config(now time.Time) (*tls.Config, error) {
 	if s.cert == "" && s.key == "" {
 		if s.clients != "" {
@@ -171,7 +172,7 @@ func (s *ServerTLS) Config(now time.Time) (*tls.Config, error) {
 // NeedsCertificate reports whether clients need a certificate.
 func (s *ServerTLS) NeedsCertificate() bool { return s.clients != "" }
 
-// Arguments returns the flags for another program.
+// Arguments returns the flags in the form of arguments for another program.
 func (s *ServerTLS) Arguments() []string {
 	return []string{"-tls-cert", s.cert, "-tls-key", s.key, "-tls-client-ca", s.clients}
 }
@@ -187,7 +188,7 @@ func (s *ServerTLS) Describe() string {
 	return " over TLS, to clients with a certificate"
 }
 
-// ClientFlags returns the flags that clients need besides the address.
+// ClientFlags returns the flags that clients need in addition to the address.
 func (s *ServerTLS) ClientFlags() string {
 	switch {
 	case s.cert == "":
@@ -198,12 +199,12 @@ func (s *ServerTLS) ClientFlags() string {
 	return " --tls-ca CA.pem --tls-cert ME.pem --tls-key ME.key"
 }
 
-// dropped lists errors from connections that the other side closed during the handshake. Its TLS alert does not reach
+// dropped lists errors on connections that the peer closed during the handshake. The peer's TLS alert does not reach
 // us.
 var dropped = []string{"error reading server preface", "broken pipe", "connection reset by peer"}
 
-// Advise adds a remedy to errors about an unreachable agent, a TLS mismatch, or another controller that keeps a command
-// from writing.
+// Advise adds a remedy to errors about an unreachable agent, a TLS mismatch, or another controller that prevents a
+// command from writing.
 func (c *ClientTLS) Advise(err error) error {
 	if contest := new(p4ctl.ContestError); errors.As(err, &contest) && !errors.Is(err, p4ctl.ErrPreempted) {
 		return fmt.Errorf("%w; %s", err, c.adviseElection(contest))
@@ -239,7 +240,7 @@ func (c *ClientTLS) Advise(err error) error {
 	return err
 }
 
-// adviseElection returns advice on how to make a command primary.
+// adviseElection returns advice on how a command can become the primary controller.
 func (c *ClientTLS) adviseElection(e *p4ctl.ContestError) string {
 	enough := fmt.Sprintf("use --election-id %s or higher", e.Highest.Next())
 	switch {
@@ -253,7 +254,7 @@ func (c *ClientTLS) adviseElection(e *p4ctl.ContestError) string {
 	return enough + ", which ends the other controller's run"
 }
 
-// Takeover returns the command that ends the primary's run at this agent.
+// Takeover returns the command line that ends the run of the agent's primary controller.
 func (c *ClientTLS) Takeover(target string) string {
 	words := []string{"olafctl tables takeover"}
 	for _, flag := range []struct{ name, value string }{
@@ -275,7 +276,7 @@ func inShell(word string) string {
 	return word
 }
 
-// Access returns how this process reaches devices: cards of its host, and agents with or without TLS.
+// Access returns how this process reaches devices: cards in its host, and agents with or without TLS.
 func (e *Env) Access() (testbed.Access, error) {
 	config, err := e.TLS.Config(e.Now())
 	building := func() { fmt.Fprintln(e.Stderr, "building the logic's simulation once, which takes a minute or two…") }

@@ -11,14 +11,14 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// errEmpty is the error for an empty value, which is usually an unset shell variable.
+// errEmpty is the error for an empty value, which usually comes from an unset shell variable.
 var errEmpty = errors.New("is empty; give it a value, or leave it out")
 
-// checkedValue parses a flag's text by the rules for all flags.
+// checkedValue parses a flag's text by the rules that all flags share.
 type checkedValue struct{ pflag.Value }
 
-// CheckValues makes flags parse numbers as files do and reject empty values. Flags of other types check their own
-// values.
+// CheckValues makes flags parse numbers in the same way as files and reject empty values. Flags of other types check
+// their own values.
 func CheckValues(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		simple := slices.Contains([]string{"string", "int", "uint16", "uint32", "uint64", "float64"}, f.Value.Type())
@@ -28,7 +28,7 @@ func CheckValues(flags *pflag.FlagSet) {
 	})
 }
 
-// Set parses a value. pflag alone would read 010 as eight, and would accept infinities.
+// Set parses a value. Without this check, pflag would read 010 as eight and accept infinities.
 func (v *checkedValue) Set(text string) error {
 	if text == "" {
 		return errEmpty
@@ -51,10 +51,10 @@ func (v *checkedValue) Set(text string) error {
 	return v.Value.Set(text)
 }
 
-// count is the value of a flag that takes a number of 1 or more.
+// count is the value of a flag that accepts a number of 1 or more.
 type count struct{ value *int }
 
-// AddCount adds a flag for a number of 1 or more. Without the flag value stays as it is, usually 0.
+// AddCount adds a flag that accepts a number of 1 or more. If the flag is not given, value is unchanged, usually 0.
 func AddCount(flags *pflag.FlagSet, value *int, name, usage string) {
 	flags.Var(&count{value}, name, usage)
 }

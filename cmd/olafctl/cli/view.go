@@ -30,7 +30,7 @@ type ViewFlags struct {
 	keys   string
 }
 
-// Add adds the flags of a card's dashboard.
+// Add adds the flags for a card's dashboard.
 func (v *ViewFlags) Add(cmd *cobra.Command) {
 	InGroup(cmd, DashboardFlags, func() {
 		cmd.Flags().StringVar(&v.Speed, "speed", "10us", "device time shown per second, such as 500ns or max")
@@ -39,7 +39,7 @@ func (v *ViewFlags) Add(cmd *cobra.Command) {
 	v.AddLooks(cmd)
 }
 
-// AddLooks adds the flags that every dashboard has.
+// AddLooks adds the flags for keys, theme and mouse, which every dashboard has.
 func (v *ViewFlags) AddLooks(cmd *cobra.Command) {
 	InGroup(cmd, DashboardFlags, func() {
 		flags := cmd.Flags()
@@ -51,7 +51,7 @@ func (v *ViewFlags) AddLooks(cmd *cobra.Command) {
 	})
 }
 
-// RefuseViewFlags rejects dashboard flags without --tui.
+// RefuseViewFlags rejects dashboard flags if --tui is not given.
 func RefuseViewFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if GroupOf(f) == DashboardFlags && f.Name != "tui" && err == nil {
@@ -61,12 +61,12 @@ func RefuseViewFlags(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// IsPlain reports whether lines are printed instead of a dashboard.
+// IsPlain reports whether plain lines are printed instead of a dashboard.
 func (v *ViewFlags) IsPlain(env *Env) bool {
 	return v.Plain || !env.Terminal || env.Getenv("TERM") == "dumb"
 }
 
-// DashboardOptions returns the options for every dashboard.
+// DashboardOptions returns the options that every dashboard uses.
 func (v *ViewFlags) DashboardOptions(env *Env) (o tui.Options, err error) {
 	o = tui.Options{Save: SaveView, Mouse: v.Mouse, ASCII: showsASCII(env)}
 	if o.Keys, err = v.loadKeys(); err != nil {
@@ -76,15 +76,15 @@ func (v *ViewFlags) DashboardOptions(env *Env) (o tui.Options, err error) {
 	return o, nil
 }
 
-// showsASCII reports whether the terminal shows only ASCII: the Linux console, which lacks braille, and locales with a
-// character set other than UTF-8, such as C and POSIX. Without a locale UTF-8 is assumed.
+// showsASCII reports whether the terminal can show only ASCII. This is the case on the Linux console, which lacks
+// braille, and in locales such as C and POSIX, whose character set is not UTF-8. Without a locale, UTF-8 is assumed.
 func showsASCII(env *Env) bool {
 	locale := cmp.Or(env.Getenv("LC_ALL"), env.Getenv("LC_CTYPE"), env.Getenv("LANG"))
 	name := strings.ReplaceAll(strings.ToLower(locale), "-", "")
 	return env.Getenv("TERM") == "linux" || locale != "" && !strings.Contains(name, "utf8")
 }
 
-// loadKeys reads the user's keys, if there are any.
+// loadKeys reads the user's key bindings, if there are any.
 func (v *ViewFlags) loadKeys() (*keys.Map, error) {
 	path := v.keys
 	if path == "" {
@@ -108,7 +108,7 @@ func (v *ViewFlags) loadKeys() (*keys.Map, error) {
 	return m, nil
 }
 
-// chooseTheme returns the colours; auto asks the terminal for its background.
+// chooseTheme returns the colours. With the value auto, it asks the terminal for its background colour.
 func (v *ViewFlags) chooseTheme(env *Env) *theme.Theme {
 	o := theme.Options{Colour: env.Getenv("NO_COLOR") == ""}
 	switch v.Ground {
@@ -121,7 +121,8 @@ func (v *ViewFlags) chooseTheme(env *Env) *theme.Theme {
 	return theme.New(o)
 }
 
-// NewProgram returns a dashboard on the terminal. Bubble Tea restores the terminal when ctx ends and on a panic.
+// NewProgram returns a program that shows a dashboard on the terminal. Bubble Tea restores the terminal when ctx ends
+// and after a panic.
 func (v *ViewFlags) NewProgram(ctx context.Context, f *tui.Frame, o ...tea.ProgramOption) *tea.Program {
 	o = append(o, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithFPS(30))
 	if v.Mouse {
@@ -130,7 +131,7 @@ func (v *ViewFlags) NewProgram(ctx context.Context, f *tui.Frame, o ...tea.Progr
 	return tea.NewProgram(f, o...)
 }
 
-// SaveView writes an exported view to an unused name in the working folder and returns the name.
+// SaveView writes an exported view to a new file in the working folder and returns the file's name.
 func SaveView(name string, data []byte) (string, error) {
 	base, kind := name[:strings.LastIndexByte(name, '.')], name[strings.LastIndexByte(name, '.'):]
 	for n := 2; ; n++ {

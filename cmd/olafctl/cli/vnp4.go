@@ -18,10 +18,10 @@ import (
 	"github.com/olafctl/olaf/p4ctl/vnp4/driver"
 )
 
-// driverCommand is the hidden command that the child process runs.
+// driverCommand is the name of the hidden command that runs in the child process.
 const driverCommand = "vnp4-driver"
 
-// cardDriver is the vendor's driver for each table block: LIBRARY:SYMBOL.
+// cardDriver selects the vendor's driver for each table block, in the form LIBRARY:SYMBOL.
 type cardDriver struct{ blocks [2]string }
 
 func (c *cardDriver) addFlags(cmd *cobra.Command) {
@@ -32,13 +32,14 @@ func (c *cardDriver) addFlags(cmd *cobra.Command) {
 	}
 }
 
-// AddDriverCommand adds the hidden command below 'serve'; every command that needs the driver starts it.
+// AddDriverCommand adds the hidden driver command below 'serve'. Every command that needs the driver starts it.
 func AddDriverCommand(serve *cobra.Command) {
 	serve.AddCommand(&cobra.Command{Use: driverCommand, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return driver.Main() }})
 }
 
-// openBackend returns a function that starts the driver in a child process, or nil without the flags.
+// openBackend returns a function that starts the driver in a child process. It returns nil if the driver flags are not
+// given.
 func (c *cardDriver) openBackend(env *Env) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
 	switch {
 	case c.blocks == [2]string{}:

@@ -9,11 +9,11 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// cardDriver is empty in the common build, because loading a shared object makes the program depend on the system's
-// loader and C library. Build with -tags vnp4 for a card's host.
+// cardDriver is empty in the common build, because loading a shared object would make the program depend on the
+// system's loader and C library. Build with -tags vnp4 for a card's host.
 type cardDriver struct{ blocks [2]string }
 
-// addFlags adds the flags of the other build, to reject them with an explanation.
+// addFlags adds the driver flags of the other build, which this build rejects with an explanation.
 func (c *cardDriver) addFlags(cmd *cobra.Command) {
 	for i, name := range []string{"vnp4-1", "vnp4-2"} {
 		cmd.Flags().StringVar(&c.blocks[i], name, "", "driver of a table block; needs a build with -tags vnp4")

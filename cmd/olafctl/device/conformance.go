@@ -92,7 +92,7 @@ func (f *lockstepFlags) run(ctx context.Context, env *cli.Env) error {
 	return nil
 }
 
-// openDevice opens a device as a testbed and writes the tables that all streams need.
+// openDevice opens a device as a testbed and writes the tables that all test streams need.
 func (f *lockstepFlags) openDevice(ctx context.Context, env *cli.Env, address string) (*testbed.Testbed, error) {
 	access, err := env.Access()
 	if err != nil {
@@ -113,12 +113,13 @@ func (f *lockstepFlags) openDevice(ctx context.Context, env *cli.Env, address st
 	return bed, nil
 }
 
-// lockstepSide returns the first card of a testbed, which records its cycles, with its tap.
+// lockstepSide returns one side of the comparison: the testbed's first card and its tap, which records the card's
+// cycles.
 func lockstepSide(bed *testbed.Testbed) lockstep.Side {
 	return lockstep.Side{Device: bed.Cards[0].Device, Tap: bed.Cards[0].Tap.(lockstep.Tap)}
 }
 
-// lockstepDocument is olafctl.check/v1.
+// lockstepDocument is the JSON document olafctl.check/v1.
 type lockstepDocument struct {
 	cli.Head
 	A         string `json:"a"`

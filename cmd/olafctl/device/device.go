@@ -1,4 +1,5 @@
-// Package device implements 'olafctl device', 'reg' and 'serve': find, check, read, write and serve cards and twins.
+// Package device implements 'olafctl device', 'reg' and 'serve', which find, check, read, write and serve cards and
+// twins.
 package device
 
 import (
@@ -25,7 +26,7 @@ commands never do to a card.`,
 	return cmd
 }
 
-// builtLimits lists the registers with the limits that a device was built with.
+// builtLimits lists the registers that contain a device's build-time limits.
 var builtLimits = []string{
 	"queue.built_slots", "queue.built_clusters", "queue.built_lanes",
 	"generator.built_flows", "generator.built_descriptors", "generator.built_templates",

@@ -94,7 +94,7 @@ func (x *doctor) runChecks(ctx context.Context, env *cli.Env, device *cli.Device
 	return nil
 }
 
-// examine checks a card in this host and reports whether it could be opened.
+// examine checks a card in this host. opened reports whether the card could be opened.
 func (x *doctor) examine(env *cli.Env, row *testbed.Device, name string) (opened bool, err error) {
 	access, err := env.Access()
 	if err != nil {
@@ -111,16 +111,16 @@ func (x *doctor) examine(env *cli.Env, row *testbed.Device, name string) (opened
 	return true, d.Close()
 }
 
-// examined is the answer from another host's agent to the request examine, which names a device.
+// examined is an agent's answer to a request to examine a device on its host.
 type examined struct {
 	Checks []pcie.Check
 	Opened bool // or nothing to check before the device is opened
 }
 
-// examineCall is the name of that request.
+// examineCall is the name of the request to examine a device.
 const examineCall = "examine"
 
-// examineFar lets the host of a device examine it.
+// examineFar asks the agent on a device's host to examine the device.
 func (x *doctor) examineFar(ctx context.Context, env *cli.Env, address string) (opened bool, err error) {
 	access, err := env.Access()
 	if err != nil {
@@ -150,7 +150,7 @@ func (x *doctor) examineFar(ctx context.Context, env *cli.Env, address string) (
 	return there.Opened, nil
 }
 
-// answerExamine examines a device of this host for another one.
+// answerExamine examines a device in this host on behalf of another host.
 func answerExamine(env *cli.Env, body json.RawMessage) (any, error) {
 	var address string
 	if err := json.Unmarshal(body, &address); err != nil {
@@ -170,7 +170,7 @@ func (x *doctor) addCheck(name string, outcome pcie.Outcome, seen, next string) 
 	x.failed = x.failed || outcome == pcie.Failed
 }
 
-// checkPorts checks the MACs' links. A link that is down is only noted, because the registers still work.
+// checkPorts checks the links of the MACs. A link that is down is only noted, because the registers still work.
 func (x *doctor) checkPorts(d *pcie.Device) {
 	for i := range d.Ports() {
 		name := fmt.Sprintf("port %d", i)
@@ -200,7 +200,8 @@ func (x *doctor) checkRegisters(dev fpga.Device) {
 	x.checkGenerator(dev)
 }
 
-// checkGenerator notes a generator that is still running. Only this session may write, so the generator's user is gone.
+// checkGenerator notes if the generator is still running. Only this session may write, so the session that started the
+// generator must be gone.
 func (x *doctor) checkGenerator(dev fpga.Device) {
 	state, err := pktgen.NewGenerator(dev).State()
 	switch {
@@ -215,8 +216,8 @@ func (x *doctor) checkGenerator(dev fpga.Device) {
 	}
 }
 
-// addResult adds a case of the suite. A device that disappears during a case counts as a failed check, not as a
-// mismatch.
+// addResult adds the result of a case in the conformance suite. If the device disappears during a case, the result
+// counts as a failed check rather than as a mismatch.
 func (x *doctor) addResult(dev fpga.Device, r fpgatest.Result) {
 	name := "conformance " + r.Name
 	if len(r.Fails) == 0 {
@@ -248,7 +249,7 @@ func (x *doctor) printChecks(env *cli.Env, out cli.Format) error {
 	return list.Write(env, out)
 }
 
-// exitError returns the error for the exit code, or nil for a healthy device.
+// exitError returns the error that determines the exit code, or nil for a healthy device.
 func (x *doctor) exitError() error {
 	switch {
 	case x.failed:

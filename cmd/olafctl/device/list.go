@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/pcie"
 )
 
-// listedCard is a PCI function and the image that it runs.
+// listedCard is a PCI function and the image that runs on it.
 type listedCard struct {
 	pcie.Card
 	Image string `json:"image,omitempty"`

@@ -158,7 +158,8 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// builtRegisters returns the registers that a device is built with: of one block, or of all if block is empty.
+// builtRegisters returns the registers in one block of a device, or in all blocks if block is empty. It omits blocks
+// with which the device was not built.
 func builtRegisters(dev fpga.Registers, block string) ([]regmap.Ref, error) {
 	capabilities, err := dev.Read32(regmap.CommonCapabilities)
 	if err != nil {
@@ -185,7 +186,7 @@ func selectRegisters(blocks []regmap.Block, block string) []regmap.Ref {
 	return refs
 }
 
-// registerValue is a register and the value that was read.
+// registerValue is a register with the value that was read from it.
 type registerValue struct {
 	Name    string            `json:"name,omitempty"` // empty for a raw address
 	Address uint32            `json:"address"`

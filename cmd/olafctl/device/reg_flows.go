@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// flowDocument is an entry of the generator's flow table.
+// flowDocument is an entry in the generator's flow table.
 type flowDocument struct {
 	Flow     int            `json:"flow"`
 	Enable   bool           `json:"enable"`
@@ -89,7 +89,7 @@ func printFlows(env *cli.Env, flows []regmap.Flow, out cli.Format) error {
 	return list.Write(env, out)
 }
 
-// formatName returns the name of the system that a frame format code belongs to.
+// formatName returns the name of the system that uses a frame format code.
 func formatName(known []program.Description, code uint8) string {
 	if code == 0 {
 		return "olaf"

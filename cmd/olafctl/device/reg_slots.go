@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// slotsDocument is olafctl.list/v1.
+// slotsDocument is the JSON document olafctl.list/v1 with the slots of a queue.
 type slotsDocument struct {
 	cli.Head
 	Program string         `json:"program"`

@@ -18,7 +18,7 @@ import (
 
 const registerValuesSchema = "olafctl.register-values/v1"
 
-// registerDocument is olafctl.register-values/v1.
+// registerDocument is the JSON document olafctl.register-values/v1.
 type registerDocument struct {
 	cli.Head
 	Device    *fpga.Identity  `json:"device,omitempty"`
@@ -69,7 +69,7 @@ func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// takeSnapshot latches the counters and reads all registers that have no side effects.
+// takeSnapshot latches the counters and reads all registers that can be read without side effects.
 func takeSnapshot(dev fpga.Device) (registerDocument, error) {
 	id := dev.Identity()
 	document := registerDocument{cli.Head{Schema: registerValuesSchema}, &id, nil}
@@ -125,7 +125,8 @@ func newRegDiffCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// changesOf compares a file with a second file or, if there is none, with the device.
+// changesOf compares the snapshot in the first file with that in the second file or, if there is no second file, with
+// the device.
 func changesOf(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, files []string) (changes []registerChange,
 	err error) {
 	before, err := loadSnapshot(files[0])
@@ -155,7 +156,7 @@ func loadSnapshot(path string) (*registerDocument, error) {
 	return parseSnapshot(path, text)
 }
 
-// parseSnapshot parses a file from 'reg snapshot'; path is used in errors.
+// parseSnapshot parses a file written by 'reg snapshot'. path is used in error messages.
 func parseSnapshot(path string, text []byte) (*registerDocument, error) {
 	document := new(registerDocument)
 	if err := json.Unmarshal(text, document); err != nil || document.Schema != registerValuesSchema {
@@ -165,15 +166,15 @@ func parseSnapshot(path string, text []byte) (*registerDocument, error) {
 	return document, nil
 }
 
-// registerChange is a register whose value differs.
+// registerChange is a register whose value changed, with both values.
 type registerChange struct {
 	Name   string `json:"name"`
 	Before string `json:"before"` // empty if the register is missing on this side
 	After  string `json:"after"`
 }
 
-// compareSnapshots lists changed registers in the order of after, then registers that only before has. Clock registers,
-// which always differ, are skipped.
+// compareSnapshots lists the registers that changed, in the order of after, followed by the registers that only before
+// contains. It omits clock registers, which always differ.
 func compareSnapshots(before, after *registerDocument) []registerChange {
 	old := map[string]string{}
 	for _, v := range before.Registers {
@@ -195,7 +196,7 @@ func compareSnapshots(before, after *registerDocument) []registerChange {
 	return changes
 }
 
-// clockRegisters are the registers that count time.
+// clockRegisters lists the registers that count time.
 var clockRegisters = map[string]bool{"common.cycles": true, "queue.snapshot_cycle": true, "queue.covered_cycles": true}
 
 func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error {
@@ -212,7 +213,7 @@ func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error 
 	return list.Write(env, out)
 }
 
-// decodeFields returns a value's fields as text.
+// decodeFields returns the fields of a register value as text.
 func decodeFields(name, value string) string {
 	ref, err := regmap.FindRegister(name)
 	var v uint32

@@ -63,7 +63,7 @@ ranges that are safe to write (docs/reference/safety.md).`,
 	return cmd
 }
 
-// assignment is a register write of the bits in mask; mask is all ones for a whole register.
+// assignment is a write of the bits in mask to a register. For a whole register, mask is all ones.
 type assignment struct {
 	name  string
 	Addr  uint32
@@ -87,7 +87,7 @@ func (a *assignment) writeTo(dev fpga.Device) error {
 	return dev.Write32(a.Addr, uint32(a.Value))
 }
 
-// doAll writes in order and stops at the first write that fails.
+// doAll performs the writes in order and stops at the first write that fails.
 func doAll(dev fpga.Device, writes []assignment) error {
 	for i, w := range writes {
 		if err := w.writeTo(dev); err != nil {

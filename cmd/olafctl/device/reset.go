@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// resetter is a device whose parts can be reset individually.
+// resetter is a device that can reset its parts individually.
 type resetter interface {
 	Reset(pcie.Target) error
 }

@@ -72,8 +72,8 @@ agent exits with code 3 if its card is replaced, reset or power-cycled. See docs
 	return cmd
 }
 
-// hostService returns the services of this host for the agent's head. The run's folder is the one that contains the
-// agent's socket.
+// hostService returns the services of this host for the process that started the agent over SSH. The run's folder is
+// the folder that contains the agent's socket.
 func hostService(env *cli.Env, listen string) (*testbed.HostService, error) {
 	program, err := env.Executable()
 	if err != nil {
@@ -86,7 +86,7 @@ func hostService(env *cli.Env, listen string) (*testbed.HostService, error) {
 		Calls: calls}, nil
 }
 
-// serve serves the device, or only this host.
+// serve serves the device or, without a device, only the services of this host.
 func (f *serveFlags) serve(ctx context.Context, o testbed.ServeOptions) (*testbed.Service, error) {
 	if f.noDevice {
 		return testbed.ServeHost(ctx, o)
@@ -94,7 +94,8 @@ func (f *serveFlags) serve(ctx context.Context, o testbed.ServeOptions) (*testbe
 	return testbed.ServeDevice(ctx, f.device, o)
 }
 
-// attend waits for the head of an agent with a lifeline. The returned context ends with it; the caller calls ready when it serves.
+// attend waits for the process that started this agent, if the agent has a lifeline to it. The returned context ends
+// when that process ends. The caller calls ready when the agent is serving.
 func (f *serveFlags) attend(ctx context.Context, env *cli.Env, o *testbed.ServeOptions) (alive context.Context, ready func() error, err error) {
 	if !f.lifeline {
 		return ctx, func() error { return nil }, nil
@@ -109,7 +110,7 @@ func (f *serveFlags) attend(ctx context.Context, env *cli.Env, o *testbed.ServeO
 	return alive, ready, err
 }
 
-// complete sets what the device, its host's head and clients need.
+// complete sets the access to the device, the calls for this host, TLS and the switch programs.
 func (f *serveFlags) complete(cmd *cobra.Command, env *cli.Env, o *testbed.ServeOptions) (err error) {
 	if o.Device.Access, err = f.card.AccessCard(cmd, env, f.device); err != nil {
 		return err
@@ -137,7 +138,7 @@ func describeOffer(s *testbed.Service) string {
 	return strings.Join(what, ", ")
 }
 
-// run serves the device until it is interrupted or lost, or its lifeline ends.
+// run serves the device until the command is interrupted, the device is lost or the lifeline ends.
 func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	o := f.options
 	ctx, ready, err := f.attend(cmd.Context(), env, &o)

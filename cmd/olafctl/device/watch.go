@@ -57,7 +57,7 @@ takes counts away. An interrupt exits with code 0.`,
 	return cmd
 }
 
-// watch prints one line per reading.
+// watch prints the counters at intervals, one line per reading.
 type watch struct {
 	env    *cli.Env
 	out    cli.Format
@@ -65,7 +65,7 @@ type watch struct {
 	values []sample
 }
 
-// sample is a named number of a reading.
+// sample is a named number in a reading.
 type sample struct {
 	name  string
 	value uint64
@@ -95,7 +95,7 @@ func (w *watch) run(ctx context.Context, dev fpga.Device, interval olaf.Duration
 	}
 }
 
-// pause waits for the rest of an interval in wall time, if the device's own clock has run ahead of it.
+// pause waits in wall time for the rest of an interval, because the device's clock can run ahead of wall time.
 func pause(ctx context.Context, rest time.Duration) error {
 	if rest <= 0 {
 		return ctx.Err()
@@ -110,7 +110,7 @@ func pause(ctx context.Context, rest time.Duration) error {
 	}
 }
 
-// readCounters latches and reads all counters.
+// readCounters latches the counters and reads them all.
 func (w *watch) readCounters(dev fpga.Device) error {
 	c, err := fpga.Snapshot(dev)
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *watch) addPort(i int, p *fpga.Port) {
 		sample{name("foreign_ticks"), p.ForeignTicks})
 }
 
-// printReading writes a reading: a line of JSON, or a table row, with headers every 20 rows.
+// printReading prints a reading as a line of JSON or as a table row, with a new header every 20 rows.
 func (w *watch) printReading() error {
 	if w.out == cli.JSON {
 		head := cli.Info("watch")

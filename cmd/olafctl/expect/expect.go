@@ -1,5 +1,5 @@
-// Package expect checks measurements against thresholds such as olaf.40G.aom_cluster_ns < 1300: a configuration (or
-// all), a metric, a comparison and a limit.
+// Package expect checks measurements against thresholds such as olaf.40G.aom_cluster_ns < 1300. A threshold consists of
+// a configuration (or all), a metric, a comparison and a limit.
 package expect
 
 import (
@@ -18,8 +18,8 @@ import (
 // ErrRule is matched by the error for any rejected expectation.
 var ErrRule = olaf.NewError(olaf.Usage, "bad expectation")
 
-// Rule is one expectation: the metric's mean, in every configuration that the rule selects, compares with the limit as
-// given.
+// Rule is one expectation. It is met if the metric's mean satisfies the comparison with the limit in every
+// configuration that the rule selects.
 type Rule struct {
 	text   string
 	system string    // empty for all
@@ -29,10 +29,10 @@ type Rule struct {
 	limit  float64 // in the metric's unit
 }
 
-// String returns the rule as given.
+// String returns the rule as the user wrote it.
 func (r *Rule) String() string { return r.text }
 
-// Configuration is one point of a measurement.
+// Configuration is one point of a measurement: a system and, if it has one, a rate.
 type Configuration struct {
 	System string
 	Rate   olaf.Rate // 0 if it has none
@@ -49,7 +49,7 @@ func (c Configuration) String() string {
 	return c.System
 }
 
-// comparisons are ordered so that no sign is a prefix of a later one.
+// comparisons lists the comparison signs, ordered so that no sign is a prefix of a later one.
 var comparisons = []struct {
 	sign  string
 	holds func(a, b float64) bool
@@ -62,7 +62,8 @@ var comparisons = []struct {
 	{"=", func(a, b float64) bool { return a == b }},
 }
 
-// ParseRule parses a rule for the configurations by a metric of the declaration. The error matches ErrRule.
+// ParseRule parses a rule whose metric must be in the declaration and whose selector must match one of the
+// configurations. Errors match ErrRule.
 func ParseRule(text string, d *metric.Declaration, configurations []Configuration) (*Rule, error) {
 	refuse := func(format string, args ...any) (*Rule, error) {
 		return nil, fmt.Errorf("%w %q: %s", ErrRule, text, fmt.Sprintf(format, args...))
@@ -93,7 +94,7 @@ func ParseRule(text string, d *metric.Declaration, configurations []Configuratio
 	return refuse("there is no <, <=, >, >= or = in it; write for example olaf.40G.aom_cluster_ns < 1300")
 }
 
-// findMetric returns the named metric if rows have a statistic for it, or nil.
+// findMetric returns the named metric, or nil if rows have no statistic for it.
 func findMetric(d *metric.Declaration, name string) *metric.Metric {
 	if m := d.Metric(name); m != nil && !m.Aside {
 		return m
@@ -111,7 +112,8 @@ func metricNames(d *metric.Declaration) []string {
 	return names
 }
 
-// parseSelector parses the selector before the metric: a system, a rate, both or neither. It fails if no configuration matches.
+// parseSelector parses the part of a rule before the metric, which selects a system, a rate, both or neither. It
+// returns an error if no configuration matches.
 func (r *Rule) parseSelector(of string, configurations []Configuration) error {
 	var systems []string
 	for _, c := range configurations {
@@ -147,7 +149,7 @@ func (r *Rule) selects(c Configuration) bool {
 	return (r.system == "" || r.system == c.System) && (r.rate == 0 || r.rate == c.Rate)
 }
 
-// inUnit parses a number, with or without a unit, and returns it in the metric's unit. Only durations are converted.
+// inUnit parses a number, which may have a unit, and returns it in the metric's unit. Only durations are converted.
 func inUnit(text, unit string) (float64, error) {
 	v, err := olaf.ParseNumber(strings.TrimSpace(strings.TrimSuffix(text, unit)))
 	if err == nil {
@@ -167,8 +169,8 @@ func inWords(unit string) string {
 	return " of " + cmp.Or(map[string]string{"%": "per cent"}[unit], unit)
 }
 
-// FindMisses returns a sentence for each configuration whose row misses the rule. rows correspond to configurations by
-// index.
+// FindMisses returns a sentence for each configuration whose row does not meet the rule. rows[i] belongs to
+// configurations[i].
 func (r *Rule) FindMisses(configurations []Configuration, rows []results.Row) []string {
 	var missed []string
 	for i, c := range configurations {
@@ -186,7 +188,7 @@ func (r *Rule) FindMisses(configurations []Configuration, rows []results.Row) []
 	return missed
 }
 
-// inText formats a mean with enough digits to differ from the limit, at least four.
+// inText formats a mean with at least four digits, and with as many as it needs to differ from the limit.
 func inText(mean, limit float64, unit string) string {
 	for digits := 4; digits <= 17; digits++ {
 		rounded, err := strconv.ParseFloat(strconv.FormatFloat(mean, 'g', digits, 64), 64)

@@ -1,5 +1,5 @@
-// Package experiment implements 'olafctl experiment' and 'reproduce': published tables and figures next to ours, with
-// verdicts.
+// Package experiment implements 'olafctl experiment' and 'reproduce', which print published tables and figures next to
+// our measurements, with verdicts.
 package experiment
 
 import (
@@ -97,7 +97,7 @@ artefact is enough, such as table1. A full-length result below its claim's expec
 	return cmd
 }
 
-// addOptions adds the flags that every experiment takes.
+// addOptions adds the flags that every experiment accepts.
 func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		cli.AddCount(cmd.Flags(), &o.Runs, "runs", "runs or seeds per experiment; default the experiment's own number")
@@ -124,7 +124,7 @@ type experimentFlags struct {
 	view    cli.ViewFlags
 }
 
-// runAll checks all experiments, then runs them in turn.
+// runAll checks all experiments and then runs them one after another.
 func (f *experimentFlags) runAll(cmd *cobra.Command, env *cli.Env, names []string) error {
 	if err := watch.OneScreen(env, f.tui, f.out); err != nil {
 		return err
@@ -162,8 +162,8 @@ func (f *experimentFlags) runAll(cmd *cobra.Command, env *cli.Env, names []strin
 	return nil
 }
 
-// run runs an experiment, prints and keeps its result, even if partial, and returns the error that decides the exit
-// code.
+// run runs an experiment and prints and stores its result, even if the result is partial. It returns the error that
+// determines the exit code.
 func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.Experiment) error {
 	o, started := f.options, env.Now()
 	if err := errors.Join(e.CheckDevice(env.Devices, o.Device), f.keep.CheckStore(env)); err != nil {
@@ -202,7 +202,7 @@ func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.E
 	return experiments.CheckExpected(report.Paper())
 }
 
-// carryOut runs an experiment with a dashboard or a progress bar.
+// carryOut runs an experiment and shows a dashboard or a progress bar.
 func (f *experimentFlags) carryOut(ctx context.Context, env *cli.Env, e experiments.Experiment, o experiments.Options,
 	sinks []bench.Sink) (result.Report, error) {
 	look := trackProgress(&o, append(sinks, f.monitor.Sinks()...)...)

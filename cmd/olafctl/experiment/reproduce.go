@@ -62,7 +62,7 @@ experiments side by side, here or on other machines. See docs/notes/reproduction
 	return cmd
 }
 
-// listDurations lists how long each experiment takes.
+// listDurations lists how long each experiment takes to run.
 func listDurations(published experiments.Set) string {
 	var b strings.Builder
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -73,7 +73,8 @@ func listDurations(published experiments.Set) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// selectExperiments returns the named experiments; without names all, or with --short all short ones.
+// selectExperiments returns the named experiments. Without names it returns all experiments or, with --short, all short
+// ones.
 func (f *reproduceFlags) selectExperiments(published experiments.Set, names []string) (experiments.Set, error) {
 	switch {
 	case len(names) > 0 && f.short:
@@ -133,7 +134,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) 
 	return r.Err()
 }
 
-// runOne runs an experiment and prints how many published numbers it reaches.
+// runOne runs an experiment and prints how many of the published numbers it reproduces.
 func (f *reproduceFlags) runOne(ctx context.Context, env *cli.Env, e experiments.Experiment,
 	name string) (experiments.Judged, error) {
 	o, started := f.options, env.Now()
@@ -164,7 +165,7 @@ func (f *reproduceFlags) runOne(ctx context.Context, env *cli.Env, e experiments
 	return report, err
 }
 
-// describeDuration returns how long an experiment takes.
+// describeDuration returns a description of how long an experiment takes.
 func (f *reproduceFlags) describeDuration(e *experiments.Experiment) string {
 	if f.options.Quick {
 		return "shortened"
@@ -172,7 +173,8 @@ func (f *reproduceFlags) describeDuration(e *experiments.Experiment) string {
 	return "about " + e.Needs + " on two idle cores"
 }
 
-// trackProgress makes an experiment report its progress and its events, and returns a function that reads the progress.
+// trackProgress makes an experiment report its progress and send its events to sinks. It returns a function that reads
+// the progress.
 func trackProgress(o *experiments.Options, sinks ...bench.Sink) func() (done, total int) {
 	o.Stream = bench.NewStream(sinks...)
 	var done, total atomic.Int64

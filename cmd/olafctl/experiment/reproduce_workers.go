@@ -18,7 +18,7 @@ import (
 	found "github.com/olafctl/olaf/results/sweep"
 )
 
-// farmFlags are the flags that run experiments in several processes on this machine or on a work queue.
+// farmFlags are the flags for running experiments in several processes on this machine or through a work queue.
 type farmFlags struct {
 	queue sweepcmd.QueueFlags // its address may also be a number of processes
 	where cli.StoreFlag
@@ -32,7 +32,7 @@ func (f *farmFlags) add(cmd *cobra.Command) {
 
 func (f *farmFlags) isSet() bool { return f.queue.Url != "" }
 
-// countProcesses returns the number of processes; 0 for a work queue.
+// countProcesses returns the number of processes to start, or 0 if a work queue is used.
 func (f *farmFlags) countProcesses() int {
 	n, err := strconv.Atoi(f.queue.Url)
 	if err != nil {
@@ -41,7 +41,7 @@ func (f *farmFlags) countProcesses() int {
 	return n
 }
 
-// checkFlags rejects flags that do not go together.
+// checkFlags rejects combinations of flags that contradict each other.
 func (f *farmFlags) checkFlags(env *cli.Env, o *experiments.Options) error {
 	n, err := strconv.Atoi(f.queue.Url)
 	switch {
@@ -57,7 +57,7 @@ func (f *farmFlags) checkFlags(env *cli.Env, o *experiments.Options) error {
 	return nil
 }
 
-// reproduction is a job of reproduce: an experiment or a part of one.
+// reproduction is a job of the command reproduce: an experiment or a part of an experiment.
 type reproduction struct {
 	Experiment string          `json:"experiment,omitempty"`
 	Kind       string          `json:"kind,omitempty"` // kind of the part
@@ -67,10 +67,10 @@ type reproduction struct {
 	Quick      bool            `json:"quick,omitempty"`
 }
 
-// reproduceName is the name of reproduce's jobs.
+// reproduceName is the name of the command that runs the jobs of reproduce on workers.
 const reproduceName = "reproduce"
 
-// WorkCommand returns the command that runs these jobs.
+// WorkCommand returns the command with which workers run the jobs of reproduce.
 func WorkCommand(published experiments.Set) *sweep.Command {
 	return &sweep.Command{Name: reproduceName,
 		Piece: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
@@ -97,9 +97,9 @@ func WorkCommand(published experiments.Set) *sweep.Command {
 		}}
 }
 
-// listPieces returns the jobs of some experiments: parts of long experiments first, then whole experiments, then the
-// other parts. A part that several experiments share is listed once. Experiments that measure time are left out,
-// because they run in this process.
+// listPieces returns the jobs for some experiments: first the parts of long experiments, next the whole experiments,
+// and finally all other parts. A part that several experiments share is listed once. Experiments that measure time are
+// omitted, because they run in this process.
 func (f *reproduceFlags) listPieces(chosen experiments.Set) (names []string, specs []json.RawMessage, err error) {
 	o := &f.options
 	seen := map[string]bool{}
@@ -145,8 +145,8 @@ func (f *reproduceFlags) listPieces(chosen experiments.Set) (names []string, spe
 	return names, specs, nil
 }
 
-// runElsewhere runs the experiments' jobs on workers, and returns a function that assembles each experiment from the
-// results.
+// runElsewhere runs the experiments' jobs on workers. It returns a function that builds the verdicts on an experiment
+// from the results.
 func (f *reproduceFlags) runElsewhere(ctx context.Context, env *cli.Env,
 	chosen experiments.Set) (func(context.Context, experiments.Experiment) (experiments.Judged, error), error) {
 	names, specs, err := f.listPieces(chosen)
@@ -225,7 +225,8 @@ func (f *reproduceFlags) runPieces(ctx context.Context, env *cli.Env, plan *swee
 	return cells, nil
 }
 
-// assembleExperiment returns an experiment's verdicts from the results, computing the rest here.
+// assembleExperiment returns the verdicts on an experiment. It uses the workers' results and computes the remaining
+// parts in this process.
 func (f *reproduceFlags) assembleExperiment(ctx context.Context, e *experiments.Experiment,
 	done map[string]json.RawMessage) (experiments.Judged, error) {
 	o := f.options

@@ -1,4 +1,4 @@
-// Package export implements 'olafctl export': files made from a stored run.
+// Package export implements 'olafctl export', which creates files from a stored run.
 package export
 
 import (

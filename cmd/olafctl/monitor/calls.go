@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// calls counts the calls of an agent's clients; it is a gRPC stats handler.
+// calls is a gRPC stats handler that counts the calls from an agent's clients.
 type calls struct {
 	ended   *prometheus.CounterVec
 	open    *prometheus.GaugeVec
@@ -32,7 +32,7 @@ func (m *Monitor) CountCalls() stats.Handler {
 
 type methodKey struct{}
 
-// TagRPC adds the method of a call to its context.
+// TagRPC stores the method of a call in the call's context.
 func (c *calls) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
 	return context.WithValue(ctx, methodKey{}, info.FullMethodName)
 }
@@ -50,8 +50,8 @@ func (c *calls) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// TagConn ignores connections.
+// TagConn returns ctx unchanged, because connections are not counted.
 func (c *calls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// HandleConn ignores connections.
+// HandleConn does nothing, because connections are not counted.
 func (c *calls) HandleConn(context.Context, stats.ConnStats) {}

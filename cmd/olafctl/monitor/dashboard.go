@@ -2,17 +2,17 @@ package monitor
 
 import "encoding/json"
 
-// panel is a graph of the dashboard.
+// panel is a graph on the Grafana dashboard.
 type panel struct {
 	title, kind, unit string // in Grafana's terms
 	queries           []query
 	width             int // of 24
 }
 
-// query is a set of lines in a panel.
+// query selects a set of lines in a panel.
 type query struct{ expr, legend string }
 
-// panels lists the panels from left to right and top to bottom.
+// panels lists the panels of the Grafana dashboard from left to right and top to bottom.
 var panels = []panel{
 	{"Work", "bargauge", "percentunit", []query{{`olafctl_work_done / (olafctl_work_steps > 0)`, "{{work}}"}}, 8},
 	{"Runs", "stat", "short", []query{{`sum by (valid) (olafctl_runs_total)`, "valid: {{valid}}"},
@@ -48,7 +48,7 @@ const (
 	pageWidth   = 24
 )
 
-// Dashboard returns a Grafana dashboard with all metrics of a Monitor, as JSON to import.
+// Dashboard returns a Grafana dashboard with all metrics of a Monitor, in the JSON form that Grafana imports.
 func Dashboard() ([]byte, error) {
 	source := map[string]any{"type": "prometheus", "uid": "${source}"}
 	var drawn []any

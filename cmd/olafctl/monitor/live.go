@@ -7,13 +7,13 @@ import (
 	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 )
 
-// session collects the state of a live session.
+// session is a collector for the state of a live session.
 type session struct {
 	look                        func() *slowmotion.Snapshot
 	time, occupancy, count, aom *prometheus.Desc
 }
 
-// AddSession adds a live session; look must be safe for concurrent use.
+// AddSession adds metrics for a live session. look must be safe for concurrent use.
 func (m *Monitor) AddSession(look func() *slowmotion.Snapshot) {
 	if m == nil {
 		return

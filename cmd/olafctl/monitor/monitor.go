@@ -1,5 +1,5 @@
-// Package monitor reports the progress and results of some work to Prometheus: over HTTP while it runs, or in a file
-// for the node exporter when it is done. A nil Monitor is valid and does nothing.
+// Package monitor exports the progress and results of a command to Prometheus, over HTTP while the command runs or in a
+// file for the node exporter when it is done. A nil Monitor is valid and does nothing.
 package monitor
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrAddress is matched by errors about an address.
+// ErrAddress is matched by errors about the address on which to listen.
 var ErrAddress = olaf.NewError(olaf.Usage, "bad address for metrics")
 
-// Monitor gathers the metrics of some work.
+// Monitor gathers the metrics of a command.
 type Monitor struct {
 	registry *prometheus.Registry // metrics of the work
 	process  *prometheus.Registry // metrics of the process: memory, threads
@@ -28,7 +28,7 @@ type Monitor struct {
 	served   sync.WaitGroup
 }
 
-// New returns a monitor for a program with this version.
+// New returns a monitor for a program with the given version and revision.
 func New(version, revision string) *Monitor {
 	m := &Monitor{registry: prometheus.NewRegistry(), process: prometheus.NewRegistry(), runs: newRuns()}
 	build := prometheus.NewGaugeVec(gaugeOptions("build_info", "version of the program"),
@@ -40,14 +40,14 @@ func New(version, revision string) *Monitor {
 	return m
 }
 
-// namespace is the first part of every metric's name.
+// namespace is the first part of the name of every metric.
 const namespace = "olafctl"
 
 func gaugeOptions(name, help string) prometheus.GaugeOpts {
 	return prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}
 }
 
-// AddWork adds the progress of a piece of work; look must be safe for concurrent use.
+// AddWork adds progress metrics for the named work. look must be safe for concurrent use.
 func (m *Monitor) AddWork(name string, look func() (done, total int)) {
 	if m == nil {
 		return
@@ -61,21 +61,21 @@ func (m *Monitor) AddWork(name string, look func() (done, total int)) {
 		prometheus.NewGaugeFunc(total, func() float64 { _, total := look(); return float64(total) }))
 }
 
-// AddValue adds a gauge. A missing value must be NaN.
+// AddValue adds a gauge. value must return NaN if the value is missing.
 func (m *Monitor) AddValue(name, help string, value func() float64) {
 	if m != nil {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(gaugeOptions(name, help), value))
 	}
 }
 
-// AddCollector adds a collector.
+// AddCollector adds a Prometheus collector.
 func (m *Monitor) AddCollector(c prometheus.Collector) {
 	if m != nil {
 		m.registry.MustRegister(c)
 	}
 }
 
-// Handler answers scrapes, in OpenMetrics format if requested.
+// Handler returns a handler that answers scrapes, in OpenMetrics format if requested.
 func (m *Monitor) Handler() http.Handler {
 	all := prometheus.Gatherers{m.registry, m.process}
 	mux := http.NewServeMux()
@@ -83,10 +83,10 @@ func (m *Monitor) Handler() http.Handler {
 	return mux
 }
 
-// WriteFile atomically writes the metrics of the work as a text file for the node exporter.
+// WriteFile atomically writes the metrics to a text file for the node exporter.
 func (m *Monitor) WriteFile(path string) error { return prometheus.WriteToTextfile(path, m.registry) }
 
-// Listen listens on an address. Without a host it listens only on this host: 19100 and :19100 mean 127.0.0.1:19100.
+// Listen listens on an address. An address without a host, such as 19100 or :19100, means 127.0.0.1.
 func Listen(address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -117,10 +117,10 @@ func (e *addressError) Error() string {
 
 func (e *addressError) Unwrap() []error { return []error{ErrAddress, e.err} }
 
-// scrapeTime is the time limit for a scrape's request header.
+// scrapeTime is the time limit for reading a scrape's request header.
 const scrapeTime = 10 * time.Second
 
-// Serve answers scrapes until ctx ends or stop is called; stop waits for the server to end.
+// Serve answers scrapes until ctx ends or stop is called. stop waits until the server has ended.
 func (m *Monitor) Serve(ctx context.Context, l net.Listener) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	server := &http.Server{Handler: m.Handler(), ReadHeaderTimeout: scrapeTime}

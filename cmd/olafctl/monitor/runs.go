@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// runs receives a bench's events and collects its metrics so far.
+// runs receives a bench's events and collects the metrics measured so far.
 type runs struct {
 	mu       sync.Mutex
 	outline  *bench.Outline
@@ -23,7 +23,7 @@ type runs struct {
 	plannedDesc, doneDesc, meanDesc, ciDesc, verdictDesc *prometheus.Desc
 }
 
-// configuration contains the runs of a configuration.
+// configuration contains the runs with one configuration.
 type configuration struct {
 	invalid int
 	metrics []*metric.Metric
@@ -51,7 +51,7 @@ func newRuns() *runs {
 	}
 }
 
-// Sinks returns the sinks for a stream of events; nil for a nil Monitor.
+// Sinks returns the sinks for a stream of events, or nil for a nil Monitor.
 func (m *Monitor) Sinks() []bench.Sink {
 	if m == nil {
 		return nil
@@ -59,7 +59,7 @@ func (m *Monitor) Sinks() []bench.Sink {
 	return []bench.Sink{m.runs}
 }
 
-// AddVerdicts counts the verdicts of an experiment's published numbers.
+// AddVerdicts adds the verdicts on an experiment's published numbers to the metrics.
 func (m *Monitor) AddVerdicts(experiment string, rows []results.PaperRow) {
 	if m == nil {
 		return
@@ -71,7 +71,7 @@ func (m *Monitor) AddVerdicts(experiment string, rows []results.PaperRow) {
 	}
 }
 
-// Wants returns false: the monitor needs no frames.
+// Wants returns false, because the monitor needs no frames.
 func (*runs) Wants(bench.RunID) bool { return false }
 
 func (r *runs) Event(e bench.Event) error {

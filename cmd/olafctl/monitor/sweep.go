@@ -2,7 +2,7 @@ package monitor
 
 import "github.com/olafctl/olaf/experiments/sweep"
 
-// AddSweep adds the progress of a sweep; look must be safe for concurrent use.
+// AddSweep adds progress metrics for a sweep. look must be safe for concurrent use.
 func (m *Monitor) AddSweep(look func() sweep.Progress) {
 	m.AddWork("sweep", func() (int, int) { p := look(); return p.LotsDone, p.Lots })
 	for _, of := range []struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// repeatDocument runs a document's plan again and compares the documents. It returns the number of runs, 0 without a
-// plan, and the names of new fields.
+// repeatDocument runs a document's plan again and compares the new document with the stored one. It returns the number
+// of runs, which is 0 without a plan, and the names of fields that the stored document does not have.
 func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (runs int, news []string, err error) {
 	if !archive.HasDocumentOnly(f) {
 		return 0, nil, nil
@@ -46,7 +46,8 @@ func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (runs in
 	return runs, news, err
 }
 
-// documentSide returns a side of a comparison; nil for a run without single runs, or with single runs elsewhere.
+// documentSide returns a stored document as one side of a comparison. It returns nil if the document has no single runs
+// or if they are stored elsewhere.
 func documentSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	if !archive.HasDocumentOnly(f) {
 		return nil, nil

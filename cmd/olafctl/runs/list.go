@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// listedRun is a kept run with the properties that distinguish it from others.
+// listedRun is a stored run in a list, with the properties that distinguish it from other runs.
 type listedRun struct {
 	store.Entry
 	Differs string `json:"differs"` // from the command's defaults
@@ -72,8 +72,8 @@ func runsGrid(env *cli.Env, runs []listedRun, out cli.Format) *cli.Grid {
 	return list
 }
 
-// rankOptions returns the runs with their rarest options within the experiment first, because a narrow page cuts the
-// end.
+// rankOptions returns the runs with their options sorted. Options that are rare within the experiment come first,
+// because a narrow page cuts off the end.
 func rankOptions(runs []listedRun) []listedRun {
 	having := map[[2]string]int{}
 	for i := range runs {
@@ -93,7 +93,7 @@ func rankOptions(runs []listedRun) []listedRun {
 	return ranked
 }
 
-// splitOptions splits a list of options at its spaces; a flag keeps the words up to the next flag.
+// splitOptions splits a list of options at the spaces. A flag includes all words up to the next flag.
 func splitOptions(differs string) (options []string) {
 	for _, word := range strings.Fields(differs) {
 		if last := len(options) - 1; last >= 0 && strings.HasPrefix(options[last], "-") && !strings.HasPrefix(word, "-") {
@@ -105,8 +105,8 @@ func splitOptions(differs string) (options []string) {
 	return options
 }
 
-// description returns the text that identifies the run for its user: the note, which a narrow page cuts last, and the
-// options that differ.
+// description returns the text by which the user recognises the run: the note, which a narrow page cuts off last, and
+// the options that differ from the defaults.
 func (r *listedRun) description() string {
 	switch {
 	case r.Note == "":
@@ -117,7 +117,7 @@ func (r *listedRun) description() string {
 	return r.Note + " · " + r.Differs
 }
 
-// outcome returns the findings after a warning, if there is one.
+// outcome returns the run's findings, with a warning in front if the run is not valid and complete.
 func (r *listedRun) outcome() string {
 	warning := map[string]string{"no": "INVALID", "partial": "partial",
 		text.Missing: string(r.State)}[validity(&r.Entry)]
@@ -137,7 +137,7 @@ func validity(e *store.Entry) string {
 	return map[bool]string{true: "yes", false: "no"}[e.Valid]
 }
 
-// ageOf returns the time since started, in the largest unit with a value above one, down to minutes.
+// ageOf returns the time since started in the largest unit whose value is above one, but at least in minutes.
 func ageOf(started string, now time.Time) string {
 	t, err := time.Parse(time.RFC3339, started)
 	if err != nil {
@@ -158,8 +158,8 @@ func ageOf(started string, now time.Time) string {
 	return "now"
 }
 
-// lookInto returns how a run differs from its command's defaults, and its findings. Parts that cannot be read stay
-// empty, so that the list does not fail.
+// lookInto returns the options in which a run differs from its command's defaults, and the run's findings. It returns
+// "" for parts that cannot be read, so that the list does not fail.
 func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found string) {
 	f, err := s.Load(e.ID)
 	if err != nil {
@@ -182,7 +182,8 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	return differs, text.Brief(&b)
 }
 
-// summariseDocument returns the summary of a run that is stored as a document; "" if its kind has none.
+// summariseDocument returns the summary of a run that is stored as a document, or "" if there is no summary for this
+// kind of document.
 func summariseDocument(env *cli.Env, f *store.Folder) string {
 	var raw json.RawMessage
 	if f.ReadJSON(archive.DocumentFile, &raw) != nil {
@@ -195,12 +196,13 @@ func summariseDocument(env *cli.Env, f *store.Folder) string {
 	return r.Brief()
 }
 
-// outputs lists flags that do not affect a result, and whether each takes a value.
+// outputs lists the flags that do not affect a result. The map's value is true if the flag has a value.
 var outputs = map[string]bool{"-o": true, "--output": true, "--store": true, "--xlsx": true, "--report": true,
 	"--pcap": true, "--plots": true,
 	"-q": false, "--quiet": false, "--keep": false, "--force": false, "--tui": false, "--explain": false}
 
-// trimCommand returns a command line without the program, the command, and flags that do not affect the result.
+// trimCommand returns a command line without the program's name, the command's name, and the flags that do not affect
+// the result.
 func trimCommand(command []string) (words []string) {
 	for i := 1; i < len(command); i++ {
 		name, _, joined := strings.Cut(command[i], "=")
@@ -216,8 +218,8 @@ func trimCommand(command []string) (words []string) {
 	return words
 }
 
-// specDiffers returns the fields in which a bench's specification differs from its experiment, as key=value. ok is
-// false if it is not a bench.
+// specDiffers returns the fields in which a bench's specification differs from the default of its experiment, as
+// key=value. ok is false if the experiment is not a bench.
 func specDiffers(env *cli.Env, b *results.Bench) (differs string, ok bool) {
 	var config struct {
 		Spec json.RawMessage `json:"spec"`
@@ -248,7 +250,7 @@ func specDiffers(env *cli.Env, b *results.Bench) (differs string, ok bool) {
 	return strings.Join(parts, " "), true
 }
 
-// findLeaf returns the value at a path, or "none".
+// findLeaf returns the value at a path, or "none" if there is no value.
 func findLeaf(leaves [][2]string, path string) string {
 	for _, kv := range leaves {
 		if kv[0] == path && kv[1] != "" {
@@ -258,7 +260,7 @@ func findLeaf(leaves [][2]string, path string) string {
 	return "none"
 }
 
-// joinLists joins the leaves of a list with commas.
+// joinLists joins the values of each list with commas.
 func joinLists(leaves [][2]string) (out [][2]string) {
 	for _, kv := range leaves {
 		key, _, _ := strings.Cut(kv[0], "[")

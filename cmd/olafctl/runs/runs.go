@@ -1,4 +1,4 @@
-// Package runs implements 'olafctl runs': list, show, compare, verify and remove stored runs.
+// Package runs implements 'olafctl runs', which lists, shows, compares, verifies and removes stored runs.
 package runs
 
 import (
@@ -57,7 +57,7 @@ unique prefix of it, or "last".`,
 	return cmd
 }
 
-// newRunsListCmd returns the command that 'runs' stands for without a subcommand.
+// newRunsListCmd returns the command 'runs list', which is also the default for 'runs' without a subcommand.
 func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
@@ -169,7 +169,7 @@ func LoadSide(env *cli.Env, s *store.Store, name string) (*compare.Side, error) 
 	return NewSide(env, f)
 }
 
-// NewSide returns a kept run as a side of a comparison.
+// NewSide returns a stored run as one side of a comparison.
 func NewSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	if sweep.IsKept(f) {
 		return sweepcmd.NewSide(env, f)
@@ -209,7 +209,7 @@ that this build measures and the storing one did not are listed and not compared
 	return cmd
 }
 
-// verification is the document of runs verify.
+// verification is the JSON document of the command runs verify.
 type verification struct {
 	cli.Head
 	ID       string   `json:"id"`
@@ -218,7 +218,7 @@ type verification struct {
 	Report   []string `json:"report"`           // what was checked and what could not be, one line each
 }
 
-// printVerification verifies a run and prints the outcome as a document, even after a failure.
+// printVerification verifies a run and prints the outcome as a JSON document, even if the verification fails.
 func printVerification(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folder) error {
 	var page bytes.Buffer
 	quiet := *env
@@ -234,7 +234,7 @@ func printVerification(ctx context.Context, env *cli.Env, s *store.Store, f *sto
 	return errors.Join(cli.WriteJSON(env.Stdout, d), err)
 }
 
-// verifyRun checks a kept run against its digests, frames, exports and plan.
+// verifyRun checks a stored run against its digests, frames, exports and plan.
 func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folder) error {
 	proof, err := archive.Verify(f, env.Declared)
 	if err != nil {
@@ -283,17 +283,18 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 	return nil
 }
 
-// newSinceKept is the heading of the fields that this olafctl measures but the olafctl that kept the run did not.
+// newSinceKept is the heading of fields that this version of olafctl measures but the version that stored the run did
+// not.
 const newSinceKept = "new since it was kept, so not compared"
 
-// remark prints a list of names with an introduction, if there are any.
+// remark prints a list of names with an introduction, if the list is not empty.
 func remark(env *cli.Env, what string, names []string) {
 	if len(names) > 0 {
 		fmt.Fprintf(env.Stdout, "%s: %s\n", what, strings.Join(names, ", "))
 	}
 }
 
-// verifyPrograms checks training by a program.
+// verifyPrograms verifies a stored training run that was computed by an external program.
 func verifyPrograms(env *cli.Env, f *store.Folder, proof *archive.Proof) error {
 	n, err := onwire.VerifyPrograms(f)
 	if err != nil {
@@ -304,7 +305,7 @@ func verifyPrograms(env *cli.Env, f *store.Folder, proof *archive.Proof) error {
 	return nil
 }
 
-// verifyDocument checks a run against its plan if only its document is kept.
+// verifyDocument verifies a run of which only the document is stored, by running its plan again.
 func verifyDocument(ctx context.Context, env *cli.Env, f *store.Folder, proof *archive.Proof) error {
 	again, news, err := repeatDocument(ctx, env, f)
 	if err != nil {
@@ -421,11 +422,11 @@ func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return cmd
 }
 
-// maxDays is below the range of a time.Duration, 292 years.
+// maxDays is the maximum age in days. It is below 292 years, the range of time.Duration.
 const maxDays = 100_000
 
-// ParseAge parses a duration as Go does, or a number of days. It rejects ages that overflow, because every run would be
-// older.
+// ParseAge parses a duration in Go's syntax or a number of days. It rejects ages that overflow, because every run would
+// seem older.
 func ParseAge(s string) (time.Duration, error) {
 	if text, ok := strings.CutSuffix(s, "d"); ok {
 		days, err := olaf.ParseNumber(text)
@@ -438,7 +439,8 @@ func ParseAge(s string) (time.Duration, error) {
 	return 0, cli.UsageError("--older %q is not an age; use for example 30d or 12h, at most %dd", s, maxDays)
 }
 
-// newRunsReindexCmd keeps a former command working; the store no longer has an index.
+// newRunsReindexCmd returns a command that does nothing and exists only for compatibility, because the store no longer
+// has an index.
 func newRunsReindexCmd(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "reindex",

@@ -12,7 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// trainedFlags are the flags for kept training runs, whose curves are compared, even between real and simulated runs.
+// trainedFlags are the flags for comparing the learning curves of stored training runs. Real and simulated runs can be
+// compared.
 type trainedFlags struct {
 	between []string
 	plots   string
@@ -32,7 +33,7 @@ func (f *trainedFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// compareRuns compares B with A, and draws the curves of both with --plots.
+// compareRuns compares run B with run A and, with --plots, draws the learning curves of both.
 func (f *trainedFlags) compareRuns(env *cli.Env, s *store.Store, names []string) (*compare.Document, error) {
 	sides, err := f.loadSides(env, s, names)
 	if err != nil {
@@ -45,7 +46,7 @@ func (f *trainedFlags) compareRuns(env *cli.Env, s *store.Store, names []string)
 	return d, f.drawCurves(env)
 }
 
-// loadSides returns the sides of the comparison.
+// loadSides returns the two sides of the comparison.
 func (f *trainedFlags) loadSides(env *cli.Env, s *store.Store, names []string) (sides []*compare.Side, err error) {
 	if n := len(f.between); n != 0 && n != len(names) {
 		return nil, cli.UsageError("--between %s: use one for A and one for B, of %s", strings.Join(f.between, ","),
@@ -68,7 +69,7 @@ func (f *trainedFlags) loadSides(env *cli.Env, s *store.Store, names []string) (
 	return sides, nil
 }
 
-// loadSide returns the side of argument i.
+// loadSide returns the side of the comparison that argument i names.
 func (f *trainedFlags) loadSide(env *cli.Env, folder *store.Folder, i int) (*compare.Side, error) {
 	if !onwire.IsKept(folder) {
 		if len(f.between) > 0 || f.plots != "" {
@@ -89,7 +90,7 @@ func (f *trainedFlags) loadSide(env *cli.Env, folder *store.Folder, i int) (*com
 	return &trained.Side, nil
 }
 
-// plotted is the name for figures of comparisons.
+// plotted is the name under which figures of comparisons are stored.
 const plotted = "compare"
 
 // drawCurves draws the curves of two training runs in one figure.

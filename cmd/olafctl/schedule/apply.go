@@ -97,7 +97,7 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 	return nil
 }
 
-// findUnit returns the only unit of a plan with a switch that aggregates.
+// findUnit returns the plan's only unit with an aggregating switch. It is an error if there are none or several.
 func findUnit(plan *sched.Plan) (string, error) {
 	var units []string
 	for i := range plan.Problem.Units {
@@ -111,7 +111,8 @@ func findUnit(plan *sched.Plan) (string, error) {
 	return units[0], nil
 }
 
-// planOrders returns the entries to write to the unit's switch for the slot; actual are its present tables.
+// planOrders returns the entries to write to the unit's switch for the slot. actual contains the switch's current
+// tables.
 func (f *applyFlags) planOrders(plan *sched.Plan, actual p4ctl.Tables) (*play.Orders, error) {
 	if len(actual.Workers) == 0 && f.hosts > 0 {
 		made, err := f.inventHosts(plan)
@@ -127,13 +128,13 @@ func (f *applyFlags) planOrders(plan *sched.Plan, actual p4ctl.Tables) (*play.Or
 	return orders, err
 }
 
-// inventHosts returns tables with --hosts made-up hosts in the unit.
+// inventHosts returns tables with invented hosts in the unit. --hosts sets their number.
 func (f *applyFlags) inventHosts(plan *sched.Plan) (p4ctl.Tables, error) {
 	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == f.unit })
 	return play.MakeUpHosts(max(at, 0), f.hosts)
 }
 
-// writeUnderTraffic writes slot after slot to a device while frames cross it.
+// writeUnderTraffic writes the tables for one slot after another to a device while frames cross it.
 func (f *applyFlags) writeUnderTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.Plan) (err error) {
 	for _, flag := range []string{"target", "election-id", "dry-run", "groups"} {
 		if cmd.Flags().Changed(flag) {
@@ -179,7 +180,7 @@ func (f *applyFlags) writeUnderTraffic(cmd *cobra.Command, env *cli.Env, plan *s
 	return err
 }
 
-// writeTraffic prints which tables the frames found.
+// writeTraffic prints how many frames were processed with the tables before and after each change.
 func writeTraffic(env *cli.Env, seen *play.Traffic) error {
 	fmt.Fprintf(env.Stdout, "%s under traffic: %d frames of %d hosts and %d copies of answers left the switch, %d "+
 		"were lost; %d found a mixture of tables\n\n",
@@ -195,8 +196,8 @@ func writeTraffic(env *cli.Env, seen *play.Traffic) error {
 	return list.Write(env, cli.Table)
 }
 
-// openTarget sets --target to the device's agent. A device without an agent is served by this process on a private
-// socket.
+// openTarget sets --target to the address of the device's agent. If the device has no agent, this process serves the
+// device on a private socket.
 func (f *applyFlags) openTarget(cmd *cobra.Command, env *cli.Env) (closeDevice func() error, err error) {
 	nothing := func() error { return nil }
 	if f.device == "" {

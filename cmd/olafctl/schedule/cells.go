@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/cells"
 )
 
-// SweepCommand returns the command that sweeps plans of generated jobs.
+// SweepCommand returns the command that sweeps schedules of generated jobs.
 func SweepCommand() *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "schedule", Subject: "scenario", Headline: []string{"ct_bti_s", "mean_jct_s"},
 		Runs: 10, Metrics: cells.PlanMetrics(), Run: cells.Plan}

@@ -54,7 +54,7 @@ rule is kept; 4: some are broken.`,
 	return cmd
 }
 
-// checkPlanFor rejects a plan for another network or other jobs than those in a file.
+// checkPlanFor rejects a plan if its network or its jobs differ from those in a file.
 func checkPlanFor(plan *sched.Plan, name, jobs string) error {
 	p, err := readJobs(jobs)
 	if err != nil {

@@ -54,7 +54,7 @@ or stated defaults (docs/guide/scheduling.md).`,
 	return cmd
 }
 
-// writeJobs generates the jobs and writes or prints their file.
+// writeJobs generates the jobs and prints them or writes them to a file.
 func (f *jobsFlags) writeJobs(cmd *cobra.Command, env *cli.Env) error {
 	if err := cli.RefuseExisting(f.file, f.force); err != nil {
 		return err

@@ -106,7 +106,7 @@ func (f *planFlags) run(cmd *cobra.Command, env *cli.Env, file string) error {
 	return rulesError(verdict)
 }
 
-// readProblem reads the jobs and changes their network according to the flags.
+// readProblem reads the jobs and modifies their network according to the flags.
 func (f *planFlags) readProblem(cmd *cobra.Command, file string) (*sched.Problem, error) {
 	p, err := readJobs(file)
 	if err != nil {
@@ -174,7 +174,7 @@ func (f *planFlags) solvePlan(cmd *cobra.Command, env *cli.Env, p *sched.Problem
 	return plan, err
 }
 
-// ParsePercent parses 1% as 0.01.
+// ParsePercent parses a percentage; for example, it returns 0.01 for 1%.
 func ParsePercent(s string) (float64, error) {
 	number, ok := strings.CutSuffix(s, "%")
 	v, err := olaf.ParseNumber(number)
@@ -184,7 +184,8 @@ func ParsePercent(s string) (float64, error) {
 	return v / 100, nil
 }
 
-// suggestHorizon returns a remedy with the number of slots that the policy needs; empty if no horizon helps.
+// suggestHorizon returns a remedy with the number of slots that the policy needs, or "" if no number of slots is
+// sufficient.
 func (f *planFlags) suggestHorizon(cmd *cobra.Command, p *sched.Problem) string {
 	if f.horizon == 0 {
 		return ", and nothing more can be sent"
@@ -196,7 +197,7 @@ func (f *planFlags) suggestHorizon(cmd *cobra.Command, p *sched.Problem) string 
 	return fmt.Sprintf("; %s needs --horizon %d", f.policy, plan.Slots)
 }
 
-// writePlan prints a plan's outcome and the checker's verdict.
+// writePlan prints the outcome of a plan and the checker's verdict.
 func writePlan(w io.Writer, p *sched.Plan, v *sched.Verdict) error {
 	jobs, offloaded, parts := len(p.Jobs), 0, 0
 	for i := range p.Jobs {
@@ -232,7 +233,7 @@ func writePlan(w io.Writer, p *sched.Plan, v *sched.Verdict) error {
 	return err
 }
 
-// shownViolations is the number of violations that are printed; -o json prints all.
+// shownViolations is the maximum number of violations that are printed. With -o json, all are printed.
 const shownViolations = 10
 
 // describeVerdict returns the checker's verdict in words.

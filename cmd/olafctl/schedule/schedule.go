@@ -1,5 +1,5 @@
-// Package schedule implements 'olafctl schedule': plan, check, show and play schedules of jobs over switches and
-// optics.
+// Package schedule implements 'olafctl schedule', which plans, checks, shows and plays schedules of jobs on switches
+// and optical links.
 package schedule
 
 import (
@@ -33,7 +33,7 @@ func readJobs(path string) (*sched.Problem, error) {
 	return sched.ParseProblem(path, text)
 }
 
-// ReadPlan reads a plan and checks only its form.
+// ReadPlan reads a plan. It checks the plan's form but not the scheduling rules.
 func ReadPlan(path string) (*sched.Plan, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func ReadPlan(path string) (*sched.Plan, error) {
 	return sched.ParsePlan(path, text)
 }
 
-// rulesError returns the error for a plan that breaks rules, or nil.
+// rulesError returns the error for a plan that breaks rules, or nil if it breaks none.
 func rulesError(v *sched.Verdict) error {
 	if v.OK() {
 		return nil

@@ -26,7 +26,7 @@ const (
 	ganttJobs    = 40
 )
 
-// svgFormat is the format for the drawing of jobs over time.
+// svgFormat is the output format for a drawing of the jobs over time.
 const svgFormat cli.Format = "svg"
 
 // ganttFlags are the flags of schedule show.
@@ -62,7 +62,7 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// showPlan draws a plan to the requested outputs.
+// showPlan draws a plan in the requested formats.
 func (f *ganttFlags) showPlan(cmd *cobra.Command, env *cli.Env, file string) error {
 	plan, err := ReadPlan(file)
 	if err != nil {
@@ -121,7 +121,7 @@ func watchPlan(ctx context.Context, env *cli.Env, view *cli.ViewFlags, plan *sch
 	return err
 }
 
-// exportPlan writes figures and a report of a plan.
+// exportPlan writes figures and a report for a plan.
 func exportPlan(env *cli.Env, plan *sched.Plan, v *sched.Verdict, jobs int, to *cli.Exports) error {
 	config, err := json.Marshal(plan.Policy)
 	if err != nil {

@@ -109,7 +109,8 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	return cli.PrintReport(env, r, f.out, false)
 }
 
-// result makes the document: a panel per metric, and one of how often time windows do worse.
+// result builds the result document. It has a panel for each metric, and remarks on how often a schedule with time
+// windows ends later than FCFS.
 func (f *sweepFlags) result(axis policy.Axis, values []float64, cells []policy.Cell) *result.Result {
 	r := result.New("schedule sweep", "Schedules", struct {
 		Workload sched.Workload `json:"workload"`
@@ -130,7 +131,7 @@ func (f *sweepFlags) result(axis policy.Axis, values []float64, cells []policy.C
 	return r
 }
 
-// parseAxis returns the varied parameter and its values: the numbers of jobs unless --sweep names another.
+// parseAxis returns the varied parameter and its values. Without --sweep, it is the number of jobs.
 func (f *sweepFlags) parseAxis() (axis policy.Axis, values []float64, err error) {
 	if f.vary == "" {
 		for _, n := range f.jobs {

@@ -37,7 +37,7 @@ func SweepCommand(env *cli.Env) *experimentsweep.Command {
 	return c
 }
 
-// networkCells turns the flags of simulate into topologies.
+// networkCells turns the flags of simulate into the topologies of a sweep's cells.
 type networkCells struct {
 	topologyFlags
 	cmd   *cobra.Command
@@ -60,10 +60,10 @@ func (n *networkCells) begin(file string, options []experimentsweep.Option) (exp
 	return n, sweepcmd.SetOptions(n.cmd.Flags(), options)
 }
 
-// Axes returns nil: the command has no axes without --sweep.
+// Axes returns nil, because the command has no axes without --sweep.
 func (n *networkCells) Axes([]string) []grid.Axis { return nil }
 
-// Cell returns the topology of a cell.
+// Cell returns the topology for a cell.
 func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
 	one := newNetworkCells(n.waits.set)
 	var parameters, options []experimentsweep.Option
@@ -104,7 +104,7 @@ func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, e
 	return json.Marshal(&cell)
 }
 
-// jobCells are the flags of a job on a preset's cluster.
+// jobCells contains the flags for a job on a preset's cluster in a sweep.
 type jobCells struct {
 	preset, system string
 	seed           uint64
@@ -113,7 +113,7 @@ type jobCells struct {
 	sharing        sharingFlags
 }
 
-// JobSweepCommand returns the command that sweeps jobs on a preset's cluster, with one system per cell.
+// JobSweepCommand returns the command that sweeps jobs on a preset's cluster. Each cell has one system.
 func JobSweepCommand(set system.Set) *experimentsweep.Command {
 	carrier := cells.Carrier{Systems: set}
 	c := &experimentsweep.Command{Name: "job", Subject: sweepcmd.SystemField,
@@ -151,7 +151,7 @@ func newJobCells(set system.Set) *sweepcmd.Cells[jobCells] {
 	}}
 }
 
-// buildSpec returns the job of a cell.
+// buildSpec returns the job for a cell.
 func (f *jobCells) buildSpec(cmd *cobra.Command) (*job.Spec, error) {
 	if f.preset == sharedPreset {
 		return f.sharedSpec(cmd)
@@ -169,7 +169,7 @@ func (f *jobCells) buildSpec(cmd *cobra.Command) (*job.Spec, error) {
 	return specs[0], nil
 }
 
-// sharedSpec returns the jobs of a cell that share a switch, in a single way.
+// sharedSpec returns the jobs of a cell that share a switch. A cell has a single way of sharing.
 func (f *jobCells) sharedSpec(cmd *cobra.Command) (*job.Spec, error) {
 	if err := refuseJobFlags(cmd, sharedCluster()); err != nil {
 		return nil, err
@@ -192,11 +192,11 @@ func (f *jobCells) sharedSpec(cmd *cobra.Command) (*job.Spec, error) {
 	return cells[0].Spec, nil
 }
 
-// gridCells are cells of jobs on a shared switch, whose lists of values become axes.
+// gridCells resolves the cells of a sweep over jobs on a shared switch. Flags with lists of values become axes.
 type gridCells struct{ *sweepcmd.Cells[jobCells] }
 
-// Axes returns the ways to share, numbers of aggregators and losses, if there are several and the sweep does not vary
-// them.
+// Axes returns the axes for the ways of sharing, the numbers of aggregators and the loss rates. It omits an axis if it
+// has a single value or if the sweep already varies it.
 func (c *gridCells) Axes(given []string) (own []grid.Axis) {
 	f := &c.Base
 	if f.preset != sharedPreset {
@@ -214,7 +214,7 @@ func (c *gridCells) Axes(given []string) (own []grid.Axis) {
 	return own
 }
 
-// choosesSharing reports whether the jobs of every cell can share in several ways.
+// choosesSharing reports whether the jobs of every cell can share the switch in several ways.
 func (c *gridCells) choosesSharing(given []string) bool {
 	if slices.Contains(given, sweepcmd.SystemField) {
 		return false

@@ -18,10 +18,10 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// EarlierSchema is the schema, without its version, of simulation documents from earlier versions.
+// EarlierSchema is the schema name, without the version number, of simulation documents from earlier versions.
 const EarlierSchema = "olafctl.simulate"
 
-// lostPct is the share of updates lost according to the account of the whole run.
+// lostPct is the metric for the share of updates that were lost, according to the counts of the whole run.
 var lostPct = result.NewMetric("lost_pct", "Lost, whole run", "%")
 
 // The reduction of ages by the first network against another, over pairs with equal seeds.
@@ -30,7 +30,8 @@ var (
 	reducedPerWorker  = result.NewMetric("aom_reduction_worker_pct", "Reduced by the first network, per worker", "%")
 )
 
-// Document returns the JSON form: a row per network with its single runs, or a sweep's curves and phase map.
+// Document returns the JSON document. It has a row per network with its single runs, or the curves and the phase map of
+// a sweep.
 func (s *simulation) Document() any {
 	r := result.New(cli.SimulateName, "", s.Config)
 	r.Provenance, r.Seeds, r.Partial = &s.Provenance, s.Seeds, s.Partial
@@ -66,10 +67,10 @@ func (s *simulation) Document() any {
 	return r
 }
 
-// document is a simulation's document under construction.
+// document is a simulation's document while it is being built.
 type document struct{ *result.Result }
 
-// declare adds metrics that the document does not have yet.
+// declare adds the metrics that the document does not have yet.
 func (d *document) declare(metrics ...*metric.Metric) {
 	for _, m := range metrics {
 		if !slices.ContainsFunc(d.Metrics, func(one *metric.Metric) bool { return one.Name == m.Name }) {
@@ -80,7 +81,7 @@ func (d *document) declare(metrics ...*metric.Metric) {
 	}
 }
 
-// network returns the runs of a network as a row.
+// network returns a row with the runs of a network.
 func (d *document) network(t *netsim.Topology, name string, runs []*netsim.Result) result.Row {
 	row := result.Row{Name: name, Runs: len(runs), Stats: results.Stats{}}
 	if len(runs) == 0 {
@@ -125,7 +126,8 @@ func (d *document) network(t *netsim.Topology, name string, runs []*netsim.Resul
 	return row
 }
 
-// parts returns the groups and clusters of a run within the window, and its ports over the whole run.
+// parts returns the results for each group, each cluster and each port in a run. Groups and clusters are measured
+// within the window, ports over the whole run.
 func parts(run *netsim.Result) (all []result.Part) {
 	for i := range run.Groups {
 		g := &run.Groups[i]
@@ -142,7 +144,7 @@ func parts(run *netsim.Result) (all []result.Part) {
 	return all
 }
 
-// addWaiting adds the results of workers that wait for answers.
+// addWaiting adds the results of workers that wait for answers to a row.
 func (d *document) addWaiting(row *result.Row, w *job.Clustered) {
 	stats := w.Stats()
 	for i := range stats {
@@ -157,7 +159,7 @@ func (d *document) addWaiting(row *result.Row, w *job.Clustered) {
 	}
 }
 
-// addTo draws a sweep over a parameter: curves, and how many updates arrive by phase.
+// addTo adds the figures of a parameter sweep: its curves, and the share of updates that arrive at each phase.
 func (s *sweepDocument) addTo(r *result.Result) {
 	r.Artefact = "Sweep"
 	for _, panel := range sweepPanels {
@@ -189,7 +191,7 @@ func (s *sweepDocument) addTo(r *result.Result) {
 	r.Blocks = append(r.Blocks, b)
 }
 
-// sweepPanels are the panels of a sweep, by the names of a point's numbers.
+// sweepPanels lists the panels of a parameter sweep and the statistics that they show.
 var sweepPanels = []struct {
 	name, unit string
 	per        results.Float // per unit in the document
@@ -204,8 +206,8 @@ var sweepPanels = []struct {
 
 type sweepSeries struct{ name, statistic string }
 
-// ReadEarlier reads the document of a simulation from an earlier version. Single runs are kept beside it, so it
-// contains only a sweep.
+// ReadEarlier reads a simulation document from an earlier version. The document contains only a sweep, because earlier
+// versions stored single runs in other files.
 func ReadEarlier(raw []byte) (*result.Result, error) {
 	var kept struct {
 		Partial bool           `json:"partial"`

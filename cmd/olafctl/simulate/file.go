@@ -19,10 +19,11 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// ClusterNames returns the presets with clusters of closed-loop workers.
+// ClusterNames returns the names of the presets with clusters of closed-loop workers.
 func ClusterNames() []string { return append(JobPresetNames(), sharedPreset) }
 
-// readJob reads a job file and sets the flags that are not given. Any other file stays an argument.
+// readJob reads a job file, if the argument is one, and sets the flags that are not given. Any other argument is
+// returned unchanged.
 func (f *simulateFlags) readJob(cmd *cobra.Command, args []string) ([]string, error) {
 	if len(args) != 1 || f.preset != "" {
 		return args, nil
@@ -43,7 +44,7 @@ func (f *simulateFlags) readJob(cmd *cobra.Command, args []string) ([]string, er
 	return nil, f.takeJob(cmd, file)
 }
 
-// takeJob sets the flags that are not given to the values in a file.
+// takeJob sets the flags that are not given to the values in a job file.
 func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 	flags, names := cmd.Flags(), jobOptions(f.waits.set)
 	errs := []error{flags.Set("preset", file.Preset)}
@@ -76,13 +77,13 @@ func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 	return errors.Join(errs...)
 }
 
-// jobOptions returns the flags that a file can contain as options.
+// jobOptions returns the names of the flags that a job file can contain as options.
 func jobOptions(set system.Set) []string {
 	names, _ := sweepcmd.OptionsOf(newJobCells(set).Cmd.Flags(), []string{"preset", "seed", "queue"}, nil)
 	return names
 }
 
-// jobSchema returns the JSON schema of job files, with the flags' usage texts.
+// jobSchema returns the JSON schema of job files. It includes the usage texts of the flags.
 func jobSchema(set system.Set) ([]byte, error) {
 	options, flags := map[string]any{}, newJobCells(set).Cmd.Flags()
 	for _, name := range jobOptions(set) {
@@ -96,10 +97,10 @@ func jobSchema(set system.Set) ([]byte, error) {
 	return job.JSONSchema(ClusterNames(), options)
 }
 
-// jsonTypes maps a flag's type to a JSON type. Values of flags with other types may be strings or numbers.
+// jsonTypes maps the type of a flag to a JSON type. Flags of other types have values that may be strings or numbers.
 var jsonTypes = map[string]string{"int": "integer", "uint64": "integer", "float64": "number", "bool": "boolean"}
 
-// expectations returns the expectations in the file.
+// expectations returns the expectations in the job file.
 func (f *jobFlags) expectations() []string {
 	if f.read == nil {
 		return nil
@@ -107,7 +108,7 @@ func (f *jobFlags) expectations() []string {
 	return f.read.Expect
 }
 
-// locate adds the file's line to an error about an expectation.
+// locate adds the line number in the file to an error about an expectation.
 func (f *jobFlags) locate(err error) error {
 	if field := olaf.FieldOf(err); f.read != nil && field != "" {
 		return f.read.In(field, err)
@@ -115,7 +116,7 @@ func (f *jobFlags) locate(err error) error {
 	return err
 }
 
-// printJob writes the resolved job as a file.
+// printJob prints the resolved job in the format of a job file.
 func (f *simulateFlags) printJob(cmd *cobra.Command, env *cli.Env, names []string) error {
 	file := job.File{Preset: f.preset, Options: job.Options{}, Runs: &f.runs, Seed: &f.seed,
 		Expect: slices.Concat(f.job.expectations(), f.expect.Texts)}

@@ -27,10 +27,11 @@ import (
 	"github.com/olafctl/olaf/tui/loops"
 )
 
-// jobLimit is the least limit of virtual time for a job; an update takes some ten milliseconds.
+// jobLimit is the minimum time limit for a job, in virtual time. An update takes about ten milliseconds.
 const jobLimit = 60 * olaf.Second
 
-// longestJob is the greatest limit of virtual time for a job, in seconds, so that it fits in picoseconds.
+// longestJob is the maximum time limit for a job in seconds of virtual time. The limit in picoseconds must fit into an
+// integer.
 const longestJob = 8_000_000
 
 // jobFlags are the flags for a job on a preset's cluster.
@@ -68,10 +69,10 @@ func modelNames() []string {
 	return names
 }
 
-// jobOnly are flags that do not apply to other networks.
+// jobOnly lists flags that apply only to jobs on a preset's cluster.
 var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "versus"}
 
-// jobNever are flags of other networks, with the reason why they do not apply to a job on a preset's cluster.
+// jobNever maps flags for other networks to the reason why they do not apply to a job on a preset's cluster.
 var jobNever = map[string]string{
 	"clusters": "it has a single job, whose size is --workers", "workers-per-cluster": "its job has --workers",
 	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies its computing time",
@@ -91,7 +92,7 @@ const (
 	alone      = "its job does not share the switch; jobs do with --preset " + sharedPreset
 )
 
-// refuseJobFlags rejects flags of another kind of network, with the reason.
+// refuseJobFlags rejects flags for other kinds of networks and gives the reason.
 func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 	var wrong error
 	cmd.Flags().VisitAll(func(given *pflag.Flag) {
@@ -120,7 +121,7 @@ func (p *jobPreset) refuseFlag(name string) error {
 	return nil
 }
 
-// listSpecs returns the requested jobs. The first one is compared with the others.
+// listSpecs returns the requested jobs. The first job is compared with each of the others.
 func (f *jobFlags) listSpecs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	if name == "" {
 		name = f.preset.system
@@ -158,7 +159,8 @@ func (f *jobFlags) listSpecs(cmd *cobra.Command, name string) ([]*job.Spec, erro
 	return specs, nil
 }
 
-// buildSpec returns the job of one system. Options that do not apply to it are errors only if it is the first.
+// buildSpec returns the job for one system. An option that does not apply to the system is an error only if leads is
+// set.
 func (f *jobFlags) buildSpec(name string, given []string, leads bool) (*job.Spec, error) {
 	s, err := f.set.ClosedLoop().Find(name)
 	if open, there := f.set.Find(name); err != nil && there == nil {
@@ -198,7 +200,7 @@ type jobReport interface {
 	Configurations() []results.Row
 }
 
-// jobWork is a set of jobs to simulate on a preset's cluster.
+// jobWork contains the jobs to simulate on a preset's cluster.
 type jobWork struct {
 	preset string
 	about  string      // of the first run, for the dashboard
@@ -219,7 +221,7 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	return f.runJobs(cmd, env, f.job.preset, f.jobPlan)
 }
 
-// runJobs simulates jobs on any preset's cluster.
+// runJobs simulates jobs on the cluster of a preset.
 func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPreset,
 	plan func(*cobra.Command, *cli.Env) (*jobWork, error)) error {
 	if err := refuseJobFlags(cmd, preset); err != nil {
@@ -252,7 +254,7 @@ func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPre
 	return f.carryOutJobs(cmd.Context(), env, work)
 }
 
-// carryOutJobs runs, keeps, prints and judges the jobs.
+// carryOutJobs runs the jobs, stores and prints the results, and checks them against the expectations.
 func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jobWork) error {
 	if err := f.CheckStore(env); err != nil {
 		return err
@@ -292,7 +294,7 @@ func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jo
 	return f.expect.JudgeRows(env, report.Configurations())
 }
 
-// playOrWatch runs all jobs with a dashboard or a progress bar.
+// playOrWatch runs all jobs and shows a dashboard or a progress bar.
 func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *jobWork) (jobReport, error) {
 	if !f.tui || !env.Terminal {
 		report, err := cli.PlayJobs(ctx, env, f.quiet, f.monitor, work.runs(), work.play)
@@ -329,7 +331,7 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 	return report, leftEarly(report, err)
 }
 
-// leftEarly marks an interruption, with or without results.
+// leftEarly returns the error for an interrupted command, depending on whether there are results.
 func leftEarly(report jobReport, err error) error {
 	if report == nil {
 		return cli.MarkNothingToShow(err)
@@ -378,7 +380,7 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 	return work, f.job.locate(f.expect.ResolveRules(f.job.expectations(), job.DeclareRuns(), at))
 }
 
-// tryJobs returns an error for jobs that cannot run, or that take long without --yes.
+// tryJobs returns an error if a job cannot run. Without --yes, it also returns an error if the jobs would take long.
 func (f *simulateFlags) tryJobs(specs []*job.Spec) error {
 	if !f.yes {
 		if err := job.Patience(specs, f.runs); err != nil {
@@ -393,7 +395,7 @@ func (f *simulateFlags) tryJobs(specs []*job.Spec) error {
 	return nil
 }
 
-// listSeeds returns the seeds of all runs.
+// listSeeds returns the seed of each run.
 func (f *simulateFlags) listSeeds() (seeds []uint64) {
 	for i := range f.runs {
 		seeds = append(seeds, f.seed+uint64(i))
@@ -401,7 +403,7 @@ func (f *simulateFlags) listSeeds() (seeds []uint64) {
 	return seeds
 }
 
-// captureJob creates the files of --pcap; without the flag there are none.
+// captureJob creates the files for --pcap. Without the flag it creates none.
 func (f *simulateFlags) captureJob(work *jobWork) (*job.Captures, error) {
 	switch {
 	case f.pcap == "":
@@ -419,7 +421,7 @@ func (f *jobFlags) reportTitle(runs int) string {
 		olaf.Plural(runs, "seed"))
 }
 
-// jobConfig is the configuration in documents. Systems add their own.
+// jobConfig is the configuration of a job in documents. Systems add their own fields.
 type jobConfig struct {
 	Preset   string   `json:"preset"`
 	Model    string   `json:"model,omitempty"`

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// jobPreset is a network of closed-loop workers.
+// jobPreset is a preset network of closed-loop workers.
 type jobPreset struct {
 	name   string
 	about  string
@@ -36,10 +36,10 @@ type jobPreset struct {
 	printed func(f *jobFlags, spec *job.Spec, at int) []job.Printed
 }
 
-// freeHosts is the reason why --wire-only does not apply.
+// freeHosts is the reason why --wire-only does not apply to a preset.
 const freeHosts = "its hosts cost no time"
 
-// jobPresets returns all presets for jobs.
+// jobPresets returns all presets in which jobs can run.
 func jobPresets() []jobPreset {
 	return []jobPreset{{
 		name: "isw-lab", about: "iSwitch's laboratory: a training's workers wait for gradients that a switch adds up",
@@ -81,7 +81,7 @@ func JobPresetNames() []string {
 	return names
 }
 
-// findJobPreset returns the named preset, or nil.
+// findJobPreset returns the named preset, or nil if there is none.
 func findJobPreset(name string) *jobPreset {
 	all := jobPresets()
 	if i := slices.IndexFunc(all, func(p jobPreset) bool { return p.name == name }); i >= 0 {
@@ -90,7 +90,7 @@ func findJobPreset(name string) *jobPreset {
 	return nil
 }
 
-// onceByDefault sets one update by default, because vectors take seconds.
+// onceByDefault sets the default number of updates to one, because the vectors in these presets take seconds.
 func onceByDefault(cmd *cobra.Command, f *jobFlags) error {
 	if !cmd.Flags().Changed("updates") {
 		f.updates = 1
@@ -167,7 +167,8 @@ func (f *jobFlags) buildTestbed(spec *job.Spec) error {
 	return err
 }
 
-// largestPackets sets packets of 1,024 bytes of values, as in XAgg, for systems with a choice and without --packet.
+// largestPackets sets the packet size to 1,024 bytes of values, as in XAgg, for systems whose packet size can be
+// chosen, unless --packet is given.
 func largestPackets(spec *job.Spec) (system.Parts, error) {
 	if slices.Contains(spec.Mode.Takes, system.OptionPacket) && spec.Options.Packet == 0 {
 		spec.Options.Packet = olaf.Size(xagg.PacketBytes)

@@ -21,7 +21,8 @@ import (
 	"github.com/olafctl/olaf/tui"
 )
 
-// newSimulation returns the empty document for a number of runs, whose seeds begin at the topology's own.
+// newSimulation returns an empty document for the given number of runs. The first run uses the topology's seed, and the
+// seed increases by one for each further run.
 func newSimulation(t *netsim.Topology, runs int) (*simulation, error) {
 	s := &simulation{topology: t}
 	for i := range runs {
@@ -32,7 +33,7 @@ func newSimulation(t *netsim.Topology, runs int) (*simulation, error) {
 	return s, err
 }
 
-// simulation is the document of simulate: one or more runs of a topology, or a sweep over it.
+// simulation is the document of the command simulate. It contains one or more runs of a topology, or a sweep over it.
 type simulation struct {
 	Provenance results.Provenance
 	Config     any // the topology as in its file
@@ -54,7 +55,7 @@ type simulation struct {
 	simulated *bench.Simulated   // nil for a sweep or an imported trace
 }
 
-// versusNetwork is a network that the first one is compared with.
+// versusNetwork is a network with which the first network is compared.
 type versusNetwork struct {
 	Name       string
 	Config     any
@@ -62,7 +63,7 @@ type versusNetwork struct {
 	Comparison results.Comparison
 }
 
-// addOthers adds the networks that the first one is compared with.
+// addOthers adds the networks with which the first network is compared.
 func (s *simulation) addOthers(others []*netsim.Topology) error {
 	s.others = others
 	for _, t := range others {
@@ -75,7 +76,7 @@ func (s *simulation) addOthers(others []*netsim.Topology) error {
 	return nil
 }
 
-// networkRows returns the statistics of every network, the first one first.
+// networkRows returns the statistics of every network, starting with the first one.
 func (s *simulation) networkRows() (rows []results.Row) {
 	for i := range s.simulated.Runs {
 		rows = append(rows, networkRow(s.simulated, i))
@@ -88,7 +89,8 @@ type sweepDocument struct {
 	Points    []cells.NetworkPoint `json:"points"`
 }
 
-// addRuns adds the simulated runs, which may be nil. A run that was stopped early is used only if no run is complete.
+// addRuns adds the simulated runs; of may be nil. A run that was stopped early is used only if there is no complete
+// run.
 func (s *simulation) addRuns(of *bench.Simulated) {
 	if s.simulated = of; of == nil {
 		return
@@ -114,7 +116,7 @@ func (s *simulation) addRuns(of *bench.Simulated) {
 	s.addRemarks()
 }
 
-// addRemarks notes sends after the end of the run, and a run in which nothing arrived.
+// addRemarks adds remarks if updates were due after the end of the run or if nothing was delivered.
 func (s *simulation) addRemarks() {
 	s.Remarks = nil
 	if late, all := s.topology.LateSends(); late > 0 {
@@ -133,14 +135,14 @@ func (s *simulation) addRemarks() {
 	s.Remarks = append(s.Remarks, line)
 }
 
-// reportOf returns the report of the simulated runs, for a dashboard.
+// reportOf returns a report on the simulated runs for a dashboard.
 func (s *simulation) reportOf(of *bench.Simulated) *tui.Report {
 	report := *s
 	report.addRuns(of)
 	return watch.NewReport(report.WriteText)
 }
 
-// isWhole reports whether there is a result to keep: a complete run, or a sweep.
+// isWhole reports whether there is a result to store: a complete run or a sweep.
 func (s *simulation) isWhole() bool {
 	if s.simulated == nil {
 		return s.Sweep != nil || len(s.Runs) > 0
@@ -151,10 +153,10 @@ func (s *simulation) isWhole() bool {
 // isEmpty reports whether there is nothing to print.
 func (s *simulation) isEmpty() bool { return len(s.Runs) == 0 && s.Sweep == nil }
 
-// Simulation returns the runs that the document describes.
+// Simulation returns the runs in the document.
 func (s *simulation) Simulation() *bench.Simulated { return s.simulated }
 
-// Paper returns nil: no published numbers belong to an arbitrary network.
+// Paper returns nil, because there are no published numbers for an arbitrary network.
 func (s *simulation) Paper() []results.PaperRow { return nil }
 
 // Err returns an error if a run is invalid or missing.
@@ -168,8 +170,8 @@ func (s *simulation) Err() error {
 	return s.Waiting.Err()
 }
 
-// WriteText prints the headlines, then a single run in full, several runs as a list with means, or a sweep as a table
-// and a map.
+// WriteText prints the headlines. It then prints a single run in full, several runs as a list with means, or a sweep as
+// a table and a map.
 func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	p := text.NewPage(w, v)
 	for _, line := range s.headlines() {
@@ -202,7 +204,7 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	return p.Err()
 }
 
-// printVersus prints the networks side by side, and compares their ages.
+// printVersus prints the networks side by side and compares their ages.
 func (s *simulation) printVersus(p *text.Page) {
 	if len(s.Versus) == 0 || s.simulated == nil {
 		return
@@ -232,7 +234,7 @@ func (s *simulation) printVersus(p *text.Page) {
 	p.Printf("\n")
 }
 
-// subject describes the network, the seeds and the ages' window in one line.
+// subject describes the network, the seeds and the window for ages in one line.
 func (s *simulation) subject() string {
 	name := s.topology.Name
 	if name == "" {
@@ -262,7 +264,7 @@ func (s *simulation) subject() string {
 		window)
 }
 
-// headlines states the losses and ages over all runs.
+// headlines returns lines that summarise the losses and ages over all runs.
 func (s *simulation) headlines() []string {
 	if s.Sweep != nil && len(s.Sweep.Points) > 0 {
 		return []string{s.Sweep.brief()}
@@ -302,8 +304,8 @@ func (s *simulation) headlines() []string {
 	return append(lines, "")
 }
 
-// systemName returns the name of the simulated system: that of closed-loop workers, of switches that sum, or of the
-// queues.
+// systemName returns the name of the simulated system, which is the system of the closed-loop workers, if any, or else
+// of the topology's switches or queues.
 func (s *simulation) systemName() string {
 	if s.Waiting != nil {
 		return s.Waiting.Name()
@@ -324,7 +326,7 @@ func isCount(m *metric.Metric) bool {
 	return m.IsCount() || !slices.Contains([]string{"ns", "%", ""}, m.Unit)
 }
 
-// formatExact formats a value for programs.
+// formatExact formats a value for use by other programs.
 func formatExact(m *metric.Metric, v results.Float) string {
 	if isCount(m) && v.Known() {
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
@@ -332,12 +334,12 @@ func formatExact(m *metric.Metric, v results.Float) string {
 	return text.Exact(v)
 }
 
-// withColumn returns the metrics that have a column in tables.
+// withColumn returns the metrics that are shown as a column in tables.
 func withColumn(rows []*metric.Metric) []*metric.Metric {
 	return slices.DeleteFunc(slices.Clone(rows), func(m *metric.Metric) bool { return m.Column == "" })
 }
 
-// addColumn adds a metric's column to the rows of a grid, in one unit for all rows, and returns the unit's scale.
+// addColumn adds a column for a metric to a grid. All rows use the same unit, whose scale is returned.
 func addColumn(g *table.Grid, m *metric.Metric, stats []*results.Statistic) (by float64) {
 	by, unit := text.ScaleOf(m.Unit, stats...)
 	header := m.Column
@@ -351,7 +353,7 @@ func addColumn(g *table.Grid, m *metric.Metric, stats []*results.Statistic) (by 
 	return by
 }
 
-// singleStatistic returns a value as a statistic over one run.
+// singleStatistic returns the statistic of a single value.
 func singleStatistic(v results.Float) *results.Statistic {
 	s := results.Describe([]results.Float{v}, "")
 	return &s
@@ -448,7 +450,7 @@ func printRuns(p *text.Page, runs []*netsim.Result, rows []*metric.Metric) {
 	p.Printf("\n")
 }
 
-// shades are the characters for a share from none to all.
+// shades contains the characters that represent shares of updates, from none to all.
 const shades = " .:-=+*#%@"
 
 const (
@@ -481,10 +483,11 @@ func (s *sweepDocument) print(p *text.Page, seeds int) {
 	s.printMap(p, by, unit)
 }
 
-// sweepAge is the age in the map.
+// sweepAge is the name of the age metric that the map shows.
 const sweepAge = "aom_worker_ns"
 
-// printMap draws, for each value, the share of updates that arrive by phase, and the workers' age.
+// printMap prints a line for each value of the parameter, with the share of updates that arrive at each phase and the
+// workers' age.
 func (s *sweepDocument) printMap(p *text.Page, by float64, unit string) {
 	oldest := 0.0
 	for i := range s.Points {
@@ -512,7 +515,7 @@ func (s *sweepDocument) printMap(p *text.Page, by float64, unit string) {
 	p.Printf("\n")
 }
 
-// shade returns the character for a share: blank without workers, visible for 0.
+// shade returns the character for a share. It is blank if the share is unknown and visible if the share is 0.
 func shade(share results.Float) byte {
 	if !share.Known() {
 		return shades[0]
@@ -520,7 +523,7 @@ func shade(share results.Float) byte {
 	return shades[1+int(math.Min(float64(share), 0.999)*float64(len(shades)-1))]
 }
 
-// Table lists the clusters of every run, or the points of the sweep.
+// Table returns a table of the clusters in every run, or of the points of the sweep.
 func (s *simulation) Table() (header []string, rows [][]string) {
 	if s.Sweep != nil {
 		return s.Sweep.table()
@@ -558,7 +561,7 @@ func (s *sweepDocument) table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-// intervalName returns the name of a metric's confidence interval, with the unit at the end.
+// intervalName returns the name of the confidence interval of a metric, with the unit at the end.
 func intervalName(name string) string {
 	for _, unit := range []string{"_ns", "_pct"} {
 		if short, ok := strings.CutSuffix(name, unit); ok {

@@ -14,13 +14,13 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/play"
 )
 
-// scheduleTakes are the flags that apply with --schedule.
+// scheduleTakes lists the flags that can be used together with --schedule.
 var scheduleTakes = []string{"schedule", "packets", "quiet", "output"}
 
-// playedWithin is the maximum difference between packets and fluid, in per cent of a job's sending time.
+// playedWithin is the maximum accepted difference between packets and fluid model, in per cent of a job's sending time.
 const playedWithin = 2
 
-// runSchedule simulates a plan packet by packet.
+// runSchedule simulates a schedule packet by packet.
 func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []string) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {

@@ -16,19 +16,19 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// sharedPreset is the cluster on which several jobs share a switch: ATP's.
+// sharedPreset is the name of the cluster on which several jobs share a switch, as in ATP.
 const sharedPreset = atp.LabName
 
-// sharingFlags are the flags of jobs on this cluster.
+// sharingFlags are the flags for jobs on the shared cluster.
 type sharingFlags struct {
 	sharing, jobs, aggregators string
 	fraction                   float64
 }
 
-// sharingOnly are flags that do not apply to other networks.
+// sharingOnly lists flags that apply only to jobs that share a switch.
 var sharingOnly = []string{system.OptionSharing, "jobs", "aggregators", "fraction"}
 
-// sharedCluster returns this cluster as a preset, with the flags that do not apply to it.
+// sharedCluster returns the shared cluster as a preset, with the flags that do not apply to it.
 func sharedCluster() *jobPreset {
 	return &jobPreset{name: sharedPreset, about: "ATP's testbed: several jobs share the aggregators of a switch",
 		system: "atp", takes: sharingOnly, headline: []string{"jct_ns", "goodput_bps"}, refuse: map[string]string{
@@ -52,7 +52,7 @@ func (f *sharingFlags) add(cmd *cobra.Command) {
 	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Static, system.Dynamic} })
 }
 
-// parseGrid returns the requested combinations for a system.
+// parseGrid returns the requested combinations of options for a system.
 func (f *sharingFlags) parseGrid(cmd *cobra.Command, of string, rest *jobFlags) (*atp.Grid, error) {
 	name, jobs, counted := strings.Cut(f.jobs, ":")
 	model, err := atp.FindModel(name)
@@ -99,7 +99,7 @@ func (f *sharingFlags) parseGrid(cmd *cobra.Command, of string, rest *jobFlags) 
 	return g, mode.CheckOptions(s, sharingOptions(cmd))
 }
 
-// sharingOptions returns the system options that are given, including how jobs share.
+// sharingOptions returns the system options on the command line, including the way of sharing.
 func sharingOptions(cmd *cobra.Command) []string {
 	given := cli.GivenOptions(cmd)
 	if cmd.Flags().Changed(system.OptionSharing) {
@@ -108,12 +108,13 @@ func sharingOptions(cmd *cobra.Command) []string {
 	return given
 }
 
-// runSharing simulates jobs that share a switch, for every way to share, number of aggregators, loss and seed.
+// runSharing simulates jobs that share a switch, for every combination of sharing, number of aggregators, loss rate and
+// seed.
 func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
 	return f.runJobs(cmd, env, sharedCluster(), f.sharedWork)
 }
 
-// sharedWork returns the requested jobs.
+// sharedWork returns the requested jobs that share a switch.
 func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
 	g, err := f.sharing.parseGrid(cmd, f.queue, &f.job)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package simulate implements 'olafctl simulate' and 'topology': networks of queues, and closed-loop jobs, in virtual
-// time.
+// Package simulate implements 'olafctl simulate' and 'topology', which simulate networks of queues and closed-loop jobs
+// in virtual time.
 package simulate
 
 import (
@@ -37,7 +37,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// topologyFlags are the flags that select a network and change it.
+// topologyFlags are the flags that select and change a network.
 type topologyFlags struct {
 	preset            string
 	clusters, workers int
@@ -103,7 +103,7 @@ func (f *topologyFlags) presetNames() []string {
 	return presetNames()
 }
 
-// systemNames returns the names of the systems for networks.
+// systemNames returns the names of the systems that can be simulated in networks.
 func (f *topologyFlags) systemNames() []string {
 	return slices.Concat(engine.DisciplineNames(), f.waits.set.Rising().Names())
 }
@@ -116,7 +116,7 @@ func presetNames() []string {
 	return names
 }
 
-// loadTopology reads the file or builds the preset, and applies the flags that are given.
+// loadTopology reads a topology file or builds a preset, and applies the given flags.
 func (f *topologyFlags) loadTopology(cmd *cobra.Command, args []string) (*netsim.Topology, error) {
 	given := cmd.Flags().Changed
 	if given("clusters") && f.clusters < 1 || given("workers-per-cluster") && f.workers < 1 {
@@ -222,7 +222,8 @@ func (f *topologyFlags) applyOverrides(given func(string) bool, t *netsim.Topolo
 	return nil
 }
 
-// loadSends reads the arrivals; a path in a topology file is relative to that file.
+// loadSends reads the arrivals from a file. If inFile is set, the path comes from the topology file and is relative to
+// it.
 func loadSends(t *netsim.Topology, inFile bool) error {
 	path := t.Sends
 	if inFile && t.File != "" && !filepath.IsAbs(path) {
@@ -288,11 +289,11 @@ it. Presets such as isw-lab are closed-loop jobs that run until they end. See do
 	return cmd
 }
 
-// rareNetworkFlags are flags of networks and traces that only --help-all lists.
+// rareNetworkFlags lists flags for networks and traces that only --help-all shows.
 var rareNetworkFlags = []string{"queue", "tc-count", "tc-law", "tc-ack", "x1", "interval2", "jitter", "packets", "rx-import", "rx-trace"}
 
-// closesLoop reports whether the command line selects workers that wait for answers, so that help lists the flags of
-// jobs.
+// closesLoop reports whether the command line selects workers that wait for answers. If so, the help lists the flags
+// for jobs.
 func (f *simulateFlags) closesLoop() bool {
 	s, err := f.waits.set.Find(f.queue)
 	return slices.Contains(ClusterNames(), f.preset) || f.waits.mode != "" || err == nil && !s.Open()
@@ -341,7 +342,7 @@ func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
-// maxSimulated limits the runs of one command.
+// maxSimulated is the maximum number of runs of one command.
 const maxSimulated = 100_000
 
 func (f *simulateFlags) checkRuns() error {
@@ -384,7 +385,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	return f.runNetwork(cmd, env, args)
 }
 
-// runNetwork simulates a network for some seeds, or sweeps it.
+// runNetwork simulates a network once per seed, or sweeps it.
 func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []string) error {
 	if len(f.swept.Axes) == 0 {
 		if err := f.swept.RefuseSweepOnly(cmd); err != nil {
@@ -433,7 +434,8 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	return f.concludeRuns(env, report, kept, err)
 }
 
-// loadOthers loads the same network once for every system of --versus, with only its queues or workers changed.
+// loadOthers loads the same network once for every system in --versus. The networks differ only in their queues or
+// workers.
 func (f *simulateFlags) loadOthers(cmd *cobra.Command, args []string, first string) (networks []*netsim.Topology,
 	err error) {
 	if f.job.versus == "" {
@@ -462,7 +464,7 @@ func (f *simulateFlags) loadOthers(cmd *cobra.Command, args []string, first stri
 	return networks, nil
 }
 
-// checkFlags rejects runs, files and dashboards that do not go together.
+// checkFlags rejects invalid combinations of runs, files and dashboards.
 func (f *simulateFlags) checkFlags(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.checkRuns(); err != nil {
 		return err
@@ -485,7 +487,8 @@ func (f *simulateFlags) checkFlags(cmd *cobra.Command, env *cli.Env) error {
 	return f.CheckStore(env)
 }
 
-// concludeRuns keeps, prints and judges the results of a simulation that ended with err.
+// concludeRuns stores and prints the results of a simulation that ended with err, and checks them against the
+// expectations.
 func (f *simulateFlags) concludeRuns(env *cli.Env, report *simulation, kept *cli.Keeping, err error) error {
 	if errors.Is(err, context.Canceled) {
 		report.Partial = true
@@ -512,13 +515,13 @@ func (f *simulateFlags) concludeRuns(env *cli.Env, report *simulation, kept *cli
 	return f.expect.JudgeRows(env, report.networkRows())
 }
 
-// networkMetrics declares the metrics of a simulation of t.
+// networkMetrics returns the metrics that a simulation of t measures.
 func networkMetrics(t *netsim.Topology) *metric.Declaration {
 	return metric.Union(system.NetworkDeclaration(), &metric.Declaration{Metrics: cells.MetricsOf(t)})
 }
 
-// networkRow returns the statistics of networkMetrics over the runs of network i: the statistics in the kept row, and
-// those that only the simulator measures.
+// networkRow returns the statistics of all networkMetrics over the runs of network i. They include the statistics in
+// the stored row and the metrics that only the simulator can measure.
 func networkRow(s *bench.Simulated, i int) results.Row {
 	t, row := s.Simulation.Networks[i].Topology, results.Summarise(system.NetworkDeclaration(), s.Runs[i])
 	for _, m := range cells.MetricsOf(t) {
@@ -534,8 +537,8 @@ func networkRow(s *bench.Simulated, i int) results.Row {
 	return row
 }
 
-// isPhaseMap reports whether the sweep is a phase map: over one parameter of the workers, without flags that only
-// sweeps have.
+// isPhaseMap reports whether the sweep is a phase map, which varies one parameter of the workers and uses no flags that
+// are reserved for sweeps.
 func (f *simulateFlags) isPhaseMap(cmd *cobra.Command) bool {
 	name, _, _ := strings.Cut(f.swept.Axes[0], "=")
 	one := len(f.swept.Axes) == 1 && slices.Contains(netsim.SweepableNames(), name)
@@ -547,7 +550,7 @@ func (f *simulateFlags) sweepNetwork(cmd *cobra.Command, env *cli.Env, args []st
 	return f.sweepWith(cmd, env, SweepCommand(env), args...)
 }
 
-// sweepWith runs a sweep of a command, with a file if there is one.
+// sweepWith runs a sweep of a command, using a file if there is one.
 func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experimentsweep.Command, args ...string) error {
 	if f.format == cli.YAML || f.format == cli.JSONL {
 		return cli.UsageError("-o %s does not go with --sweep; use table, json or csv", f.format)
@@ -565,8 +568,8 @@ func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experime
 	return f.swept.RunGrid(cmd, env, file)
 }
 
-// resolveExpectations resolves the expectations for the networks; the file's belong to the first. Sweeps and imported
-// traces cannot have any.
+// resolveExpectations resolves the expectations for the networks. Those in the file apply to the first network. Sweeps
+// and imported traces cannot have expectations.
 func (f *simulateFlags) resolveExpectations(all []*netsim.Topology) error {
 	t := all[0]
 	var at []expect.Configuration
@@ -584,7 +587,7 @@ func (f *simulateFlags) resolveExpectations(all []*netsim.Topology) error {
 	return nil
 }
 
-// reportUnwritten lists the requested files that an interrupted run does not write.
+// reportUnwritten lists the requested files that were not written because the run was interrupted.
 func (f *simulateFlags) reportUnwritten(env *cli.Env) {
 	for _, path := range []string{f.rxTrace, f.pcap} {
 		if path != "" {
@@ -593,7 +596,7 @@ func (f *simulateFlags) reportUnwritten(env *cli.Env) {
 	}
 }
 
-// carryOut imports, sweeps or simulates, and returns the store's entry for the result.
+// carryOut imports a trace, sweeps a parameter or simulates. It returns the handle with which the result is stored.
 func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simulation,
 	started time.Time) (kept *cli.Keeping, err error) {
 	switch {
@@ -625,10 +628,10 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	return kept, out.commitFiles()
 }
 
-// manyBytes is the total size above which frames are kept only with --keep.
+// manyBytes is the total size in bytes above which frames are stored only with --keep.
 const manyBytes = 250e6
 
-// keepsFrames reports whether frames are kept, and prints their size if it is large.
+// keepsFrames reports whether frames are stored, and prints their total size if it is large.
 func (f *simulateFlags) keepsFrames(env *cli.Env, work *bench.Simulation) bool {
 	size := work.FrameBytes()
 	// frames of imported arrivals cannot be repeated
@@ -644,7 +647,7 @@ func (f *simulateFlags) keepsFrames(env *cli.Env, work *bench.Simulation) bool {
 	return false
 }
 
-// checkPatience rejects a simulation that takes long without --yes.
+// checkPatience rejects a simulation that would take long, unless --yes is given.
 func (f *simulateFlags) checkPatience(t *netsim.Topology, runs int) error {
 	if f.yes {
 		return nil
@@ -686,7 +689,7 @@ func (f *simulateFlags) sweepPhases(ctx context.Context, env *cli.Env, report *s
 	return err
 }
 
-// simulateRuns simulates all runs with a dashboard or a progress bar.
+// simulateRuns simulates all runs and shows a dashboard or a progress bar.
 func (f *simulateFlags) simulateRuns(ctx context.Context, env *cli.Env, report *simulation, work *bench.Simulation,
 	out *deliveries, stream *bench.Stream) (err error) {
 	o := bench.SimulateOptions{Stream: stream, Metrics: len(f.expect.Rules)+len(report.others) > 0}
@@ -722,7 +725,7 @@ func (f *simulateFlags) simulateRuns(ctx context.Context, env *cli.Env, report *
 	return err
 }
 
-// deliveries writes what the servers receive to the requested files.
+// deliveries writes the updates that the servers receive to the requested files.
 type deliveries struct {
 	trace     *netsim.RxWriter
 	traceFile *renameio.PendingFile
@@ -777,7 +780,7 @@ func (f *simulateFlags) openFiles(t *netsim.Topology) (*deliveries, error) {
 
 func (d *deliveries) isEmpty() bool { return d.trace == nil && len(d.captures) == 0 }
 
-// Deliver implements netsim.Observer. The first error is returned by commit.
+// Deliver implements netsim.Observer. The first error is returned by commitFiles.
 func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
 	if d.trace != nil {
 		d.trace.Deliver(server, worker, o)
@@ -788,7 +791,7 @@ func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
 	}
 }
 
-// recordPacket writes a packet in a system's own frames, which the only server received.
+// recordPacket writes a packet that the only server received, in the system's own frame format.
 func (d *deliveries) recordPacket(p *capture.Packet) error { return d.captures[0].WritePacket(p) }
 
 func (d *deliveries) commitFiles() error {
@@ -811,7 +814,7 @@ func (d *deliveries) commitFiles() error {
 	return nil
 }
 
-// abandon removes uncommitted files; after a commit it does nothing.
+// abandon removes the files that were not committed.
 func (d *deliveries) abandon() error {
 	var err error
 	if d.traceFile != nil {

@@ -52,8 +52,8 @@ func listTopologies(env *cli.Env, out cli.Format) error {
 	return list.Write(env, out)
 }
 
-// allPresets returns the names and descriptions of every network that simulate accepts: those for open-loop workers,
-// which topology show prints, and those for closed-loop workers.
+// allPresets returns the names and descriptions of all networks that simulate accepts. Networks of open-loop workers
+// can also be printed with topology show.
 func allPresets() [][2]string {
 	all := netsim.Presets()
 	for _, p := range append(jobPresets(), *sharedCluster()) {

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// waitFlags are the flags for closed-loop workers, in a job or in clusters.
+// waitFlags are the flags for closed-loop workers, either in a job or in clusters.
 type waitFlags struct {
 	set     system.Set // the known systems
 	mode    string
@@ -32,7 +32,7 @@ func (f *waitFlags) add(cmd *cobra.Command) {
 	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async", netsim.Open} })
 }
 
-// singleLoss returns the loss, which must not be a list.
+// singleLoss returns the loss rate. It returns an error if the flag contains a list.
 func (f *waitFlags) singleLoss() (float64, error) {
 	if len(f.losses) > 1 {
 		return 0, cli.UsageError("--loss %s: a list belongs to --preset %s", &f.losses, sharedPreset)
@@ -40,10 +40,10 @@ func (f *waitFlags) singleLoss() (float64, error) {
 	return f.losses.First(), nil
 }
 
-// waitsNot are network flags that do not apply to workers that wait for answers.
+// waitsNot lists the network flags that do not apply to workers that wait for answers.
 var waitsNot = []string{"tc", "tc-count", "tc-law", "tc-ack", "arrivals", "rx-import"}
 
-// chooseSystem sets the network's system.
+// chooseSystem sets the network's system according to the flags.
 func (f *topologyFlags) chooseSystem(t *netsim.Topology) error {
 	if f.queue == "" {
 		return nil
@@ -74,7 +74,7 @@ func (f *topologyFlags) chooseSystem(t *netsim.Topology) error {
 	return nil
 }
 
-// appliesToOpen reports whether a flag applies to workers that do not wait, whose switches sum.
+// appliesToOpen reports whether a flag also applies to workers that do not wait and whose switches sum.
 func (f *topologyFlags) appliesToOpen(name string) bool {
 	return name == system.OptionH || name == "mode" && f.waits.mode == netsim.Open
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/tui/network"
 )
 
-// watchedRuns simulates the first seed on the dashboard, and the others in the background. Leaving the dashboard, or a
-// signal, stops the first run at that point; complete runs of the other seeds are kept.
+// watchedRuns simulates the first seed on the dashboard and all other seeds in the background. If the user leaves the
+// dashboard or a signal arrives, the first run stops early. Complete runs of the other seeds are still stored.
 type watchedRuns struct {
 	env        *cli.Env
 	view       cli.ViewFlags
@@ -25,7 +25,7 @@ type watchedRuns struct {
 	text       func(*bench.Simulated) *tui.Report
 }
 
-// showRuns shows the runs until the user leaves, and returns the finished part.
+// showRuns shows the runs until the user leaves. It returns the results up to that point.
 func (w *watchedRuns) showRuns(ctx context.Context) (*bench.Simulated, error) {
 	topology := w.simulation.Networks[0].Topology
 	length := topology.Warmup + topology.Duration
@@ -65,7 +65,7 @@ func (w *watchedRuns) showRuns(ctx context.Context) (*bench.Simulated, error) {
 	return out, shown
 }
 
-// newPages returns the dashboard's pages: the first seed, and the report once it is available.
+// newPages returns the pages of the dashboard: one for the first seed, and one for the report when it is available.
 func (w *watchedRuns) newPages(player *network.Player, report *atomic.Pointer[tui.Report]) tui.Dashboard {
 	return network.New(network.Options{
 		Source: player,

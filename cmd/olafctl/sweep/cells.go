@@ -16,18 +16,18 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 )
 
-// SystemField is the name of the axis that varies a command's systems.
+// SystemField is the name of the axis that varies the system of a command.
 const SystemField = "system"
 
-// optionTypes maps a flag's type to the type of its values.
+// optionTypes maps the type of a flag to the type of its values in a sweep.
 var optionTypes = map[string]grid.Type{
 	"int": grid.Whole, "uint64": grid.Whole, "float64": grid.Real, "float": grid.Real,
 	"rate": grid.Rate, "size": grid.Size, "duration": grid.Duration, "string": grid.Word, "bool": grid.Word,
 	"stringSlice": grid.Word,
 }
 
-// OptionsOf returns the flags that a sweep can set, all except never, and those that it can vary, all except never and
-// fixed.
+// OptionsOf returns the flags that a sweep can set, and the flags that it can vary. It can set all flags except those
+// in never, and vary all except those in never and fixed.
 func OptionsOf(flags *pflag.FlagSet, never, fixed []string) (options []string, fields []experimentsweep.Field) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(never, f.Name) {
@@ -41,7 +41,7 @@ func OptionsOf(flags *pflag.FlagSet, never, fixed []string) (options []string, f
 	return options, fields
 }
 
-// SetOptions sets flags as a command line would; lists are replaced, not extended.
+// SetOptions sets flags in the same way as a command line. A list replaces the previous list.
 func SetOptions(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 	cli.CheckValues(flags)
 	for _, o := range options {
@@ -66,7 +66,7 @@ func SetOptions(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 	return nil
 }
 
-// Cells resolves cells from a command's flags.
+// Cells resolves the cells of a sweep from a command's flags.
 type Cells[T any] struct {
 	Cmd  *cobra.Command
 	Said *T // the flags write here
@@ -85,7 +85,7 @@ func (c *Cells[T]) Begin(name, file string, options []experimentsweep.Option) (e
 	return c, err
 }
 
-// Axes returns nil: the command has no axes without --sweep.
+// Axes returns nil, because the command has no axes without --sweep.
 func (c *Cells[T]) Axes([]string) []grid.Axis { return nil }
 
 // Cell returns the specification of a cell with these values.

@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// clusterFlags are the flags that write scripts for clusters with a scheduler.
+// clusterFlags are the flags for writing scripts that run a sweep on a cluster with a scheduler.
 type clusterFlags struct {
 	slurm, k8s     string
 	shards, atOnce int
@@ -43,7 +43,8 @@ func (f *clusterFlags) add(cmd *cobra.Command) {
 
 func (f *clusterFlags) wantsScripts() bool { return f.slurm != "" || f.k8s != "" }
 
-// share is the minimum duration of a cluster's task, because starting one costs seconds.
+// share is the minimum duration of a task on a cluster. Shorter tasks are inefficient, because starting one takes
+// seconds.
 const share = 30 * time.Second
 
 // Limits of the clusters: Slurm limits an array's index by MaxArraySize (default 1001), and Kubernetes limits the
@@ -53,7 +54,7 @@ const (
 	k8sShards   = 100_000
 )
 
-// script contains the values for the templates. Strings from the user are already quoted for their place.
+// script contains the values that are inserted into a template. Strings from the user are already quoted.
 type script struct {
 	Name, File    string
 	Data          string // the ConfigMap's data section
@@ -63,7 +64,7 @@ type script struct {
 	Image, Claim  string
 }
 
-// maxConfigBytes is the size limit of a ConfigMap in bytes.
+// maxConfigBytes is the maximum size of a Kubernetes ConfigMap in bytes.
 const maxConfigBytes = 1 << 20
 
 var slurmScript = template.Must(template.New("slurm").Parse(`#!/bin/bash
@@ -122,7 +123,7 @@ spec:
             claimName: {{.Claim}}
 `))
 
-// checkFlags rejects values that cannot be written into a script or that Kubernetes would reject.
+// checkFlags rejects values that cannot be written into a script or that Kubernetes would not accept.
 func (f *clusterFlags) checkFlags(path string) error {
 	switch {
 	case path == "-":
@@ -144,18 +145,18 @@ func (f *clusterFlags) checkFlags(path string) error {
 	return nil
 }
 
-// claimName matches names of objects in Kubernetes.
+// claimName matches valid names of Kubernetes objects.
 var claimName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// configKey matches keys in a ConfigMap.
+// configKey matches valid keys in a Kubernetes ConfigMap.
 var configKey = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
 
-// isPrintable reports whether a name is valid UTF-8 and has no character that ends a line or a comment.
+// isPrintable reports whether a name is valid UTF-8 and contains no character that ends a line or a comment.
 func isPrintable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// shellQuoted quotes a text as one word for a POSIX shell.
+// shellQuoted quotes text as a single word for a POSIX shell.
 func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // writeScripts writes the requested scripts.
@@ -206,7 +207,7 @@ func (f *clusterFlags) writeScripts(cmd *cobra.Command, env *cli.Env, path strin
 	return nil
 }
 
-// addKubernetes fills in the values for the Kubernetes template.
+// addKubernetes sets the values for the Kubernetes template.
 func (s *script) addKubernetes(f *clusterFlags, path string) error {
 	files, err := configFiles(path)
 	if err != nil {
@@ -228,7 +229,7 @@ func (s *script) addKubernetes(f *clusterFlags, path string) error {
 	return nil
 }
 
-// countShards returns the number of shares: never more than the sweep has cells.
+// countShards returns the number of shares into which the sweep is divided, which is at most the number of cells.
 func (f *clusterFlags) countShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, error) {
 	if min(f.shards, len(plan.Cells)) == 0 {
 		return chooseShards(cmd, env, plan)
@@ -236,7 +237,7 @@ func (f *clusterFlags) countShards(cmd *cobra.Command, env *cli.Env, plan *sweep
 	return min(f.shards, len(plan.Cells)), nil
 }
 
-// configFiles returns the files that a pod needs, by name: the sweep, and the file that its command reads.
+// configFiles returns the files that a pod needs, by name: the sweep file and the file that the sweep's command reads.
 func configFiles(path string) (map[string]string, error) {
 	const own = "sweep.yaml"
 	text, err := os.ReadFile(path)
@@ -271,8 +272,8 @@ func configFiles(path string) (map[string]string, error) {
 	return files, nil
 }
 
-// chooseShards computes and stores one result of the sweep, and returns how many shares take half a minute each, within
-// the limits of Slurm's default configuration.
+// chooseShards computes and stores one result of the sweep and measures how long this takes. It returns the number of
+// shares that take about half a minute each, within the limits of Slurm's default configuration.
 func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, error) {
 	var err error
 	if plan.Build, err = ThisBuild(env); err != nil {
@@ -297,11 +298,11 @@ func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, erro
 	return shards, err
 }
 
-// maxName is the maximum length of a name. It leaves room for a share's number in the 63 characters that Kubernetes
-// allows.
+// maxName is the maximum length of a job name. Kubernetes allows 63 characters, which must also include the number of
+// the share.
 const maxName = 50
 
-// kubernetesName returns a name for jobs that Kubernetes accepts.
+// kubernetesName returns a job name that Kubernetes accepts, based on a path.
 func kubernetesName(path string) string {
 	base := strings.ToLower(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	name := "olaf-" + strings.Map(func(r rune) rune {

@@ -21,7 +21,7 @@ import (
 	found "github.com/olafctl/olaf/results/sweep"
 )
 
-// oneSweep is a sweep that the user named: an unfinished one, or a kept run.
+// oneSweep is a sweep that the user named. It is either unfinished or a stored run.
 type oneSweep struct {
 	id      string
 	folders *sweep.Folders
@@ -29,7 +29,7 @@ type oneSweep struct {
 	kept    *store.Folder // nil if unfinished
 }
 
-// findSweep finds a sweep by its id, an unambiguous prefix of it, or "last" for the newest.
+// findSweep finds a sweep by its ID, an unambiguous prefix of the ID, or "last" for the newest sweep.
 func findSweep(s *store.Store, name string) (*oneSweep, error) {
 	one := &oneSweep{folders: sweep.FoldersOf(s), store: s}
 	entries, err := s.List()
@@ -53,8 +53,8 @@ func findSweep(s *store.Store, name string) (*oneSweep, error) {
 	return one, err
 }
 
-// findUnfinished is findSweep for commands that resume or remove a sweep: "last" is the newest unfinished one, if there
-// is any.
+// findUnfinished is like findSweep for commands that resume or remove a sweep. "last" means the newest unfinished
+// sweep, if there is one.
 func findUnfinished(s *store.Store, name string) (*oneSweep, error) {
 	if name == "last" {
 		waiting, err := sweep.FoldersOf(s).List()
@@ -68,7 +68,7 @@ func findUnfinished(s *store.Store, name string) (*oneSweep, error) {
 	return findSweep(s, name)
 }
 
-// buildDocument returns the sweep's results so far.
+// buildDocument returns the results of the sweep so far as a document.
 func (o *oneSweep) buildDocument(env *cli.Env, metrics []string) (*found.Document, error) {
 	plan, cells, err := o.loadCells(env)
 	if err != nil {
@@ -102,7 +102,7 @@ func (o *oneSweep) loadCells(env *cli.Env) (*sweep.Plan, []found.Outcome, error)
 	return plan, cells, err
 }
 
-// openUnfinished opens an unfinished sweep, unless another build began it.
+// openUnfinished opens an unfinished sweep. It returns an error if the sweep was begun by another build.
 func openUnfinished(env *cli.Env, one *oneSweep) (*sweep.Folder, error) {
 	folder, err := one.folders.Open(one.id, env.SweepCommands(env))
 	if err != nil {
@@ -188,7 +188,7 @@ func newSweepShowCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// sweepStatus is a sweep in the list.
+// sweepStatus is the status of a sweep in the list.
 type sweepStatus struct {
 	ID      string `json:"id"`
 	State   string `json:"state"` // running, stopped, finished
@@ -205,7 +205,7 @@ type sweepStatus struct {
 	Failures   []sweepFailure    `json:"failures,omitempty"` // the first failures
 }
 
-// sweepFailure is a failed cell.
+// sweepFailure is a cell that failed, with the reason.
 type sweepFailure struct {
 	Cell  string `json:"cell"`
 	Error string `json:"error"`
@@ -256,7 +256,7 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// writeWorking lists the workers and their cells.
+// writeWorking lists the workers and the cells on which they work.
 func writeWorking(env *cli.Env, all []sweepStatus, out cli.Format) error {
 	list := &cli.Grid{Header: []string{"WORKER", "WORKS ON"}}
 	for i := range all {
@@ -271,7 +271,7 @@ func writeWorking(env *cli.Env, all []sweepStatus, out cli.Format) error {
 	return list.Write(env, out)
 }
 
-// writeFailures lists failed cells and the reasons.
+// writeFailures lists the cells that failed, with the reasons.
 func writeFailures(env *cli.Env, all []sweepStatus, out cli.Format) error {
 	list := &cli.Grid{Header: []string{"FAILED", "WHY"}}
 	for i := range all {
@@ -329,8 +329,8 @@ func describeStatus(d *found.Document, line []string) sweepStatus {
 	return st
 }
 
-// unfinishedStatus returns the status of an unfinished sweep: from the last beat of the process that runs it, or else
-// from the results.
+// unfinishedStatus returns the status of an unfinished sweep. It is taken from the last progress record if a process is
+// running the sweep, or else from the results.
 func unfinishedStatus(env *cli.Env, s *store.Store, folders *sweep.Folders, id string) (sweepStatus, error) {
 	beat, told := folders.LastBeat(id)
 	if folders.IsHeld(id) && told {
@@ -435,7 +435,7 @@ share calls 'olafctl sweep work --shard' and keeps its results in a store that a
 	return cmd
 }
 
-// NewSide returns a finished sweep as a side of a comparison, cell by cell.
+// NewSide returns a finished sweep as one side of a cell-by-cell comparison.
 func NewSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	plan, cells, err := sweep.ReadKept(f, env.SweepCommands(env))
 	if err != nil {
@@ -445,7 +445,8 @@ func NewSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: plan.Config, Runs: runs, Partial: f.Manifest.Partial}, err
 }
 
-// VerifySweep recomputes a finished sweep from its results, and also repeats the results if this build made them.
+// VerifySweep recomputes the summary of a finished sweep from its results. If this build made the results, it also
+// repeats them.
 func VerifySweep(ctx context.Context, env *cli.Env, f *store.Folder, files, made int) error {
 	commands := env.SweepCommands(env)
 	plan, cells, err := sweep.RecomputeDocument(f, commands)

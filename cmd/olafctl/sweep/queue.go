@@ -28,40 +28,40 @@ import (
 	found "github.com/olafctl/olaf/results/sweep"
 )
 
-// queueProgram is the server that 'make' builds next to olafctl.
+// queueProgram is the name of the server program, which 'make' builds next to olafctl.
 const queueProgram = "olafctl-queue"
 
-// QueueFlags are the flags of a work queue.
+// QueueFlags are the flags for using a work queue.
 type QueueFlags struct {
 	Url   string
 	token string  // file
 	share float64 // per cent of the results to repeat here
 }
 
-// addAddress adds the flags; name is the flag for the address.
+// addAddress adds the flags for connecting to a queue. name is the flag for the queue's address.
 func (f *QueueFlags) addAddress(cmd *cobra.Command, name, usage string) {
 	cmd.Flags().StringVar(&f.Url, name, "", usage+", such as nats://lab:4222")
 	f.addToken(cmd)
 }
 
-// addToken adds the flag for the token.
+// addToken adds the flag for the queue's token.
 func (f *QueueFlags) addToken(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.token, "token-file", "",
 		"file with the queue's auth token; not needed for your own queue on this host")
 }
 
-// AddWorkers adds the flags for a command that hands out work.
+// AddWorkers adds the flags for a command whose jobs can be run by workers of a queue.
 func (f *QueueFlags) AddWorkers(cmd *cobra.Command, usage string) {
 	f.addAddress(cmd, "workers", usage)
 	f.addCheck(cmd)
 }
 
-// addCheck adds the flag for the share of results to check.
+// addCheck adds the flag for the share of results that are computed again as a check.
 func (f *QueueFlags) addCheck(cmd *cobra.Command) {
 	cmd.Flags().Float64Var(&f.share, "check", 2, "with a work queue: per cent of results to recompute here; 0 for none")
 }
 
-// checkAddress rejects an address or a share that is not valid.
+// checkAddress rejects an invalid address or an invalid share.
 func (f *QueueFlags) checkAddress() error {
 	if !(f.share >= 0 && f.share <= 100) {
 		return cli.UsageError("--check %v: use 0 to 100 per cent", f.share)
@@ -102,18 +102,18 @@ func ReadToken(path string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// outstanding is the number of a sweep's jobs that wait in the queue at a time.
+// outstanding is the maximum number of jobs of a sweep that wait in the queue at the same time.
 const outstanding = 256
 
-// Handed is the evidence about results that came through a work queue: conflicting results, and results that were
-// repeated here.
+// Handed describes the reliability of results from a work queue: which results conflicted, and which were repeated on
+// this machine.
 type Handed struct {
 	Differences []string
 	Checked     []found.Checked
 }
 
-// HandOut makes an engine hand its jobs out to a work queue instead of starting processes. done must be called with the
-// engine's error: it stops handing out, looks for differing results and repeats some results.
+// HandOut makes an engine send its jobs to a work queue instead of starting processes. The caller must call done with
+// the engine's error. done stops sending jobs, looks for conflicting results and repeats some results.
 func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.Engine) (done func(error) (Handed, error),
 	err error) {
 	q, err := f.dialQueue(ctx, env)
@@ -165,10 +165,10 @@ func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.En
 	}, nil
 }
 
-// maxWait is the time after which a sweep without a worker prints a remark.
+// maxWait is the time after which a remark is printed if a sweep still has no worker.
 const maxWait = 2 * time.Second
 
-// awaitWorker prints a remark if no worker of this build has arrived yet.
+// awaitWorker prints a remark if no worker with this build has arrived after a while.
 func awaitWorker(ctx context.Context, env *cli.Env, url string, arrived <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -187,11 +187,11 @@ func NewPresence(env *cli.Env, role string, build sweep.Build) queue.Presence {
 	return queue.Presence{Role: role, Host: host, Build: build.Hash(), Named: build.String()}
 }
 
-// maxClockOff is the difference between two clocks above which a remark is printed.
+// maxClockOff is the difference between two hosts' clocks above which a remark is printed.
 const maxClockOff = time.Hour
 
-// AnnouncePeers returns a function that prints a remark, once per host and build, about peers of a role with another
-// build or clock. notify, if not nil, is called for every new peer.
+// AnnouncePeers returns a function that prints a remark about each peer in the given role whose build or clock differs,
+// at most once per host and build. foreign, if not nil, is called for every new peer.
 func AnnouncePeers(env *cli.Env, role string, build sweep.Build,
 	foreign func(p queue.Presence, own bool)) func(queue.Presence) {
 	met := map[string]bool{}
@@ -247,7 +247,7 @@ commands on this host find; with --tls-client-ca certificates replace it. Addres
 	return cmd
 }
 
-// startServer runs the queue's server, unless it would be open to all users on a network.
+// startServer runs the queue's server. It refuses to start a server that all users on a network could use.
 func (f *queueServerFlags) startServer(ctx context.Context, env *cli.Env) error {
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
 		return cli.UsageError("--listen %q: use HOST:PORT", f.listen)
@@ -287,14 +287,14 @@ func (f *queueServerFlags) startServer(ctx context.Context, env *cli.Env) error 
 	return serveQueue(ctx, env, args, f.secure.Describe(), beside, made)
 }
 
-// isLoopback reports whether an address is reachable only from this host.
+// isLoopback reports whether an address can be reached only from this host.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// findQueue returns the path of the server: next to this program, or in PATH.
+// findQueue returns the path of the server program, which is next to this program or in PATH.
 func findQueue(env *cli.Env) (string, error) {
 	if own, err := env.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(own), queueProgram)
@@ -311,8 +311,8 @@ func findQueue(env *cli.Env) (string, error) {
 	return path, nil
 }
 
-// serveQueue runs the server until ctx ends. clientFlags are the flags that clients need besides the address; token is
-// the file that clients on this host find without a flag, empty for none.
+// serveQueue runs the server until ctx ends. beside contains the flags that clients need in addition to the address.
+// token is the token file that clients on this host find without a flag, or "" if there is none.
 func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, beside, token string) error {
 	path, err := findQueue(env)
 	if err != nil {
@@ -390,7 +390,7 @@ func newSweepWorkCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// workFromQueue takes jobs from a queue.
+// workFromQueue runs jobs from a work queue.
 func (f *GridFlags) workFromQueue(ctx context.Context, env *cli.Env, from *QueueFlags, idle time.Duration) error {
 	build, err := ThisBuild(env)
 	if err != nil {
@@ -435,8 +435,8 @@ func (f *GridFlags) workFromQueue(ctx context.Context, env *cli.Env, from *Queue
 	return err
 }
 
-// untilForeign returns a function that stops the worker when a peer with another build hands out work and none with
-// this build does.
+// untilForeign returns a function that stops the worker if a peer with another build hands out work before any peer
+// with this build has appeared.
 func untilForeign(build sweep.Build, stop context.CancelCauseFunc) func(queue.Presence, bool) {
 	known := false
 	return func(p queue.Presence, own bool) {
@@ -447,7 +447,7 @@ func untilForeign(build sweep.Build, stop context.CancelCauseFunc) func(queue.Pr
 	}
 }
 
-// workOnShare works on a share of a sweep.
+// workOnShare runs the cells in one share of a sweep.
 func (f *GridFlags) workOnShare(ctx context.Context, env *cli.Env, path, shard string) error {
 	part, of, ok := ParseShard(shard)
 	if !ok {
@@ -495,7 +495,7 @@ func ParseShard(text string) (part, of int, ok bool) {
 	return part, of, cut && err == nil && err2 == nil && part >= 1 && part <= of
 }
 
-// readSweep reads a sweep's file; "-" is standard input.
+// readSweep reads a sweep file, or standard input if path is "-".
 func readSweep(env *cli.Env, path string) (*sweep.File, error) {
 	name, text, err := cli.ReadInput(env, path)
 	if err != nil {
@@ -504,7 +504,7 @@ func readSweep(env *cli.Env, path string) (*sweep.File, error) {
 	return sweep.ParseFile(name, text)
 }
 
-// resolveFile resolves every cell of a sweep's file.
+// resolveFile reads a sweep file and resolves every cell.
 func resolveFile(env *cli.Env, path string, large bool) (*sweep.Plan, error) {
 	file, err := readSweep(env, path)
 	if err != nil {

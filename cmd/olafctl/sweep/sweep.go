@@ -1,5 +1,5 @@
-// Package sweep implements 'olafctl sweep' and the --sweep flag of other commands: a grid of cells, run by worker
-// processes on one or several machines.
+// Package sweep implements 'olafctl sweep' and the --sweep flag of other commands. A sweep is a grid of cells that
+// worker processes run on one or several machines.
 package sweep
 
 import (
@@ -69,7 +69,7 @@ type GridFlags struct {
 	unkept    bool // the store is not writable, so the sweep works in a temporary one
 }
 
-// addWork adds the flags for how a sweep is run.
+// addWork adds the flags that control how a sweep is run.
 func (f *GridFlags) addWork(cmd *cobra.Command) {
 	f.order = sweep.Random
 	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one per core")
@@ -77,14 +77,14 @@ func (f *GridFlags) addWork(cmd *cobra.Command) {
 		sweep.Grid)
 }
 
-// addWhat adds the flags that change what a sweep's file describes.
+// addWhat adds the flags that override the contents of a sweep file.
 func (f *GridFlags) addWhat(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
 	f.addMetrics(cmd, env)
 	flags.StringVar(&f.until, "until", "", "add runs to each cell until a target, such as ci=2%; at most --runs")
 }
 
-// addMetrics adds --metric, which the shell completes with the metrics of the command, or of all commands.
+// addMetrics adds --metric. The shell completes its value with the metrics of the command, or of all commands.
 func (f *GridFlags) addMetrics(cmd *cobra.Command, env *cli.Env) {
 	cmd.Flags().StringSliceVar(&f.Metrics, "metric", nil, "metrics to show, comma-separated, or all")
 	cli.Complete(cmd, "metric", func() []string {
@@ -101,7 +101,7 @@ func (f *GridFlags) addMetrics(cmd *cobra.Command, env *cli.Env) {
 	})
 }
 
-// addOutput adds the flags for output and files.
+// addOutput adds the flags for output formats and files.
 func (f *GridFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	cli.AddFormatFlag(cmd, &f.Format)
@@ -113,7 +113,7 @@ func (f *GridFlags) addOutput(cmd *cobra.Command) {
 	f.Where.Add(cmd)
 }
 
-// addDashboard adds the flags of the dashboard.
+// addDashboard adds the flags for the dashboard.
 func (f *GridFlags) addDashboard(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		cmd.Flags().BoolVar(&f.Tui, "tui", false, "show the dashboard: speed, workers, failures")
@@ -160,7 +160,7 @@ Values are single ones or ranges: 2..64:x2 doubles, 5G..40G:5G steps, 0..100ms/2
 	return cmd
 }
 
-// runFile runs the sweep in a file.
+// runFile runs the sweep that a file describes.
 func (f *fileFlags) runFile(cmd *cobra.Command, env *cli.Env, args []string) error {
 	if f.schema {
 		return cli.PrintText(env, sweep.FileJSONSchema)
@@ -182,7 +182,7 @@ func (f *fileFlags) runFile(cmd *cobra.Command, env *cli.Env, args []string) err
 	return f.run(cmd.Context(), env, file)
 }
 
-// refuseLooks rejects dashboard flags without --tui.
+// refuseLooks rejects dashboard flags if --tui is not given.
 func (f *GridFlags) refuseLooks(cmd *cobra.Command) error {
 	if f.Tui {
 		return nil
@@ -190,7 +190,7 @@ func (f *GridFlags) refuseLooks(cmd *cobra.Command) error {
 	return cli.RefuseViewFlags(cmd)
 }
 
-// RunGrid runs a sweep that another command's line describes.
+// RunGrid runs a sweep that the command line of another command describes.
 func (f *Flags) RunGrid(cmd *cobra.Command, env *cli.Env, file *sweep.File) error {
 	if err := f.refuseLooks(cmd); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (f *Flags) RunGrid(cmd *cobra.Command, env *cli.Env, file *sweep.File) erro
 	return f.run(cmd.Context(), env, file)
 }
 
-// run resolves and runs a sweep.
+// run resolves the cells of a sweep and runs them.
 func (f *GridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) error {
 	if len(f.Metrics) > 0 {
 		file.Metrics = f.Metrics
@@ -244,7 +244,7 @@ func (f *GridFlags) checkFlags() error {
 	return cli.RefuseAnyExisting(f.To.Force, f.To.Xlsx, f.To.Report)
 }
 
-// ThisBuild returns the identity of this program's build.
+// ThisBuild returns the build identity of this program.
 func ThisBuild(env *cli.Env) (sweep.Build, error) {
 	path, err := env.Executable()
 	if err != nil {
@@ -253,7 +253,7 @@ func ThisBuild(env *cli.Env) (sweep.Build, error) {
 	return sweep.ThisBuild(path)
 }
 
-// carryOut works on a sweep until it is finished, fails or is stopped.
+// carryOut runs a sweep until it is finished, fails or is stopped.
 func (f *GridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, folder *sweep.Folder) error {
 	host, err := env.Hostname()
 	if err != nil {
@@ -290,7 +290,7 @@ func (f *GridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 	return f.finishSweep(env, s, folder, cells, Handed{differences, elsewhere.Checked})
 }
 
-// runCells works on all cells with a dashboard or a progress bar.
+// runCells runs all cells and shows a dashboard or a progress bar.
 func (f *GridFlags) runCells(ctx context.Context, env *cli.Env, engine *sweep.Engine) ([]found.Outcome, []string,
 	error) {
 	if f.Tui && !f.View.IsPlain(env) {
@@ -302,7 +302,7 @@ func (f *GridFlags) runCells(ctx context.Context, env *cli.Env, engine *sweep.En
 	return engine.Run(ctx)
 }
 
-// NewReport returns the dashboard's report of a finished sweep.
+// NewReport returns a report on a finished sweep for the dashboard.
 func NewReport(plan *sweep.Plan, cells []found.Outcome) *tui.Report {
 	return watch.NewReport(func(w io.Writer, v text.View) error {
 		d, err := plan.Document(cells)
@@ -313,7 +313,7 @@ func NewReport(plan *sweep.Plan, cells []found.Outcome) *tui.Report {
 	})
 }
 
-// showDashboard shows the sweep until it ends or the user leaves the dashboard, which stops it.
+// showDashboard shows the sweep on the dashboard until it ends. If the user leaves the dashboard, the sweep is stopped.
 func (f *GridFlags) showDashboard(ctx context.Context, env *cli.Env, engine *sweep.Engine) (cells []found.Outcome,
 	differences []string, err error) {
 	options, err := f.View.DashboardOptions(env)
@@ -342,7 +342,7 @@ func (f *GridFlags) showDashboard(ctx context.Context, env *cli.Env, engine *swe
 	return cells, differences, err
 }
 
-// reportUnfinished prints how far the sweep came and how to resume it.
+// reportUnfinished prints the progress of an unfinished sweep and how to resume it.
 func (f *GridFlags) reportUnfinished(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, err error) error {
 	p := engine.Progress()
 	switch {
@@ -361,7 +361,7 @@ func (f *GridFlags) reportUnfinished(env *cli.Env, engine *sweep.Engine, folder 
 	return err
 }
 
-// finishSweep keeps a complete sweep, prints it and writes the requested files.
+// finishSweep stores a complete sweep, prints it and writes the requested files.
 func (f *GridFlags) finishSweep(env *cli.Env, s *store.Store, folder *sweep.Folder, cells []found.Outcome,
 	from Handed) error {
 	d, err := folder.Plan.Document(cells)
@@ -393,7 +393,7 @@ func (f *GridFlags) finishSweep(env *cli.Env, s *store.Store, folder *sweep.Fold
 	return errors.Join(cli.PrintReport(env, d, f.Format, f.Explain), d.Err())
 }
 
-// writeExports writes the requested files from a kept sweep.
+// writeExports writes the requested files from a stored sweep.
 func (f *GridFlags) writeExports(env *cli.Env, s *store.Store, id string) error {
 	run, err := s.Load(id)
 	if err != nil {
@@ -409,7 +409,7 @@ func (f *GridFlags) writeExports(env *cli.Env, s *store.Store, id string) error 
 	return f.To.RecordExports(env, s, run)
 }
 
-// ProcessStarter returns a function that starts workers: this program again, each on one core.
+// ProcessStarter returns a function that starts worker processes. Each runs this program on one core.
 func ProcessStarter(env *cli.Env, build sweep.Build) func(context.Context) (sweep.Worker, error) {
 	started := make(chan int, 1)
 	started <- 0
@@ -426,7 +426,8 @@ func ProcessStarter(env *cli.Env, build sweep.Build) func(context.Context) (swee
 	}
 }
 
-// SweepNote returns the note behind the progress bar: the speed, and failed cells.
+// SweepNote returns a function that returns the note behind the progress bar, with the speed and the number of failed
+// cells.
 func SweepNote(env *cli.Env, engine *sweep.Engine) func() string {
 	started := env.Now()
 	return func() string {
@@ -474,7 +475,7 @@ func startBeat(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, host st
 	return func() { close(quit); <-ended }
 }
 
-// WorkerName is the command of worker processes.
+// WorkerName is the name of the command that worker processes run.
 const WorkerName = "worker"
 
 func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
@@ -505,7 +506,7 @@ type Flags struct {
 	machine *cli.NumberOrQueue // the address in --workers, which otherwise counts the workers of a cell
 }
 
-// AddTo adds --sweep and its flags to a command that has its own flag --workers.
+// AddTo adds --sweep and the related flags to a command that has its own flag --workers.
 func (f *Flags) AddTo(cmd *cobra.Command, env *cli.Env) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		cmd.Flags().StringArrayVar(&f.Axes, "sweep", nil, "vary an option, slots=2..64:x2; repeatable")
@@ -519,7 +520,8 @@ func (f *Flags) AddTo(cmd *cobra.Command, env *cli.Env) {
 	f.machine = cli.AddQueueTo(cmd)
 }
 
-// SettleAddress must be called before flags are checked for presence. It rejects a work queue without --sweep.
+// SettleAddress rejects the address of a work queue without --sweep. It must be called before checking which flags are
+// given.
 func (f *Flags) SettleAddress() error {
 	f.machine.SettleFlag()
 	if f.queue.Url = f.machine.Address; f.queue.Url != "" && len(f.Axes) == 0 {
@@ -529,10 +531,10 @@ func (f *Flags) SettleAddress() error {
 	return nil
 }
 
-// sweepOnly are the flags that have no effect without --sweep.
+// sweepOnly lists the flags that have no effect without --sweep.
 var sweepOnly = []string{"metric", "until", "order", "processes", "token-file", "check"}
 
-// RefuseSweepOnly rejects flags that have no effect without --sweep; also names further ones.
+// RefuseSweepOnly rejects flags that have no effect without --sweep. also lists additional flags of this kind.
 func (f *Flags) RefuseSweepOnly(cmd *cobra.Command, also ...string) error {
 	for _, name := range slices.Concat(also, sweepOnly) {
 		if cmd.Flags().Changed(name) {
@@ -543,7 +545,7 @@ func (f *Flags) RefuseSweepOnly(cmd *cobra.Command, also ...string) error {
 }
 
 // SweepFile returns the sweep that a command line describes. All given flags become options of every cell, except those
-// in also, which apply to the whole sweep. Flags that are neither are rejected.
+// in also, which apply to the whole sweep. All other flags are rejected.
 func (f *Flags) SweepFile(cmd *cobra.Command, of *sweep.Command, also ...string) (*sweep.File, error) {
 	file := &sweep.File{Command: of.Name, Sweep: f.Axes, Options: map[string]string{}}
 	also = append(also, "sweep", "metric", "until", "order", "processes", "store", "quiet", "force", "output", "yes",

@@ -13,11 +13,11 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// tokenName is the file in a store with the token of its work queue.
+// tokenName is the name of the file in a store that contains the token of the store's work queue.
 const tokenName = "queue-token"
 
-// MakeToken returns the file with the queue's token in a store's folder, and creates it the first time. It stays, so
-// that workers reconnect to a restarted server.
+// MakeToken returns the path of the file with the queue's token in a store's folder. It creates the file if necessary.
+// The file is kept, so that workers can reconnect to a restarted server.
 func MakeToken(folder string) (path string, err error) {
 	path, err = filepath.Abs(filepath.Join(folder, tokenName))
 	if err != nil {
@@ -34,7 +34,7 @@ func MakeToken(folder string) (path string, err error) {
 	return path, errors.Join(err, file.Close())
 }
 
-// checkToken rejects a token that other users can read.
+// checkToken rejects a token file that other users can read.
 func checkToken(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -47,8 +47,8 @@ func checkToken(path string) error {
 	return nil
 }
 
-// tokenPointer returns the file in the user's cache that names the token file of the queue at a loopback address; empty
-// for other addresses, because the token is not offered to other hosts.
+// tokenPointer returns the path of a file in the user's cache that contains the path of the token file for the queue at
+// a loopback address. It returns "" for other addresses, because the token is not offered to other hosts.
 func tokenPointer(env *cli.Env, address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
@@ -64,7 +64,7 @@ func tokenPointer(env *cli.Env, address string) string {
 	return filepath.Join(cache, "olafctl", "queues", port)
 }
 
-// ShareToken lets this user's commands on this host find the token of a queue at a loopback address, until unshare is
+// ShareToken lets this user's commands on this host find the token for the queue at a loopback address until unshare is
 // called.
 func ShareToken(env *cli.Env, address, token string) (unshare func()) {
 	if host, port, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).IsUnspecified() {
@@ -85,7 +85,7 @@ func ShareToken(env *cli.Env, address, token string) (unshare func()) {
 	return func() { _ = os.Remove(pointer) } // a leftover names a useless token
 }
 
-// OwnToken returns the token of this user's queue at a loopback address; empty if there is none.
+// OwnToken returns the token for this user's queue at a loopback address, or "" if there is none.
 func OwnToken(env *cli.Env, address string) string {
 	at, err := url.Parse(address)
 	if err != nil {

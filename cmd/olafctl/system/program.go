@@ -23,7 +23,7 @@ func NewProgram(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// listedProgram is one program in the JSON output of the list.
+// listedProgram is a switch program in the JSON output of the list.
 type listedProgram struct {
 	Name       string            `json:"name"`
 	Profiles   []string          `json:"profiles"`
@@ -101,7 +101,7 @@ and slots are compared with the file. The first difference is printed with file 
 	}
 }
 
-// traceVector plays a file of golden vectors and returns the number of its steps.
+// traceVector replays a file of golden test vectors and returns the number of its steps.
 func traceVector(env *cli.Env, name string) (steps int, err error) {
 	in := env.Stdin
 	if name != "-" {

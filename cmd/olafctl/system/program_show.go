@@ -15,7 +15,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// programDocument describes a switch program, built with its default number of slots unless --slots gives another.
+// programDocument is the JSON description of a switch program. The program has its default number of slots unless
+// --slots sets another number.
 type programDocument struct {
 	Name       string            `json:"name"`
 	Profile    string            `json:"profile"`
@@ -32,7 +33,7 @@ type programDocument struct {
 	On         *stateDocument    `json:"on,omitempty"`     // state on a device
 }
 
-// tableShape describes a table of a switch program.
+// tableShape describes a match-action table of a switch program.
 type tableShape struct {
 	Name   string   `json:"name"`
 	Key    []string `json:"key"`
@@ -173,7 +174,7 @@ func (d *programDocument) write(w io.Writer) error {
 	return tw.Flush()
 }
 
-// headFirst returns the heading for the first line of a list and "" for the others.
+// headFirst returns the heading for the first line of a list and "" for all other lines.
 func headFirst(i int, word string) string {
 	if i == 0 {
 		return word

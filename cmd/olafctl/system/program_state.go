@@ -29,7 +29,7 @@ type stateDocument struct {
 	Untold  string     `json:"untold,omitempty"` // why no tables were read
 }
 
-// stateJob describes a job from its table entries.
+// stateJob describes a job according to its table entries.
 type stateJob struct {
 	Job     olaf.ClusterID  `json:"job"`
 	Members []olaf.WorkerID `json:"members"`
@@ -39,8 +39,8 @@ type stateJob struct {
 	Above   bool            `json:"above,omitempty"` // sums go to a parent switch
 }
 
-// readState reads the state of a program on a device. The error is of kind olaf.Device if the device is not built with
-// it.
+// readState reads the state of a program on a device. If the device was not built with the program, the error has the
+// kind olaf.Device.
 func readState(ctx context.Context, env *cli.Env, address string, d *program.Description) (h *stateDocument,
 	err error) {
 	if d.Completes == "" {
@@ -83,7 +83,7 @@ func readState(ctx context.Context, env *cli.Env, address string, d *program.Des
 	return h, err
 }
 
-// readRegisters reads the state from the registers.
+// readRegisters reads the state of a program from the device's registers.
 func readRegisters(dev fpga.Device, known []program.Description, d *program.Description) (*stateDocument, error) {
 	h := &stateDocument{Device: dev.Identity().Address}
 	var running, fan, built, held uint32
@@ -103,7 +103,7 @@ func readRegisters(dev fpga.Device, known []program.Description, d *program.Desc
 	return h, nil
 }
 
-// collectJobs returns a program's jobs from its table entries. Jobs without member entries have the members of their
+// collectJobs returns the jobs of a program from its table entries. A job without member entries has the members of its
 // multicast group.
 func collectJobs(t *p4ctl.Tables, d *program.Description) (jobs []stateJob) {
 	var entries []program.Entry
@@ -123,7 +123,7 @@ func collectJobs(t *p4ctl.Tables, d *program.Description) (jobs []stateJob) {
 	return jobs
 }
 
-// groupMembers returns the members of a cluster's multicast group.
+// groupMembers returns the members of a job's multicast group.
 func groupMembers(t *p4ctl.Tables, job olaf.ClusterID) (members []program.Member) {
 	for _, c := range t.Clusters {
 		for _, g := range t.Groups {

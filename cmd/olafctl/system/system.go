@@ -1,4 +1,4 @@
-// Package system implements 'olafctl system' and 'program': published systems and their switch programs.
+// Package system implements 'olafctl system' and 'program', which describe published systems and their switch programs.
 package system
 
 import (
@@ -29,7 +29,7 @@ workers and servers. --system selects one in every command that runs something.`
 	return cmd
 }
 
-// place is where a system may run: a device, the simulator, or training.
+// place is a place where a system may be able to run: a device, the simulator, or training.
 type place struct {
 	Name string `json:"place"`
 	Can  string `json:"can"`           // empty if it cannot run there
@@ -38,7 +38,7 @@ type place struct {
 	On []string `json:"on,omitempty"`
 }
 
-// listPlaces returns the places where a system can run or cannot, with the reason.
+// listPlaces returns every place with whether a system can run there or the reason why it cannot.
 func listPlaces(env *cli.Env, s *system.System) []place {
 	var places []place
 	for i := range env.Devices {
@@ -61,7 +61,7 @@ func listPlaces(env *cli.Env, s *system.System) []place {
 	return append(places, simulate, train)
 }
 
-// trainingDevices returns the devices on which the workers and the server of a system can train as processes.
+// trainingDevices returns the devices on which a system's workers and server can run as processes that train.
 func trainingDevices(env *cli.Env, s *system.System) []string {
 	needs := testbed.HasHosts
 	if s.OnServers {
@@ -105,8 +105,8 @@ func placeOnDevice(all testbed.Devices, d *testbed.Device, s *system.System) pla
 	return p
 }
 
-// remarkAgents returns a remark that lists the lent devices on which the system cannot run behind an agent; empty if d
-// is not an agent or there are none.
+// remarkAgents returns a remark that lists the devices on which the system cannot run if an agent serves them. It
+// returns "" if there are none or if d is not an agent.
 func remarkAgents(all testbed.Devices, d *testbed.Device, s *system.System) string {
 	if d.Lend != nil {
 		return ""

@@ -45,7 +45,7 @@ func newClusterListCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// listedCluster is a row of the list.
+// listedCluster is a row in the list of clusters.
 type listedCluster struct {
 	Cluster int           `json:"cluster"`
 	Group   int           `json:"group"` // 0: no group, so ACKs to the cluster are dropped

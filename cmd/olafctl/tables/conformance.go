@@ -90,7 +90,7 @@ func (f *conformanceFlags) run(ctx context.Context, env *cli.Env) error {
 	return nil
 }
 
-// readPipeline returns the pipeline to push, or nil for the server's present one.
+// readPipeline returns the pipeline to push, or nil to keep the pipeline that the server has.
 func (f *conformanceFlags) readPipeline() (*v1.ForwardingPipelineConfig, error) {
 	if f.info == "" {
 		if f.config != "" {
@@ -116,7 +116,7 @@ func (f *conformanceFlags) readPipeline() (*v1.ForwardingPipelineConfig, error) 
 	return c, nil
 }
 
-// conformanceDocument is olafctl.check/v1.
+// conformanceDocument is the JSON document olafctl.check/v1.
 type conformanceDocument struct {
 	cli.Head
 	Target   string      `json:"target"`

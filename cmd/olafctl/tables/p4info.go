@@ -35,7 +35,7 @@ controllers push it, with the device config from --config, to select the pipelin
 	return cmd
 }
 
-// write prints or writes the P4Info and, with --config, writes the device config.
+// write prints the P4Info or writes it to a file. With --config, it also writes the device config.
 func (f *p4infoFlags) write(env *cli.Env) error {
 	programs, err := cli.TablePrograms(env.Systems, f.system)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package tables implements 'olafctl tables' and 'cluster': match-action tables over P4Runtime.
+// Package tables implements 'olafctl tables' and 'cluster', which read and write match-action tables over P4Runtime.
 package tables
 
 import (
@@ -66,7 +66,7 @@ software twin starts with empty tables; --after runs an experiment on it first.`
 	return cmd
 }
 
-// ReadTarget reads a running server's tables without taking part in the election.
+// ReadTarget reads a server's tables without taking part in the election of a primary controller.
 func ReadTarget(ctx context.Context, env *cli.Env, target string) (p4ctl.Tables, error) {
 	secure, err := env.TLS.Config(env.Now())
 	if err != nil {
@@ -81,7 +81,8 @@ func ReadTarget(ctx context.Context, env *cli.Env, target string) (p4ctl.Tables,
 	return tables, cli.ExplainAgent(target, err)
 }
 
-// tableDocument is olafctl.list/v1, for readers. The file that tables apply reads is olafctl.tables/v1.
+// tableDocument is the JSON document olafctl.list/v1 with the table entries, for display. The command tables apply
+// reads olafctl.tables/v1 instead.
 type tableDocument struct {
 	cli.Head
 	Hash     string         `json:"sha256"`
@@ -91,7 +92,7 @@ type tableDocument struct {
 	Programs []programEntry `json:"programs,omitempty"` // entries in the tables of switch programs
 }
 
-// programEntry is an entry in a switch program's table.
+// programEntry is an entry in a table of a switch program.
 type programEntry struct {
 	Program string            `json:"program"`
 	Table   string            `json:"table"`
@@ -138,7 +139,7 @@ func describeTables(t p4ctl.Tables) tableDocument {
 	return d
 }
 
-// mapFields returns the values by the names of their fields.
+// mapFields returns a map from field names to values.
 func mapFields(fields []program.Field, values []uint32) map[string]uint32 {
 	m := make(map[string]uint32, len(fields))
 	for i, f := range fields {
@@ -147,7 +148,8 @@ func mapFields(fields []program.Field, values []uint32) map[string]uint32 {
 	return m
 }
 
-// joinFields returns the fields and values as text, such as "cluster 1, worker 2", in the order of the fields.
+// joinFields returns the fields and their values as text, such as "cluster 1, worker 2". is is the text between a
+// field's name and its value.
 func joinFields(fields []program.Field, values []uint32, is string) string {
 	words := make([]string, len(fields))
 	for i, f := range fields {

@@ -20,7 +20,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// attachFlags are the flags for a worker or server whose computation is another program.
+// attachFlags are the flags for a worker or a server whose computation is done by an attached program.
 type attachFlags struct {
 	address  string
 	scale    float64
@@ -37,13 +37,13 @@ func (f *attachFlags) add(cmd *cobra.Command) {
 		"never with --attach")
 }
 
-// isSet reports whether a program does the computation.
+// isSet reports whether an attached program does the computation.
 func (f *attachFlags) isSet() bool { return f.address != "" }
 
-// forEver is the default patience of an attached worker: it waits until its client connects or leaves.
+// forEver is the default timeout of an attached worker, which waits until its program connects or leaves.
 const forEver = time.Duration(math.MaxInt64)
 
-// maxSilence returns how long a player may receive nothing.
+// maxSilence returns the time after which a worker or server that receives nothing gives up.
 func (f *attachFlags) maxSilence() time.Duration {
 	if f.isSet() {
 		return cmp.Or(f.patience, forEver)
@@ -51,7 +51,7 @@ func (f *attachFlags) maxSilence() time.Duration {
 	return f.patience
 }
 
-// attached is a program's socket, with the context in which the program computes.
+// attached is the socket to which a program attaches, with the context in which the program computes.
 type attached struct {
 	ctx    context.Context
 	end    context.CancelCauseFunc
@@ -59,7 +59,7 @@ type attached struct {
 	config attach.Config
 }
 
-// openPort listens for a program. config.Largest is its longest vector.
+// openPort listens for a program that attaches. config.Largest is the program's longest vector.
 func (f *attachFlags) openPort(ctx context.Context, env *cli.Env, config attach.Config) (*attached, error) {
 	if f.patience < 0 {
 		return nil, cli.UsageError("--patience %v is negative; use a time such as 1m, or 0 to wait without end",
@@ -80,7 +80,7 @@ func (f *attachFlags) openPort(ctx context.Context, env *cli.Env, config attach.
 	return a, nil
 }
 
-// announceProgram reports that a program can attach to the worker, as text or as a JSON line.
+// announceProgram reports that a program can now attach to the worker, as text or as a line of JSON.
 func (f *attachFlags) announceProgram(env *cli.Env, format cli.Format, own netip.AddrPort) error {
 	if format == cli.JSONL {
 		return cli.WriteLine(env.Stdout, onwire.Listening{Listening: own})
@@ -89,8 +89,8 @@ func (f *attachFlags) announceProgram(env *cli.Env, format cli.Format, own netip
 	return nil
 }
 
-// closePort closes the program's connection with the reason why its worker or server ended, and returns the reason. A
-// program that said goodbye is not an error.
+// closePort closes the connection to the program, sends it the reason why its worker or server ended, and returns the
+// reason. If the program ended the connection properly, there is no error.
 func (a *attached) closePort(err error) error {
 	if cause := context.Cause(a.ctx); err == nil && !errors.Is(cause, attach.ErrBye) {
 		err = cause
@@ -99,7 +99,8 @@ func (a *attached) closePort(err error) error {
 	return errors.Join(explainEnd(context.Background(), err), a.port.Close(err))
 }
 
-// countVectors returns how many vectors a worker sends; an attached one has no limit without --vectors.
+// countVectors returns the number of vectors that a worker sends. For an attached worker without --vectors, the number
+// is unlimited.
 func (f *endpointFlags) countVectors(cmd *cobra.Command) uint32 {
 	if f.attach.isSet() && !cmd.Flags().Changed("vectors") {
 		return math.MaxUint32
@@ -107,7 +108,7 @@ func (f *endpointFlags) countVectors(cmd *cobra.Command) uint32 {
 	return uint32(max(f.job.Vectors, 0))
 }
 
-// fitLanes takes as many lanes a frame as the link carries, unless --lanes is given.
+// fitLanes sets the number of lanes in a frame to the maximum for the link, unless --lanes is given.
 func (f *endpointFlags) fitLanes(cmd *cobra.Command) error {
 	own, err := endpointAddress("listen", f.listen)
 	if err != nil || cmd.Flags().Changed("lanes") {
@@ -119,7 +120,7 @@ func (f *endpointFlags) fitLanes(cmd *cobra.Command) error {
 	return nil
 }
 
-// runAttachedXAgg runs a worker below an aggregator, with vectors and sums exchanged with a program.
+// runAttachedXAgg runs a worker below an aggregator. An attached program provides the vectors and receives the sums.
 func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpoints.Player) error {
 	if err := f.fitLanes(cmd); err != nil {
 		return err
@@ -163,7 +164,7 @@ func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpo
 	return errors.Join(err, f.reportSums(env, report, &endpoints.Sums{Worker: olaf.WorkerID(f.number)}, nil))
 }
 
-// runAttachedOpen runs a worker that sends a program's updates to a queue.
+// runAttachedOpen runs a worker that sends the updates of an attached program to a queue.
 func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	layout, server, err := f.attachedLayout(cmd)
 	if err != nil {
@@ -214,7 +215,7 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	return errors.Join(err, f.reportOpen(cmd.Context(), env, &onwire.WorkerReport{Worker: cfg.Worker, Report: *report}))
 }
 
-// attachedLayout returns how a program's longest update is split, and the address for its frames.
+// attachedLayout returns how the program's longest update is split into packets, and the server's address.
 func (f *workerFlags) attachedLayout(cmd *cobra.Command) (endpoint.Layout, netip.AddrPort, error) {
 	server, err := endpointAddress("server", f.server)
 	if err != nil {
@@ -224,7 +225,8 @@ func (f *workerFlags) attachedLayout(cmd *cobra.Command) (endpoint.Layout, netip
 	return layout, server, err
 }
 
-// openLayout returns how a program's longest update through a queue is split. Without --values it fits into one frame.
+// openLayout returns how the longest update that a program sends through a queue is split into packets. Without
+// --values, the update fits into one frame.
 func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) {
 	if err := f.fitLanes(cmd); err != nil {
 		return endpoint.Layout{}, err
@@ -243,7 +245,7 @@ func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) 
 	return attach.PushLayout(f.job.Values, f.job.Lanes), nil
 }
 
-// runAttachedOpen runs the server behind a queue, with a program's model.
+// runAttachedOpen runs the server behind a queue. An attached program maintains the model.
 func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	layout, err := f.openLayout(cmd)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// endpointFlags are the flags that a worker and a server of one job must agree on.
+// endpointFlags are the flags that must have the same values for a job's workers and server.
 type endpointFlags struct {
 	system string
 	job    endpoints.Job
@@ -33,15 +33,16 @@ type endpointFlags struct {
 	started time.Time
 }
 
-// endpointSystem contains the programs that play a system's worker and server, and the flags that only they accept.
+// endpointSystem contains the functions that run a system's worker and server, and the flags that only this system
+// accepts.
 type endpointSystem struct {
 	worker func(*workerFlags, *cobra.Command, *cli.Env) error
 	server func(*serverFlags, *cobra.Command, *cli.Env) error
 	only   []string
 }
 
-// EndpointSystems returns the systems that programs can play: the queues, whose workers do not wait, and those of
-// EndpointRows.
+// EndpointSystems returns the systems whose workers and servers can run as programs: the queues, whose workers do not
+// wait, and the systems in EndpointRows.
 func EndpointSystems() []string {
 	names := engine.DisciplineNames()
 	for name := range EndpointRows {
@@ -59,7 +60,7 @@ var (
 	}
 )
 
-// findSystem returns the requested system and rejects flags of other systems.
+// findSystem returns the requested system. It rejects flags of other systems.
 func (f *endpointFlags) findSystem(cmd *cobra.Command) (*endpointSystem, error) {
 	s, mine := EndpointRows[f.system]
 	if !mine {
@@ -98,7 +99,7 @@ func (f *endpointFlags) add(cmd *cobra.Command) {
 	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
 }
 
-// bindSocket binds the socket. several means that datagrams leave from several addresses of the host.
+// bindSocket binds a UDP socket. several means that datagrams are sent from several addresses of the host.
 func (f *endpointFlags) bindSocket(ctx context.Context, several bool) (*net.UDPConn, netip.AddrPort, error) {
 	f.job.ID = olaf.ClusterID(f.id)
 	own, err := endpointAddress("listen", f.listen)
@@ -225,7 +226,8 @@ func (f *serverFlags) addresses() (all []netip.AddrPort, err error) {
 	return all, nil
 }
 
-// printReport prints the report of a server, which only Ctrl-C or the loss of its network ends; the latter is an error.
+// printReport prints the report of a server. The server runs until Ctrl-C or until its network is lost, which is an
+// error.
 func (f *serverFlags) printReport(ctx context.Context, env *cli.Env, document any, counts map[string]uint64) error {
 	if err := cli.WriteDocument(env, f.format, document); err != nil {
 		return err
@@ -239,7 +241,7 @@ func (f *serverFlags) printReport(ctx context.Context, env *cli.Env, document an
 	return nil
 }
 
-// keepRun stores the counts of a worker or server with --keep.
+// keepRun stores the counts of a worker or server if --keep is set.
 func (f *endpointFlags) keepRun(env *cli.Env, experiment string, number int, counts map[string]uint64, invalid error) error {
 	run := &cli.CountedRun{Experiment: experiment, Config: map[string]any{"system": f.system, "id": f.id, "number": number,
 		"lanes": f.job.Lanes, "values": f.job.Values, "vectors": f.job.Vectors}, Counters: map[string]int64{},
@@ -253,7 +255,7 @@ func (f *endpointFlags) keepRun(env *cli.Env, experiment string, number int, cou
 	return f.keep.KeepRun(env, f.started, f.format == cli.JSONL, run)
 }
 
-// explainEnd adds a remedy to the error with which a worker or server ended early; nil if it did not.
+// explainEnd adds a remedy to the error that ended a worker or server early. It returns nil if there is no such error.
 func explainEnd(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -22,7 +22,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// openFlags are the flags of workers that do not wait.
+// openFlags are the flags for workers that do not wait for answers.
 type openFlags struct {
 	training string
 	start    string
@@ -46,7 +46,7 @@ func (f *openFlags) addWorker(cmd *cobra.Command) {
 	cli.AddAckContent(cmd, &f.ack)
 }
 
-// parseStart returns the start of the job; the zero time means now.
+// parseStart returns the start time of the job. The zero time means that the job starts now.
 func (f *openFlags) parseStart() (time.Time, error) {
 	if f.start == "" {
 		return time.Time{}, nil
@@ -58,7 +58,7 @@ func (f *openFlags) parseStart() (time.Time, error) {
 	return at, nil
 }
 
-// loadTraining reads the training configuration to play; nil for none.
+// loadTraining reads the configuration of the training to run, or returns nil if there is none.
 func (f *openFlags) loadTraining(env *cli.Env) (*rl.Config, error) {
 	if f.training == "" {
 		return nil, nil
@@ -152,7 +152,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	return f.reportOpen(ctx, env, &done)
 }
 
-// reportOpen prints a worker's report, and fails if its packets were never answered.
+// reportOpen prints the report of a worker. It returns an error if the worker's packets were never answered.
 func (f *workerFlags) reportOpen(ctx context.Context, env *cli.Env, report *onwire.WorkerReport) error {
 	err := cli.WriteDocument(env, f.format, struct {
 		cli.Head
@@ -171,8 +171,8 @@ func (f *workerFlags) reportOpen(ctx context.Context, env *cli.Env, report *onwi
 	return checkAnswered(report.Counts)
 }
 
-// checkAnswered returns an error if packets left and none came back, because the program between the ends or the server
-// is gone.
+// checkAnswered returns an error if packets were sent but none was received, because the server or the program between
+// worker and server is gone.
 func checkAnswered(counts map[string]uint64) error {
 	sent := counts["packets_sent"]
 	if sent == 0 || counts["packets_received"] > 0 {
@@ -182,7 +182,7 @@ func checkAnswered(counts map[string]uint64) error {
 		"program? 'olafctl testbed show' lists what is missing", olaf.Plural(sent, "packet"))}
 }
 
-// options returns a worker's retransmission timeout and its transmission control.
+// options returns the retransmission timeout and the transmission control for a worker.
 func (f *openFlags) options(worker olaf.WorkerID) (endpoint.Olaf, error) {
 	o := endpoint.Olaf{Timeout: olaf.Duration(f.timeout) * olaf.Nanosecond}
 	if f.tc == 0 && (f.law == tc.PaperLaw || f.law == tc.NoLaw) && f.ack == tc.NumberAck {
@@ -196,7 +196,7 @@ func (f *openFlags) options(worker olaf.WorkerID) (endpoint.Olaf, error) {
 	return o, nil
 }
 
-// newPlayer returns a player for a worker, and the worker's configuration.
+// newPlayer returns a player that runs a worker, and the worker's configuration.
 func (f *workerFlags) newPlayer(training *rl.Config, layout endpoint.Layout) (*endpoints.Player, *endpoint.Config,
 	error) {
 	if f.number < 0 || f.every < 0 {
@@ -278,7 +278,7 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	return checkValues(numbers.Wrong, numbers.Checked, report.Counts)
 }
 
-// serverDocument returns a server's document: with the checked values, or with the training result.
+// serverDocument returns the server's JSON document with the checked values or, for training, with the training result.
 func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, servers *onwire.Servers) any {
 	out := struct {
 		cli.Head
@@ -294,8 +294,8 @@ func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, server
 	return out
 }
 
-// membersFrom returns a function that gives the workers of a job; jobs of the clusters are numbered from first. Other
-// jobs have none.
+// membersFrom returns a function that returns the range of workers in a job. The jobs of the clusters have consecutive
+// IDs starting at first. Other jobs have no workers.
 func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) (from, to int) {
 	return func(job olaf.ClusterID) (int, int) {
 		if cluster := int(job) - int(first); cluster >= 0 && cluster < p.Clusters {
@@ -305,7 +305,8 @@ func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) 
 	}
 }
 
-// placeWorkers returns the placement of workers in clusters, and the servers of their weights; nil without training.
+// placeWorkers returns how workers are placed in clusters, and the servers for their weights, which are nil without
+// training.
 func (f *serverFlags) placeWorkers(training *rl.Config, workers int) (pktgen.Placement, *onwire.Servers, error) {
 	placement := pktgen.Placement{Workers: workers, Clusters: f.clusters}
 	var servers *onwire.Servers
@@ -327,7 +328,7 @@ func (f *serverFlags) placeWorkers(training *rl.Config, workers int) (pktgen.Pla
 	return placement, servers, nil
 }
 
-// announceServer reports that the server is ready, as text or as a JSON line.
+// announceServer reports that the server is ready, as text or as a line of JSON.
 func (f *serverFlags) announceServer(env *cli.Env, own netip.AddrPort) error {
 	if f.format == cli.JSONL {
 		return cli.WriteLine(env.Stdout, onwire.Listening{Listening: own})

@@ -21,7 +21,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// realTimeout is a worker's default timeout for sums with real packets.
+// realTimeout is the default time for which a worker waits for a sum when it uses real packets.
 const realTimeout = 50 * time.Millisecond
 
 // runXAgg runs a worker that waits for every sum from an aggregator.
@@ -71,13 +71,13 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	return f.reportSums(env, report, sums, learner)
 }
 
-// sumConfig returns the configuration of a worker that sends this many vectors.
+// sumConfig returns the configuration of a worker that sends the given number of vectors.
 func (f *workerFlags) sumConfig(vectors uint32) endpoint.Config {
 	return endpoint.Config{Job: f.job.ID, Worker: olaf.WorkerID(max(f.number, 0)), Workers: f.job.Workers,
 		Layout: f.job.Layout(), Updates: vectors, Line: f.line}
 }
 
-// xaggConfig returns how a worker communicates with its aggregator.
+// xaggConfig returns the settings for a worker's communication with its aggregator.
 func (f *workerFlags) xaggConfig(cmd *cobra.Command) endpoint.XAgg {
 	timeout := cmp.Or(max(f.open.timeout, 0), realTimeout)
 	return endpoint.XAgg{Epoch: f.epoch, Ticket: f.drawTicket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond,
@@ -85,7 +85,8 @@ func (f *workerFlags) xaggConfig(cmd *cobra.Command) endpoint.XAgg {
 		Follows: f.attach.isSet()}
 }
 
-// reportSums prints a worker's checks of its sums, and its training result. Wrong sums are an error.
+// reportSums prints the result of a worker's checks of its sums, and its training result. It returns an error if sums
+// are wrong.
 func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums,
 	learner *onwire.Learner) error {
 	out := endpoints.SumsReport{Worker: sums.Worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
@@ -109,8 +110,8 @@ func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *e
 	return checkValues(sums.Wrong, sums.Checked, report.Counts)
 }
 
-// checkValues returns an error if values are wrong, or if packets of the job's own workers were misidentified, so that
-// scripts need not read the document.
+// checkValues returns an error if values are wrong or if packets from the job's own workers were misidentified. Scripts
+// can therefore rely on the exit code.
 func checkValues(wrong, checked int, counts map[string]uint64) error {
 	const twice = "; 'olafctl testbed show' names workers with the same or swapped numbers (--worker)"
 	var err error
@@ -128,7 +129,7 @@ func checkValues(wrong, checked int, counts map[string]uint64) error {
 	return &cli.Exit{Kind: olaf.Failed, Err: err}
 }
 
-// newSumsPlayer returns a player for a worker that sends vectors to an aggregator and receives their sums.
+// newSumsPlayer returns a player that runs a worker, which sends vectors to an aggregator and receives their sums.
 func (f *workerFlags) newSumsPlayer(cmd *cobra.Command, aggregator netip.AddrPort,
 	sums *endpoints.Sums) (*endpoints.Player, error) {
 	p := &endpoints.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums,
@@ -148,7 +149,7 @@ func (f *workerFlags) newSumsPlayer(cmd *cobra.Command, aggregator netip.AddrPor
 	return p, err
 }
 
-// checkSums rejects an invalid job, worker number or pace.
+// checkSums rejects an invalid job, worker number or sending interval.
 func (f *workerFlags) checkSums() error {
 	if err := f.job.Check(); err != nil {
 		return err
@@ -160,7 +161,7 @@ func (f *workerFlags) checkSums() error {
 	return nil
 }
 
-// drawTicket returns the number with which the worker requests its first epoch; 0 with --epoch.
+// drawTicket returns a random number with which the worker requests its first epoch. It returns 0 if --epoch is given.
 func (f *workerFlags) drawTicket(cmd *cobra.Command) uint32 {
 	if cmd.Flags().Changed("epoch") {
 		return 0

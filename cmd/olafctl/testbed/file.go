@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// ReadLab reads a testbed file of nodes; "-" is stdin.
+// ReadLab reads a testbed file that describes nodes. path "-" is standard input.
 func ReadLab(env *cli.Env, path string) (*lab.File, *lab.Plan, error) {
 	f, err := parseFile(env, path)
 	if err != nil {
@@ -29,7 +29,7 @@ func ReadLab(env *cli.Env, path string) (*lab.File, *lab.Plan, error) {
 	return f, p, err
 }
 
-// parseFile reads a testbed file; "-" is stdin.
+// parseFile reads a testbed file. path "-" is standard input.
 func parseFile(env *cli.Env, path string) (*lab.File, error) {
 	text, err := readFileOrInput(env, path)
 	if err != nil {
@@ -78,7 +78,7 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 	return cmd
 }
 
-// planFile prints a testbed of nodes on this machine, or of roles or nodes on hosts.
+// planFile prints the plan for a testbed of nodes on this machine, or of roles or nodes on several hosts.
 func planFile(env *cli.Env, f *lab.File, out cli.Format) error {
 	hosts, err := f.ResolveHosts()
 	if err != nil {
@@ -100,7 +100,7 @@ func planFile(env *cli.Env, f *lab.File, out cli.Format) error {
 	return printPlan(env.Stdout, p)
 }
 
-// planRoles prints a testbed of roles.
+// planRoles prints the plan for a testbed of roles.
 func planRoles(env *cli.Env, p *lab.RolePlan, out cli.Format) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, struct {
@@ -112,7 +112,7 @@ func planRoles(env *cli.Env, p *lab.RolePlan, out cli.Format) error {
 	return err
 }
 
-// printPlan prints what up would create: everything, or the difference from the running testbed.
+// printPlan prints what 'testbed up' would create. If the testbed is running, it prints only the differences.
 func printPlan(w io.Writer, p *lab.Plan) error {
 	var up []string
 	if s, err := lab.Show(p.Name); err == nil {
@@ -126,8 +126,8 @@ func printPlan(w io.Writer, p *lab.Plan) error {
 	return err
 }
 
-// labName returns the name of the testbed that the argument refers to: a name, or a file. Without arguments it is the
-// only testbed that is up.
+// labName returns the name of the testbed to which the argument refers. The argument is a name or a file. Without an
+// argument, it is the only testbed that is up.
 func labName(env *cli.Env, args []string) (string, error) {
 	switch up := lab.ListHeld(); {
 	case len(args) > 0 && (strings.HasSuffix(args[0], ".yaml") || strings.HasSuffix(args[0], ".yml")):
@@ -147,12 +147,12 @@ func labName(env *cli.Env, args []string) (string, error) {
 	}
 }
 
-// completeLabs completes the names of testbeds that are up.
+// completeLabs returns the names of the testbeds that are up, for shell completion.
 func completeLabs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return lab.ListHeld(), cobra.ShellCompDirectiveDefault
 }
 
-// onLab adds to a command the argument that names a testbed.
+// onLab adds an argument to a command that selects a testbed, for which the command calls do.
 func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), completeLabs
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -165,7 +165,7 @@ func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.
 	return cmd
 }
 
-// orRoles makes a command for testbeds of nodes also accept testbeds of roles.
+// orRoles makes a command for testbeds of nodes also accept testbeds of roles, for which it calls do.
 func orRoles(env *cli.Env, cmd *cobra.Command, do func(context.Context, *lab.RolePlan, testbed.Access) error) *cobra.Command {
 	nodes := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -273,7 +273,7 @@ func printLab(env *cli.Env, out cli.Format, s *lab.State) error {
 	return nil
 }
 
-// formatCounts lists the counters that are not 0.
+// formatCounts lists the counters with values other than 0.
 func formatCounts(counts map[string]uint64) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -313,7 +313,7 @@ on this machine, without hardware), tree and queue (network namespaces of this m
 	return cmd
 }
 
-// CheckReserved returns an error if another user has reserved an interface of this machine that a plan uses.
+// CheckReserved returns an error if the plan uses an interface of this machine that another user has reserved.
 func CheckReserved(env *cli.Env, p *lab.Plan) error {
 	access, err := env.Access()
 	if err != nil {

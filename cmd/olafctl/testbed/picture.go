@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// PictureFlags are the flags that record a command's output as an animated picture.
+// PictureFlags are the flags for recording the output of a command as an animated picture.
 type PictureFlags struct {
 	path  string
 	force bool
@@ -26,7 +26,7 @@ func (f *PictureFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.force, "force", false, "with --record: overwrite an existing file")
 }
 
-// RecordOutput runs work and records its output. Nothing is written if work fails.
+// RecordOutput calls work and records its output. If work fails, no picture is written.
 func (f *PictureFlags) RecordOutput(cmd *cobra.Command, env *cli.Env, work func(*cli.Env) error) error {
 	if f.path == "" {
 		return work(env)
@@ -50,7 +50,7 @@ func (f *PictureFlags) RecordOutput(cmd *cobra.Command, env *cli.Env, work func(
 	return nil
 }
 
-// commandLine returns the command line without the flags of the recording.
+// commandLine returns the command line without the recording flags.
 func (f *PictureFlags) commandLine(cmd *cobra.Command) string {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -65,7 +65,7 @@ func (f *PictureFlags) commandLine(cmd *cobra.Command) string {
 	return strings.Join(words, " ")
 }
 
-// picture collects printed lines with their times.
+// picture records printed lines with their times.
 type picture struct {
 	now   func() time.Time
 	began time.Time
@@ -78,7 +78,7 @@ type pictureLine struct {
 	text  string
 }
 
-// Write collects complete lines.
+// Write records complete lines and keeps an incomplete line for the next call.
 func (p *picture) Write(b []byte) (int, error) {
 	p.rest += string(b)
 	for {
@@ -90,7 +90,7 @@ func (p *picture) Write(b []byte) (int, error) {
 	}
 }
 
-// drawSVG draws the command and its output. A time is shown if it differs from the previous line's.
+// drawSVG draws the command and its output as SVG. A line shows its time if it differs from that of the previous line.
 func (p *picture) drawSVG(command string) string {
 	const times = 9 // columns
 	width := len(command) + 2

@@ -20,7 +20,7 @@ type reserveFlags struct {
 	wait  bool
 }
 
-// longestReservation is a week, after which a forgotten testbed becomes available.
+// longestReservation is the maximum duration of a reservation. A forgotten testbed becomes available after one week.
 const longestReservation = 7 * 24 * time.Hour
 
 func newTestbedReserveCmd(env *cli.Env) *cobra.Command {
@@ -67,7 +67,7 @@ func newTestbedReleaseCmd(env *cli.Env) *cobra.Command {
 	}
 }
 
-// readRoles reads a file of roles.
+// readRoles reads a testbed file that describes roles.
 func readRoles(env *cli.Env, path string) (*lab.RolePlan, testbed.Access, error) {
 	access, err := env.Access()
 	if err != nil {
@@ -84,10 +84,11 @@ func readRoles(env *cli.Env, path string) (*lab.RolePlan, testbed.Access, error)
 	return p, access, err
 }
 
-// betweenTries is the interval between attempts to reserve with --wait.
+// betweenTries is the interval between attempts to reserve a testbed with --wait.
 const betweenTries = time.Second
 
-// waiter returns a function that prints the first conflict and waits until the next attempt; nil without --wait.
+// waiter returns a function that prints the first conflict and waits until the next attempt. It returns nil if --wait
+// is not given.
 func (f *reserveFlags) waiter(ctx context.Context, env *cli.Env) func(conflict error) error {
 	if !f.wait {
 		return nil
@@ -107,7 +108,7 @@ func (f *reserveFlags) waiter(ctx context.Context, env *cli.Env) func(conflict e
 	}
 }
 
-// reserve reserves a testbed, and waits for it with --wait.
+// reserve reserves a testbed. With --wait, it waits until the testbed is available.
 func (f *reserveFlags) reserve(ctx context.Context, env *cli.Env, path string) error {
 	lasts := time.Duration(f.lasts / olaf.Nanosecond)
 	if lasts <= 0 || lasts > longestReservation {

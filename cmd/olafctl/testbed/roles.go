@@ -13,13 +13,13 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// isFile reports whether an argument names a file rather than a running testbed.
+// isFile reports whether an argument is the name of a file rather than of a running testbed.
 func isFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
 }
 
-// findRoles returns the plan of a testbed of roles that an argument names; nil for other testbeds and without an
-// argument.
+// findRoles returns the plan of the testbed of roles that the argument selects. It returns nil for other testbeds and
+// without an argument.
 func findRoles(env *cli.Env, args []string) (*lab.RolePlan, testbed.Access, error) {
 	access, err := env.Access()
 	if err != nil || len(args) == 0 {
@@ -40,7 +40,8 @@ func findRoles(env *cli.Env, args []string) (*lab.RolePlan, testbed.Access, erro
 	return p, access, err
 }
 
-// showRoles shows the hosts of a testbed and, if it is up, their holders. A fault gives an error.
+// showRoles prints the hosts of a testbed and, if it is up, the processes that run it. It returns an error if the
+// testbed has a fault.
 func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePlan, isUp bool, access testbed.Access) error {
 	all, err := lab.ShowRoles(ctx, p, isUp, access)
 	if err != nil {
@@ -57,7 +58,7 @@ func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePla
 	return lab.Fault(all, false)
 }
 
-// doctorRoles shows the hosts of a testbed and checks its links. A fault gives an error.
+// doctorRoles prints the hosts of a testbed and checks the links between them. It returns an error if there is a fault.
 func doctorRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePlan, access testbed.Access) error {
 	all, links, err := lab.DoctorRoles(ctx, p, access)
 	if err != nil {
@@ -74,7 +75,7 @@ func doctorRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RoleP
 	return cmp.Or(lab.Fault(all, false), lab.LinkFault(links))
 }
 
-// printLinks prints the links, whether a probe frame arrived, and why none did.
+// printLinks prints for each link whether a probe frame arrived or the reason why none did.
 func printLinks(env *cli.Env, links []lab.LinkCheck) error {
 	if len(links) == 0 {
 		return nil
@@ -103,7 +104,7 @@ func printLinks(env *cli.Env, links []lab.LinkCheck) error {
 	return err
 }
 
-// printActivity prints the hosts' counters, and the last failure of a command on a testbed that is up.
+// printActivity prints the hosts' counters. If the testbed is up, it also prints the last error of a command.
 func printActivity(env *cli.Env, p *lab.RolePlan, all []lab.Examination) error {
 	list := cli.Grid{Header: []string{"HOST", "OF", "COUNTER", "VALUE"}}
 	for i := range all {
@@ -125,7 +126,7 @@ func printActivity(env *cli.Env, p *lab.RolePlan, all []lab.Examination) error {
 	return err
 }
 
-// printHosts prints the hosts' descriptions side by side.
+// printHosts prints the descriptions of the hosts side by side.
 func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examination, links []lab.LinkCheck) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, struct {
@@ -170,7 +171,7 @@ func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examina
 	return nil
 }
 
-// printNodes prints the nodes of a testbed that are up on each host.
+// printNodes prints the nodes that are up on each host of a testbed.
 func printNodes(env *cli.Env, all []lab.Examination) error {
 	list := cli.Grid{Header: []string{"HOST", "NODE", "ROLE", "ADDRESS", "NAMESPACE", "COUNTED"}}
 	for i := range all {
@@ -188,7 +189,8 @@ func printNodes(env *cli.Env, all []lab.Examination) error {
 	return list.Write(env, cli.Table)
 }
 
-// describeHolder describes the reservation of the testbed on a host, or the one that prevents it; "" if there is neither.
+// describeHolder describes the testbed's reservation on a host, or the reservation that prevents it. It returns "" if
+// there is neither.
 func describeHolder(e *lab.Examination) string {
 	r := e.Holder
 	if r == nil {

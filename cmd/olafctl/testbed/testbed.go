@@ -1,5 +1,5 @@
-// Package testbed implements 'olafctl testbed', 'worker' and 'ps': namespaces, programs and processes with real
-// packets.
+// Package testbed implements 'olafctl testbed', 'worker' and 'ps', which run namespaces, programs and processes with
+// real packets.
 package testbed
 
 import (

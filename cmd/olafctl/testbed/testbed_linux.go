@@ -25,7 +25,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// openDatagrams opens the socket of a worker or a server.
+// openDatagrams opens the UDP socket of a worker or a server.
 func openDatagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
 	return netlab.Datagrams(ctx, at)
 }
@@ -76,7 +76,7 @@ root or the rights that 'olafctl testbed doctor' lists.`,
 	return cmd
 }
 
-// run completes the configuration and runs the demo, recording it with --record.
+// run completes the configuration and runs the demo. With --record, it records the output.
 func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	c := f.Config
 	if f.short {
@@ -97,7 +97,7 @@ func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	return f.film.RecordOutput(cmd, env, func(env *cli.Env) error { return runDemo(cmd.Context(), env, &c, f.out) })
 }
 
-// runDemo runs a demo, and checks that it leaves no interface behind.
+// runDemo runs a demo and checks that no interface is left behind.
 func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) error {
 	c.Say = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
 	before := listLinks()
@@ -117,7 +117,7 @@ func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) 
 	return printDemo(env, c, report)
 }
 
-// listLinks returns the names of this namespace's interfaces.
+// listLinks returns the names of the interfaces in this network namespace.
 func listLinks() string {
 	entries, err := os.ReadDir("/sys/class/net")
 	if err != nil {
@@ -151,7 +151,7 @@ func printDemo(env *cli.Env, c *demo.Config, r *demo.Report) error {
 	return list.Write(env, cli.Table)
 }
 
-// Ability is a line of the doctor's report.
+// Ability is a line in the report of 'testbed doctor': an ability of this machine and whether it is present.
 type Ability struct {
 	Name   string `json:"name"`
 	Says   string `json:"says"`
@@ -199,7 +199,7 @@ rights, devices, interfaces, clocks and disk of all its hosts, and send probe fr
 	return cmd
 }
 
-// abilityGrid lists abilities and counts the missing ones. A repeated remedy is abbreviated.
+// abilityGrid returns a list of abilities and the number of missing ones. A repeated remedy is abbreviated.
 func abilityGrid(all []Ability) (list *cli.Grid, missing int) {
 	list = &cli.Grid{Header: []string{"", "WHAT", "SEEN", "REMEDY"}}
 	said := map[string]bool{}
@@ -247,8 +247,8 @@ func examineTestbed() []Ability {
 	return append(all, tryTestbed()...)
 }
 
-// setcapCommand returns the command that gives the program all rights at once, because each call replaces earlier
-// rights.
+// setcapCommand returns the command that gives the program all rights. It must give them at once, because each call
+// replaces the rights from earlier calls.
 func setcapCommand(rights []netlab.Right) string {
 	var names []string
 	for _, r := range rights {
@@ -271,7 +271,7 @@ func kernelAbility() Ability {
 	return Ability{Name: "kernel", Says: "Linux " + release + ", a clock of 1 ns", OK: true}
 }
 
-// tryTestbed creates a cable and attaches a program to it in every mode.
+// tryTestbed creates a virtual cable and attaches a program to it in every XDP mode.
 func tryTestbed() (all []Ability) {
 	lab, err := netlab.New()
 	if err != nil {
@@ -315,7 +315,7 @@ func tryTestbed() (all []Ability) {
 	return append(all, qdiscAbility(), ratesAbility())
 }
 
-// forwardAbility checks that a namespace can forward packets, which nodes with aggregators need.
+// forwardAbility checks whether a namespace can forward packets. Nodes with aggregators need this.
 func forwardAbility(n *netlab.Node) Ability {
 	a := Ability{Name: "forwarding", Says: "switched on in a namespace", OK: true}
 	if err := n.Forward(); err != nil {
@@ -325,10 +325,11 @@ func forwardAbility(n *netlab.Node) Ability {
 	return a
 }
 
-// leastDescriptors is the number of files that a process opens for the largest tree, of 64 workers, with a margin.
+// leastDescriptors is the number of open files that a process needs for the largest tree, which has 64 workers, plus a
+// margin.
 const leastDescriptors = 1024
 
-// descriptorAbility checks the limit on open files.
+// descriptorAbility checks the limit on the number of open files.
 func descriptorAbility() Ability {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -343,7 +344,7 @@ func descriptorAbility() Ability {
 	return a
 }
 
-// FeatureAbilities returns the kernel features that programs need and the kernel lacks.
+// FeatureAbilities returns the kernel features that programs need but this kernel does not have.
 func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 	lacks, err := xdp.FindMissingFeatures(k)
 	if err != nil {
@@ -356,7 +357,7 @@ func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 	return all
 }
 
-// qdiscAbility reports whether the kernel has BPF qdiscs. They are not used, so nothing is missing without them.
+// qdiscAbility reports whether the kernel has BPF qdiscs. They are optional, because they are not used.
 func qdiscAbility() Ability {
 	a := Ability{Name: "BPF qdiscs", Says: "none in this kernel, but not used: a thread serves the output", OK: true}
 	if types, err := btf.LoadKernelSpec(); err == nil {
@@ -367,10 +368,11 @@ func qdiscAbility() Ability {
 	return a
 }
 
-// leastCarried is the rate of frames per second that must be carried so that 5,000 per second are on time.
+// leastCarried is the rate in frames per second that this machine must be able to carry so that 5,000 frames per second
+// arrive on time.
 const leastCarried = 10_000
 
-// ratesAbility measures for half a second which rate gets through, as opening xdp: does.
+// ratesAbility measures for half a second which frame rate this machine can carry, as opening xdp: does.
 func ratesAbility() Ability {
 	c, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // unnamedLab is the default name of a testbed.
 const unnamedLab = "lab"
 
-// standing is the prefix of the line that a holder prints when its testbed is up.
+// standing is the prefix of the line that the process holding a testbed prints when the testbed is up.
 const standing = lab.HeldPrefix
 
 // upFlags are the flags of testbed up.
@@ -56,7 +56,7 @@ refused without --replace. For a testbed with roles, up examines all hosts, rese
 	return cmd
 }
 
-// bringUp brings up the testbed in a file, held by this process or by another one.
+// bringUp brings up the testbed in a file. The testbed is held by this process or by another process.
 func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error {
 	text, err := readFileOrInput(env, path)
 	if err != nil {
@@ -127,8 +127,8 @@ func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *lab.RolePlan) er
 	return err
 }
 
-// makeRoom reports whether the plan is already up. Another testbed with that name is taken down with --replace and is
-// otherwise an error.
+// makeRoom reports whether the planned testbed is already up. If another testbed with its name is up, makeRoom takes it
+// down if replace is set, or else returns an error.
 func makeRoom(p *lab.Plan, replace bool) (there bool, err error) {
 	s, err := lab.Show(p.Name)
 	switch {
@@ -147,7 +147,7 @@ func makeRoom(p *lab.Plan, replace bool) (there bool, err error) {
 		lab.ErrExists, p.Name)
 }
 
-// holdLab brings up a testbed and holds it in this process.
+// holdLab brings up a testbed and keeps it up in this process.
 func holdLab(ctx context.Context, env *cli.Env, p *lab.Plan) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -166,7 +166,7 @@ func holdLab(ctx context.Context, env *cli.Env, p *lab.Plan) error {
 	return h.Hold(ctx)
 }
 
-// startHolder starts this program again in a new session to hold the testbed, and waits until it is up.
+// startHolder starts this program in a new session to hold the testbed, and waits until the testbed is up.
 func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -184,7 +184,8 @@ func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) er
 	return err
 }
 
-// newTestbedHoldCmd returns the holder of one host's part of a testbed, which up starts there.
+// newTestbedHoldCmd returns the hidden command that holds one host's part of a testbed. The command up starts it on
+// each host.
 func newTestbedHoldCmd(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "hold", Hidden: true, Args: cobra.NoArgs,

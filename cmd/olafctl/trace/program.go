@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// traceProgramFlags are the flags for recordings of the user's own command.
+// traceProgramFlags are the flags for recording the updates of the user's own command.
 type traceProgramFlags struct {
 	command string
 	address string // of a socket for recorders
@@ -35,7 +35,7 @@ func (f *traceProgramFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.values, "values", 0, "values of the program's vectors")
 }
 
-// recordAttached records the updates from running programs' recorders until all of them have ended.
+// recordAttached records the updates that the recorders in running programs send, until all of them have ended.
 func (f *traceRecordFlags) recordAttached(cmd *cobra.Command, env *cli.Env) (err error) {
 	foreign := []string{"iterations", "threshold", "clock", "program", "values", "mode", "workers", "clusters", "seed"}
 	if err := cli.RefuseFlags(cmd, foreign, "--attach"); err != nil {
@@ -84,7 +84,7 @@ func (f *traceRecordFlags) recordAttached(cmd *cobra.Command, env *cli.Env) (err
 	return nil
 }
 
-// writeRecords makes a trace of all workers' records.
+// writeRecords writes the recorded updates of all workers into one trace.
 func (f *traceRecordFlags) writeRecords(env *cli.Env, first string) error {
 	r, err := trace.OpenRecords(first)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +107,7 @@ func (f *traceRecordFlags) writeRecords(env *cli.Env, first string) error {
 	return nil
 }
 
-// recordProgram records the updates of the user's command.
+// recordProgram runs the user's command and records its updates.
 func (f *traceRecordFlags) recordProgram(cmd *cobra.Command, env *cli.Env) error {
 	foreign := []string{"iterations", "threshold", "clock"}
 	if err := cli.RefuseFlags(cmd, foreign, "--program"); err != nil {

@@ -1,4 +1,4 @@
-// Package trace implements 'olafctl trace': record, convert and inspect traces of training runs.
+// Package trace implements 'olafctl trace', which records, converts and inspects traces of training runs.
 package trace
 
 import (
@@ -126,7 +126,7 @@ func (f *traceRecordFlags) run(ctx context.Context, env *cli.Env) error {
 	return trained
 }
 
-// listTargets returns the files of a recording.
+// listTargets returns the names of the files to which a recording is written.
 func (f *traceRecordFlags) listTargets() []string {
 	if f.payload {
 		return []string{f.to, f.to + trace.PayloadSuffix}
@@ -141,7 +141,7 @@ func (f *traceRecordFlags) runTraining(ctx context.Context, o rl.Observer) (*rl.
 	return rl.Train(ctx, f.config, o)
 }
 
-// traceInfo is the document of trace info.
+// traceInfo is the JSON document of the command trace info.
 type traceInfo struct {
 	cli.Head
 	Name       string           `json:"name"`
@@ -234,7 +234,7 @@ func printTraceSummary(env *cli.Env, h *trace.Header, s *trace.Statistics) {
 	p.Printf("\n")
 }
 
-// describeOrigin describes how a trace was made.
+// describeOrigin describes how a trace was recorded.
 func describeOrigin(h *trace.Header) string {
 	parts := []string{h.Clock + " clock"}
 	if h.Env != "" {
@@ -254,7 +254,7 @@ func describeOrigin(h *trace.Header) string {
 	return strings.Join(parts, ", ")
 }
 
-// checkPayload checks the payload file of a trace, if the header announces one.
+// checkPayload checks the payload file of a trace if the trace's header announces a payload.
 func checkPayload(name string, h *trace.Header) (err error) {
 	if !h.Payload {
 		return nil
@@ -283,7 +283,7 @@ func checkPayload(name string, h *trace.Header) (err error) {
 	}
 }
 
-// openTrace opens a trace, a CSV or a capture, depending on the file's ending.
+// openTrace opens a trace, a CSV file or a capture, depending on the file name's extension.
 func openTrace(ctx context.Context, name string) (trace.Source, io.Closer, error) {
 	source, closer, err := openSource(name)
 	if err != nil {
@@ -292,7 +292,8 @@ func openTrace(ctx context.Context, name string) (trace.Source, io.Closer, error
 	return &watched{Source: source, ctx: ctx}, closer, nil
 }
 
-// watched is a source that ends with its context, because a trace may have a hundred million updates.
+// watched is a source that stops when its context ends. Reading can take long, because a trace may contain a hundred
+// million updates.
 type watched struct {
 	trace.Source
 	ctx  context.Context
@@ -325,7 +326,8 @@ func openSource(name string) (trace.Source, io.Closer, error) {
 	return trace.Open(name)
 }
 
-// openCSV opens a CSV trace. A file without our header is read twice: first to count workers and clusters.
+// openCSV opens a CSV trace. A file without our header is read twice, because the workers and clusters must be counted
+// first.
 func openCSV(name string) (trace.Source, io.Closer, error) {
 	const most = 1 << 16
 	source, in, err := openCSVOf(name, most, most)
@@ -362,8 +364,8 @@ func openCSVOf(name string, workers, clusters int) (trace.Source, io.Closer, err
 	return source, in, nil
 }
 
-// failing is a source that returns the error from the first reading. The second reading stops at the same line, but
-// knows only the workers before it, so its own error would name another cause.
+// failing is a source that returns the error from an earlier reading of the same file. The second reading would fail at
+// the same line but report another cause, because it knows only the workers before that line.
 type failing struct {
 	trace.Source
 	first error
@@ -377,7 +379,7 @@ func (f *failing) Next(u *trace.Update) error {
 	return err
 }
 
-// collectCapture builds a trace from the updates in a capture.
+// collectCapture creates a trace from the updates in a capture.
 func collectCapture(name string) (source trace.Source, err error) {
 	in, err := capture.Open(name)
 	if err != nil {
@@ -455,7 +457,7 @@ func convertTrace(ctx context.Context, env *cli.Env, from, to string) (err error
 	return nil
 }
 
-// convertible is a source without its payload, which a converted file lacks, and up to the place where the file is
+// convertible is a source for conversion into another file. It omits the payload and ends where the original is
 // truncated.
 type convertible struct {
 	trace.Source
@@ -484,8 +486,8 @@ func (c *convertible) Next(u *trace.Update) error {
 	return err
 }
 
-// writeTrace writes source to path, which appears only when it is complete. see, if not nil, is called for every
-// update.
+// writeTrace writes source to path. The file becomes visible only when it is complete. see, if not nil, is called for
+// every update.
 func writeTrace(path string, source trace.Source, see func(*trace.Update) error) (rows uint64, err error) {
 	err = cli.WriteAtomically(path, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, *source.Header())
@@ -554,7 +556,7 @@ its intervals, and one factor compresses time to the target rate. The report lis
 	return cmd
 }
 
-// addScaling adds the flags for a scaling, with s as the defaults.
+// addScaling adds the flags for scaling a trace, with the values in s as defaults.
 func addScaling(cmd *cobra.Command, s *trace.Scaling) {
 	flags := cmd.Flags()
 	flags.IntVar(&s.Workers, "workers", s.Workers, "workers of the scaled trace")
@@ -610,7 +612,7 @@ func scaleTrace(ctx context.Context, env *cli.Env, from, to string, s trace.Scal
 	return printScaleReport(env, scaler.Report(source, measured.Result()), out)
 }
 
-// measureAndLoad reads a recording twice: once for its statistics, once into memory.
+// measureAndLoad reads a recording twice: once to compute its statistics, and once to load it into memory.
 func measureAndLoad(ctx context.Context, name string) (s trace.Statistics, r *trace.Recording, err error) {
 	for pass := range 2 {
 		source, closer, openErr := openTrace(ctx, name)
@@ -721,7 +723,7 @@ func plotTrace(ctx context.Context, name, to string) (err error) {
 	return drawTo(to, &sheet)
 }
 
-// drawTo draws the figure of a sheet in the format of the file's ending.
+// drawTo draws the figure in a sheet. The file name's extension selects the format.
 func drawTo(path string, s *table.Sheet) error {
 	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
 	return cli.WriteAtomically(path, func(w io.Writer) error { return figure.Write(w, format, s) })

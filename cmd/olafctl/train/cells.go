@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// SweepCommand returns the command that sweeps training.
+// SweepCommand returns the command that sweeps training runs.
 func SweepCommand(set system.Set) *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "train", Subject: sweepcmd.SystemField,
 		Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: cells.TrainingMetrics(),

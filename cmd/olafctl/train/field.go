@@ -58,13 +58,14 @@ func (f *trainFieldFlags) add(cmd *cobra.Command, env *cli.Env) {
 	cli.Complete(cmd, "versus", engine.DisciplineNames)
 }
 
-// isSet reports whether any of these flags is given.
+// isSet reports whether any of the flags in f is given.
 func (f *trainFieldFlags) isSet(cmd *cobra.Command) bool {
 	return slices.ContainsFunc([]string{"device", "seeds", "versus", "quick", "plots", "time-scale"},
 		cmd.Flags().Changed)
 }
 
-// settleDevice completes the training for a device, with defaults that processes can keep up with.
+// settleDevice completes the configuration for training on a device. Its defaults are low enough for processes to keep
+// up.
 func (f *trainFlags) settleDevice(cmd *cobra.Command, env *cli.Env) error {
 	given, c := cmd.Flags().Changed, &f.config
 	n := &c.Network
@@ -101,7 +102,7 @@ func (f *trainFlags) settleDevice(cmd *cobra.Command, env *cli.Env) error {
 	return nil
 }
 
-// runField trains with several seeds or on a device, and shows learning curves.
+// runField trains with several seeds or on a device and prints learning curves.
 func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	c := &f.field
 	sums := f.waitsForAnswers()
@@ -140,7 +141,7 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	return f.runComparison(cmd.Context(), env, k)
 }
 
-// checkDevice returns an error if the device lacks an ability, or if another user has reserved it.
+// checkDevice returns an error if the device lacks an ability or if another user has reserved the device.
 func checkDevice(env *cli.Env, address string, needs testbed.Ability) error {
 	access, err := env.Access()
 	if err != nil {
@@ -155,8 +156,8 @@ func checkDevice(env *cli.Env, address string, needs testbed.Ability) error {
 	return nil
 }
 
-// compareSums trains through a system whose workers wait for sums: simulated, and on the device if the kernel has its
-// program.
+// compareSums trains through a system whose workers wait for sums. It simulates the training and, if the device's
+// kernel can run the system's program, also trains on the device.
 func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	c, name := &f.field, f.config.Network.Kind
 	if _, there := testbedcmd.EndpointRows[name]; c.device != "" && !there {
@@ -197,7 +198,7 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 		func(ctx context.Context) (*onwire.Report, error) { return k.RunSums(ctx, sums) })
 }
 
-// xdpMode returns the XDP mode in the device's name; empty without a device or a mode.
+// xdpMode returns the XDP mode in the device's name, or "" if there is no device or no mode.
 func (f *trainFlags) xdpMode(env *cli.Env) (string, error) {
 	if f.field.device == "" {
 		return "", nil
@@ -212,7 +213,7 @@ func (f *trainFlags) xdpMode(env *cli.Env) (string, error) {
 	return name, nil
 }
 
-// simulatedSums trains on simulated hosts whose workers wait for sums.
+// simulatedSums returns the training on simulated hosts whose workers wait for sums.
 func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 	return &onwire.Sums{Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
 		out, err := job.Train(ctx, t, spec, func(_ int, p rl.Point) { k.Told(p.Reward) })
@@ -223,8 +224,8 @@ func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 	}}
 }
 
-// VerifyTrainings recomputes a kept comparison of training runs, except for real packets. files and exports count what
-// was compared before.
+// VerifyTrainings repeats the simulated training runs in a stored comparison and checks them against the stored
+// results. files and exports are the numbers of files and exports that were compared before.
 func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, exports int) error {
 	k, kept, err := onwire.Load(f)
 	if err != nil {
@@ -270,11 +271,11 @@ func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 	return nil
 }
 
-// ErrArchitecture is matched by differences that may come only from the processor architecture.
+// ErrArchitecture is matched by errors about differences that another processor architecture can explain.
 var ErrArchitecture = olaf.NewError(olaf.Unknown, "a training has the last bits of its architecture")
 
-// ExplainArchitecture replaces the mismatch error for training on another architecture, because it proves nothing about
-// the run.
+// ExplainArchitecture replaces the mismatch error if the training ran on another architecture, because the mismatch
+// then proves nothing about the run.
 func ExplainArchitecture(err error, kept *results.Provenance, here string) error {
 	if !errors.Is(err, archive.ErrMismatch) || kept.System == here {
 		return err
@@ -283,7 +284,7 @@ func ExplainArchitecture(err error, kept *results.Provenance, here string) error
 		ErrArchitecture, kept.Version, kept.Go, kept.System, cli.ToolVersion(), here, kept.System)
 }
 
-// countIdentities returns a number of identities in words.
+// countIdentities returns the text for a number of identities, such as "2 identities".
 func countIdentities(n int) string {
 	if n == 1 {
 		return "1 identity"
@@ -314,8 +315,8 @@ func (f *trainFlags) newComparison() (*onwire.Comparison, error) {
 	return f.withSeeds(systems)
 }
 
-// listSystems returns the systems for training with several seeds or real packets: queues, and those whose workers wait
-// for sums.
+// listSystems returns the systems for training with several seeds or with real packets: the queues, and the systems
+// whose workers wait for sums.
 func (f *trainFlags) listSystems() []string {
 	if f.field.device != "" {
 		return testbedcmd.EndpointSystems()
@@ -323,7 +324,7 @@ func (f *trainFlags) listSystems() []string {
 	return append(engine.DisciplineNames(), f.set.ClosedLoop().Names()...)
 }
 
-// withSeeds returns the training through some systems with the requested seeds.
+// withSeeds returns a comparison of training runs through the given systems, with the requested seeds.
 func (f *trainFlags) withSeeds(systems []string) (*onwire.Comparison, error) {
 	c := &f.field
 	seeds := c.seeds
@@ -338,7 +339,7 @@ func (f *trainFlags) withSeeds(systems []string) (*onwire.Comparison, error) {
 	return k, f.config.Check()
 }
 
-// runComparison opens the device, if there is one, and runs the comparison.
+// runComparison opens the device, if any, and runs the comparison.
 func (f *trainFlags) runComparison(ctx context.Context, env *cli.Env, k *onwire.Comparison) (err error) {
 	if k.Device != "" {
 		access, err := env.Access()
@@ -358,7 +359,7 @@ func (f *trainFlags) runComparison(ctx context.Context, env *cli.Env, k *onwire.
 	return f.showComparison(ctx, env, k, k.Run)
 }
 
-// showComparison runs a comparison with progress, and keeps, prints and draws the result.
+// showComparison runs a comparison, shows its progress, and stores, prints and draws the result.
 func (f *trainFlags) showComparison(ctx context.Context, env *cli.Env, k *onwire.Comparison,
 	run func(context.Context) (*onwire.Report, error)) error {
 	self, err := os.Executable()

@@ -14,12 +14,12 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// waitsForAnswers reports whether the training goes through a system whose workers wait for answers.
+// waitsForAnswers reports whether the selected system has workers that wait for answers.
 func (f *trainFlags) waitsForAnswers() bool {
 	return slices.Contains(f.set.ClosedLoop().Names(), f.config.Network.Kind)
 }
 
-// TrainSystems returns the systems through which training updates can be sent.
+// TrainSystems returns the systems through which a training run can send its updates.
 func TrainSystems(set system.Set) []string { return append(rl.Networks(), set.ClosedLoop().Names()...) }
 
 // trainJobFlags are the flags for systems whose workers wait for answers.
@@ -50,7 +50,7 @@ func (f *trainJobFlags) refuseFlags(cmd *cobra.Command, system string) error {
 	return cli.RefuseFlags(cmd, trainJobOnly, "--system "+system)
 }
 
-// buildTraining builds a closed-loop training from the flags and rejects flags that do not apply.
+// buildTraining builds a training run with closed-loop workers from the flags. It rejects flags that do not apply.
 func (f *trainFlags) buildTraining(cmd *cobra.Command) (*cells.Training, error) {
 	t := &cells.Training{Config: f.config,
 		Job: &cells.Job{System: f.config.Network.Kind, Mode: f.job.mode, Loss: f.job.loss, Options: f.job.options}}

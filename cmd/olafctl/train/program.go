@@ -27,7 +27,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// programFlags are the flags for training that is computed by a command.
+// programFlags are the flags for training that is computed by an external command.
 type programFlags struct {
 	command string
 	values  int
@@ -47,7 +47,8 @@ func (f *programFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// programForeign are flags that do not apply to a program, which decides what it trains and for how long.
+// programForeign lists flags that do not apply if an external program trains, because the program decides what it
+// trains and for how long.
 var programForeign = []string{"film", "profile", "size", "quick", "time-scale", "rate", "iterations",
 	"weigh-by-count", "reward-filter", "reward-threshold", "tc", "tc-law", "tc-ack", "slope"}
 
@@ -107,7 +108,7 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	})
 }
 
-// runProgramQueues trains through a device's queue.
+// runProgramQueues trains with the user's command through the queue of a device.
 func runProgramQueues(ctx context.Context, env *cli.Env, p *onwire.Program) (_ *onwire.ProgramReport, err error) {
 	access, err := env.Access()
 	if err != nil {
@@ -122,7 +123,7 @@ func runProgramQueues(ctx context.Context, env *cli.Env, p *onwire.Program) (_ *
 	return p.RunQueues(ctx, bed)
 }
 
-// runProgramVirtual trains through queues in virtual time.
+// runProgramVirtual trains with the user's command through queues in virtual time.
 func (f *trainFlags) runProgramVirtual(cmd *cobra.Command, env *cli.Env, p *onwire.Program) error {
 	if err := cli.RefuseFlags(cmd, trainJobOnly, "--program with --system "+f.config.Network.Kind); err != nil {
 		return err
@@ -135,14 +136,14 @@ func (f *trainFlags) runProgramVirtual(cmd *cobra.Command, env *cli.Env, p *onwi
 	})
 }
 
-// inKernel reports whether the device's kernel runs the system's program.
+// inKernel reports whether the device's kernel can run the system's program.
 func (f *trainFlags) inKernel(env *cli.Env) bool {
 	_, there := testbedcmd.EndpointRows[f.config.Network.Kind]
 	return there && f.field.device != "" && env.Devices.Check(f.field.device, testbed.AddsModels) == nil
 }
 
-// runProgramJobs trains through closed-loop systems, in virtual time or on real wires around a switch in this
-// process.
+// runProgramJobs trains with the user's command through closed-loop systems, either in virtual time or on real cables
+// around a switch in this process.
 func (f *trainFlags) runProgramJobs(cmd *cobra.Command, env *cli.Env, p *onwire.Program) error {
 	jobs := &onwire.Jobs{Specs: map[string]*job.Spec{}, Wired: f.field.device != "", Compute: f.own.compute}
 	options := f.job.options
@@ -173,7 +174,7 @@ func (f *trainFlags) runProgramJobs(cmd *cobra.Command, env *cli.Env, p *onwire.
 	})
 }
 
-// checkAsync rejects what does not go with workers that do not wait for the sum of all.
+// checkAsync rejects options that cannot be used with workers that do not wait for the sum from all workers.
 func (f *trainFlags) checkAsync(s *job.Spec) error {
 	switch {
 	case s.Mode.Sync:
@@ -187,7 +188,7 @@ func (f *trainFlags) checkAsync(s *job.Spec) error {
 	return nil
 }
 
-// checkWires rejects a system that cannot run around the device's switch.
+// checkWires rejects a system that cannot run on the device's switch.
 func (f *trainFlags) checkWires(env *cli.Env, s *system.System) error {
 	if f.field.device == "" {
 		return nil
@@ -204,7 +205,7 @@ func (f *trainFlags) checkWires(env *cli.Env, s *system.System) error {
 	return env.Devices.NotBuilt(f.field.device, s.Program)
 }
 
-// buildProgram builds the training from the flags.
+// buildProgram builds the training run of an external program from the flags.
 func (f *trainFlags) buildProgram(cmd *cobra.Command, sums bool) (*onwire.Program, error) {
 	n, given := &f.config.Network, cmd.Flags().Changed
 	p := &onwire.Program{
@@ -248,7 +249,7 @@ func (f *trainFlags) buildProgram(cmd *cobra.Command, sums bool) (*onwire.Progra
 	return p, p.Check()
 }
 
-// checkProgramSystems rejects systems that are unknown, or named twice.
+// checkProgramSystems rejects systems that are unknown or that are listed twice.
 func checkProgramSystems(systems, known []string) error {
 	for i, name := range systems {
 		if !slices.Contains(known, name) || slices.Contains(systems[:i], name) {
@@ -259,7 +260,7 @@ func checkProgramSystems(systems, known []string) error {
 	return nil
 }
 
-// showProgram runs the training with progress, and keeps, prints and draws the result.
+// showProgram runs the training, shows its progress, and stores, prints and draws the result.
 func (f *trainFlags) showProgram(ctx context.Context, env *cli.Env, p *onwire.Program,
 	run func(context.Context) (*onwire.ProgramReport, error)) error {
 	self, err := os.Executable()

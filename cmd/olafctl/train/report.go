@@ -27,7 +27,7 @@ var (
 	endTime      = result.NewMetric("end_ns", "Virtual time", "ns")
 )
 
-// numbers are metrics with their values.
+// numbers contains metrics and their values.
 type numbers struct {
 	metrics result.Metrics
 	values  []metric.Float
@@ -37,12 +37,13 @@ func (n *numbers) add(m *metric.Metric, v float64) {
 	n.metrics, n.values = append(n.metrics, m), append(n.values, metric.Float(v))
 }
 
-// stats returns the statistics of one run.
+// stats returns the metrics as the statistics of one run.
 func (n *numbers) stats() results.Stats {
 	return n.metrics.Stats([][]metric.Float{n.values}, "the training was stopped")
 }
 
-// newResult starts the document for training through the named network, with its learning curve in tenths.
+// newResult returns a document for training through the named network. The document contains the learning curve, with
+// one point per tenth of the training.
 func newResult(name, x string, config any, rewards []float64, block, last int) *result.Result {
 	r := result.New("train", "", config)
 	r.Statements = []string{}
@@ -60,7 +61,7 @@ func newResult(name, x string, config any, rewards []float64, block, last int) *
 	return r
 }
 
-// newReport returns the document for training through a queue.
+// newReport returns the result document for training through a queue.
 func (f *trainFlags) newReport(out *rl.Outcome, stopped bool) *result.Result {
 	c, n := &f.config, out.Network
 	r := newResult(c.Network.Kind, "iterations", c, rl.Blocks(out.Curves, c.Tenth()), c.Tenth(), c.Iterations)
@@ -114,7 +115,7 @@ func (f *trainFlags) newReport(out *rl.Outcome, stopped bool) *result.Result {
 	return r
 }
 
-// newJobReport returns the document for training through a job.
+// newJobReport returns the result document for training through a closed-loop system.
 func (f *trainFlags) newJobReport(config rl.Config, spec *job.Spec, out *job.Trained) *result.Result {
 	name := spec.Name()
 	r := newResult(spec.System.Name, "gradients of a worker", struct {
@@ -155,7 +156,7 @@ func (f *trainFlags) newJobReport(config rl.Config, spec *job.Spec, out *job.Tra
 	return r
 }
 
-// markDiverged marks the result of diverged training as invalid.
+// markDiverged marks the result as invalid if the training diverged.
 func markDiverged(r *result.Result, err error) {
 	row := &r.Rows[0]
 	row.Runs, row.Invalid, row.Reasons = 0, 1, []string{err.Error()}
@@ -163,7 +164,7 @@ func markDiverged(r *result.Result, err error) {
 	r.Fail(err)
 }
 
-// ReadEarlier reads a training document from an earlier version.
+// ReadEarlier reads a training document that an earlier version wrote.
 func ReadEarlier(raw []byte) (*result.Result, error) {
 	var d struct {
 		Config  rl.Config `json:"config"`

@@ -1,4 +1,4 @@
-// Package train implements 'olafctl train': reinforcement learning over a simulated network or over a testbed.
+// Package train implements 'olafctl train', which runs reinforcement learning over a simulated network or a testbed.
 package train
 
 import (
@@ -35,7 +35,7 @@ type trainFlags struct {
 	keep   cli.KeepFlags
 }
 
-// newTrainFlags returns defaults with which training succeeds.
+// newTrainFlags returns flags with defaults for which training succeeds.
 func newTrainFlags(set system.Set) *trainFlags {
 	f := &trainFlags{set: set, config: rl.Defaults()}
 	f.config.Network.Kind = "olaf"
@@ -44,7 +44,7 @@ func newTrainFlags(set system.Set) *trainFlags {
 	return f
 }
 
-// addConfig adds the flags that determine training, except those for closed-loop workers.
+// addConfig adds the flags that configure the training, except those for closed-loop workers.
 func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	cli.AddTrainingFlags(cmd, &f.config)
 	n, flags, systems := &f.config.Network, cmd.Flags(), TrainSystems(f.set)
@@ -68,7 +68,7 @@ func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	cli.ProfileFlag(cmd, &n.Profile)
 }
 
-// settleControl sets the workers' transmission control in the configuration; without a threshold it is off.
+// settleControl copies the workers' transmission control into the configuration. It is off if no threshold is set.
 func (f *trainFlags) settleControl() {
 	if f.config.Control = nil; f.tc.Threshold != 0 || f.tc.Law != tc.PaperLaw && f.tc.Law != tc.NoLaw || f.tc.Ack != tc.NumberAck {
 		control := f.tc
@@ -112,7 +112,8 @@ processes, packets are real, and the Linux kernel merges them. With --program yo
 	return cmd
 }
 
-// train runs training: with several seeds or systems, with closed-loop workers, or through one network.
+// train runs the training that the flags select: with several seeds or systems, with closed-loop workers, or through
+// one network.
 func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
 	f.settleControl()
 	if f.own.command != "" {
@@ -183,7 +184,7 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	return writeFilm(env, f.film, &out.Weights[0], f.config.Seed)
 }
 
-// writeFilm records one flight of a policy as an animation.
+// writeFilm records one flight of a trained policy as an animation.
 func writeFilm(env *cli.Env, path string, weights *rl.Weights, seed uint64) error {
 	var policy rl.Policy
 	policy.Load(weights)

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// Curve is the live reward curve during training: the mean reward of successive twentieths of its updates.
+// Curve is the live reward curve of a training run. Each point is the mean reward over one twentieth of the updates.
 type Curve struct {
 	mu     sync.Mutex
 	done   int
@@ -21,7 +21,7 @@ type Curve struct {
 
 const curvePoints = 20
 
-// OnUpdate adds the reward of an update.
+// OnUpdate adds the reward of an update to the curve.
 func (c *Curve) OnUpdate(u *trace.Update, _ *rl.Weights) error {
 	c.addReward(u.Reward)
 	return nil
@@ -36,14 +36,14 @@ func (c *Curve) addReward(reward float64) {
 	c.done++
 }
 
-// Look returns the progress, for a progress bar.
+// Look returns the number of updates so far and in total, for a progress bar.
 func (c *Curve) Look() (done, total int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.done, c.Total
 }
 
-// latestReward returns the mean of the newest point; NaN before there is one.
+// latestReward returns the mean reward at the newest point, or NaN if there is no point yet.
 func (c *Curve) latestReward() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *Curve) latestReward() float64 {
 	return math.NaN()
 }
 
-// Note draws the curve in one line, from crash to landing.
+// Note returns the curve as a line of bar characters, from a crash (low) to a landing (high).
 func (c *Curve) Note() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

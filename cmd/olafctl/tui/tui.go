@@ -1,4 +1,4 @@
-// Package tui implements 'olafctl tui': a run on the dashboard.
+// Package tui implements 'olafctl tui', which shows a run on the dashboard.
 package tui
 
 import (
@@ -62,7 +62,7 @@ or with --plain, the run is printed as text. See docs/reference/dashboard.md.`,
 	return cmd
 }
 
-// addRun adds the flags that select the run and its pace.
+// addRun adds the flags that select the run and its speed.
 func (f *tuiFlags) addRun(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.view.Plain, "plain", false, "print lines of text instead of a dashboard")
@@ -118,7 +118,7 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 	return d.ShowPlan(cmd.Context(), plan)
 }
 
-// recordTour writes the tour to a file.
+// recordTour records the guided tour in a file.
 func (f *tuiFlags) recordTour(ctx context.Context, d *watch.Dashboard, plan *bench.Plan) error {
 	if !f.demo {
 		return cli.UsageError("--record writes the tour; add --demo")
@@ -132,7 +132,7 @@ func (f *tuiFlags) recordTour(ctx context.Context, d *watch.Dashboard, plan *ben
 	return d.RecordTour(ctx, plan, f.record)
 }
 
-// watchLoop shows hosts that wait for answers.
+// watchLoop shows a run whose hosts wait for answers.
 func (f *tuiFlags) watchLoop(ctx context.Context, env *cli.Env, plan *bench.Plan) error {
 	if err := env.Devices.Check(f.bench.Device, testbed.ClosesLoop|testbed.VirtualTime); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (f *tuiFlags) watchLoop(ctx context.Context, env *cli.Env, plan *bench.Plan
 	return cli.MarkGeneratorInterrupted(loop.ShowRun(ctx))
 }
 
-// loadKept returns a kept run's specification and its report for the Results page.
+// loadKept returns the specification of a stored run and its report for the Results page.
 func (f *tuiFlags) loadKept(env *cli.Env) (spec bench.Spec, shown func() *queues.Bench, err error) {
 	err = f.bench.Store.WithRun(env, f.run, func(s *store.Store, folder *store.Folder) error {
 		if archive.HasDocument(folder) { // a simulation or a training
@@ -179,7 +179,7 @@ func (f *tuiFlags) loadKept(env *cli.Env) (spec bench.Spec, shown func() *queues
 	return spec, shown, err
 }
 
-// compareRuns compares the run with that of --against; nil without the flag.
+// compareRuns compares the run with the run given by --against. It returns nil without the flag.
 func (f *tuiFlags) compareRuns(env *cli.Env, s *store.Store) (*compare.Document, error) {
 	if f.against == "" {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 )
 
-// SweepCommand returns the command that sweeps questions about all arrival patterns.
+// SweepCommand returns the command that sweeps verification questions.
 func SweepCommand() *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true,
 		Timed: true, Metrics: cells.QuestionMetrics(), Run: cells.Verify}
@@ -30,7 +30,7 @@ func SweepCommand() *experimentsweep.Command {
 	return c
 }
 
-// verifyCells turns the flags of verify, or a file, into questions.
+// verifyCells turns the flags of verify, or a problem file, into the questions of a sweep's cells.
 type verifyCells struct {
 	verifyFlags
 	cmd  *cobra.Command
@@ -48,7 +48,7 @@ func newVerifyCells() *verifyCells {
 	return c
 }
 
-// ofSearch lists the options that affect how an answer is found but not the question.
+// ofSearch lists the options that affect only how an answer is found, and not the question.
 var ofSearch = []string{"solver", "time-limit", "simulate", "tighten"}
 
 func (c *verifyCells) begin(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
@@ -68,10 +68,10 @@ func (c *verifyCells) begin(file string, options []experimentsweep.Option) (expe
 	return c, err
 }
 
-// Axes returns nil: the command has no axes without --sweep.
+// Axes returns nil, because the command has no axes without --sweep.
 func (c *verifyCells) Axes([]string) []grid.Axis { return nil }
 
-// Cell returns the question of a cell.
+// Cell returns the question for a cell.
 func (c *verifyCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
 	p, err := c.problemOf(values)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *verifyCells) Cell(values []experimentsweep.Option) (json.RawMessage, er
 		Tighten: c.tighten})
 }
 
-// problemOf returns the file's problem with the cell's values, or the problem of the flags.
+// problemOf returns the problem for a cell, from the file with the cell's values applied or from the flags.
 func (c *verifyCells) problemOf(values []experimentsweep.Option) (p aomcheck.Problem, err error) {
 	if c.file == "" {
 		if err := sweepcmd.SetOptions(c.cmd.Flags(), values); err != nil {

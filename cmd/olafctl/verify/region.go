@@ -84,7 +84,7 @@ func (f *verifyFlags) exploreRegion(ctx context.Context, env *cli.Env, p aomchec
 	return f.showRegion(env, r)
 }
 
-// interruptedRegion shows the points that are done.
+// interruptedRegion prints the points that were checked before an interruption.
 func (f *verifyFlags) interruptedRegion(env *cli.Env, r *aomcheck.Region) error {
 	if r == nil || len(r.Points) == 0 {
 		return &cli.Exit{Kind: olaf.Interrupted,
@@ -128,7 +128,7 @@ func regionAnswer(point aomcheck.Point) string {
 	return string(point.Answer)
 }
 
-// regionJSON is olafctl.verify/v1.
+// regionJSON is the JSON document olafctl.verify/v1 for a region.
 type regionJSON struct {
 	cli.Head
 	Axes   []string          `json:"axes"`

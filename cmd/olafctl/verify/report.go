@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/aomcheck"
 )
 
-// showVerdict prints a verdict.
+// showVerdict prints a verdict in the requested format.
 func (f *verifyFlags) showVerdict(env *cli.Env, v *aomcheck.Verdict) error {
 	if f.format == cli.JSON {
 		return cli.WriteJSON(env.Stdout, verdictDocument(v))
@@ -37,10 +37,10 @@ func tightNote(t aomcheck.Tight) string {
 	return fmt.Sprintf("the least bound that was proved is %v; %v is violated", t.Proved, t.Violated)
 }
 
-// maxBroken is the number of violations of a path that are printed.
+// maxBroken is the maximum number of violations that are printed for a path.
 const maxBroken = 8
 
-// printVerdict prints a verdict below headline, which may be empty.
+// printVerdict prints headline, which may be empty, and a verdict.
 func printVerdict(env *cli.Env, headline string, v *aomcheck.Verdict) error {
 	p, w := &v.Problem, bytes.NewBufferString(headline)
 	by := v.Solver
@@ -90,8 +90,8 @@ func clusterGrid(clusters []aomcheck.ClusterResult) *cli.Grid {
 	return g
 }
 
-// verdictJSON is the document olafctl.verify/v1. The same question gives the same document, apart from the provenance and
-// the choice of a counter-example where there are several.
+// verdictJSON is the JSON document olafctl.verify/v1 for a verdict. The same question always produces the same
+// document, apart from the provenance and the choice of counter-example, since several may exist.
 type verdictJSON struct {
 	cli.Head
 	Answer         aomcheck.Answer     `json:"answer"`
@@ -136,7 +136,7 @@ func verdictDocument(v *aomcheck.Verdict) *verdictJSON {
 	return doc
 }
 
-// admissionJSON is olafctl.verify/v1.
+// admissionJSON is the JSON document olafctl.verify/v1 for an admission check.
 type admissionJSON struct {
 	cli.Head
 	Accepted bool             `json:"accepted"`

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// useTrace replaces the clusters' arrivals with recorded ones.
+// useTrace replaces the clusters' arrivals with the arrivals in a recorded trace.
 func (f *verifyFlags) useTrace(cmd *cobra.Command, p *aomcheck.Problem) error {
 	if err := cli.RefuseFlags(cmd, []string{"clusters", "interval", "phase"}, "--trace"); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package verify implements 'olafctl verify': properties over all arrival patterns, by SMT solvers.
+// Package verify implements 'olafctl verify', which uses SMT solvers to check properties for all arrival patterns.
 package verify
 
 import (
@@ -56,7 +56,7 @@ violated, 5 unknown within the time limit, 2 contradictory or wrong input.`,
 	return cmd
 }
 
-// objectives are the objectives that flags can describe; bounds per cluster need a file.
+// objectives lists the objectives that flags can describe. Bounds per cluster require a file.
 var objectives = []struct {
 	kind           aomcheck.Kind
 	short, example string
@@ -81,7 +81,7 @@ func objectiveNames() []string {
 	return names
 }
 
-// verifyFlags are the flags of all verify commands: the question, the search, and the output.
+// verifyFlags are the flags of all verify commands. They configure the question, the search and the output.
 type verifyFlags struct {
 	problem                 aomcheck.Problem
 	clusters                int
@@ -170,7 +170,7 @@ func (f *verifyFlags) searchFlags(cmd *cobra.Command) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
-// verdictFlags adds the flags of commands with a single verdict.
+// verdictFlags adds the flags for commands that return a single verdict.
 func (f *verifyFlags) verdictFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.dump, "dump", "", "write the problem as SMT-LIB 2 to this file")
@@ -183,7 +183,7 @@ func (f *verifyFlags) tightenFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.tighten, "tighten", false, "if the objective holds, also find its smallest bound")
 }
 
-// buildProblem turns the flags into a problem.
+// buildProblem builds a problem from the flags.
 func (f *verifyFlags) buildProblem(cmd *cobra.Command) (aomcheck.Problem, error) {
 	p := f.problem
 	p.Objective.Kind = aomcheck.Kind(f.objective)
@@ -212,7 +212,8 @@ func (f *verifyFlags) buildProblem(cmd *cobra.Command) (aomcheck.Problem, error)
 	return p, f.addPeriods(p.Clusters)
 }
 
-// addPeriods sets the clusters' intervals, jitters and phases: one value for all, or one each.
+// addPeriods sets the clusters' intervals, jitters and phases. Each flag has one value for all clusters or one value
+// per cluster.
 func (f *verifyFlags) addPeriods(clusters []aomcheck.Cluster) error {
 	lists := []struct {
 		flag, text string
@@ -246,7 +247,7 @@ func readProblem(file string) (aomcheck.Problem, error) {
 	return p, nameFile(file, err)
 }
 
-// nameFile adds the file's name to an error about its contents.
+// nameFile adds the name of the file to an error about its contents.
 func nameFile(file string, err error) error {
 	var fault *aomcheck.FieldError
 	switch {
@@ -258,7 +259,7 @@ func nameFile(file string, err error) error {
 	return cli.UsageError("%s: %w", file, err)
 }
 
-// nameFlag names the flag for the field in an error.
+// nameFlag replaces the field in an error with the corresponding flag.
 func nameFlag(err error) error {
 	var fault *aomcheck.FieldError
 	if !errors.As(err, &fault) {
@@ -281,10 +282,10 @@ func nameFlag(err error) error {
 	return cli.UsageError("--%s: %s%s", field, where, fault.Why)
 }
 
-// isAxisError reports whether an error concerns an axis of a region. Only flags set axes.
+// isAxisError reports whether an error is about an axis of a region. Axes can be set only by flags.
 func isAxisError(fault *aomcheck.FieldError) bool { return strings.HasPrefix(fault.Field, "vary") }
 
-// searchOptions returns the options of the search.
+// searchOptions returns the options for the solver's search.
 func (f *verifyFlags) searchOptions(env *cli.Env) (aomcheck.Options, error) {
 	o := aomcheck.Options{Limit: f.limit, Simulate: f.simulate}
 	o.Ask(f.solver)
@@ -306,7 +307,7 @@ func (f *verifyFlags) searchOptions(env *cli.Env) (aomcheck.Options, error) {
 	return o, nil
 }
 
-// verifyProblem answers a problem and prints the verdict.
+// verifyProblem solves a problem and prints the verdict.
 func (f *verifyFlags) verifyProblem(ctx context.Context, env *cli.Env, p aomcheck.Problem) error {
 	o, err := f.searchOptions(env)
 	if err != nil {
@@ -337,7 +338,7 @@ func (f *verifyFlags) verifyProblem(ctx context.Context, env *cli.Env, p aomchec
 	return answerError(v.Answer)
 }
 
-// writeFile writes a requested file and reports it.
+// writeFile writes a requested file and prints its name.
 func (f *verifyFlags) writeFile(env *cli.Env, path string, data []byte) error {
 	if err := renameio.WriteFile(path, data, 0o644); err != nil {
 		return err
@@ -348,7 +349,7 @@ func (f *verifyFlags) writeFile(env *cli.Env, path string, data []byte) error {
 	return nil
 }
 
-// verifyError turns an interruption before an answer into a separate error.
+// verifyError returns a separate error if the search was interrupted before there was an answer.
 func verifyError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted; no answer")}
@@ -436,7 +437,8 @@ func admissionLine(a *aomcheck.Admission) string {
 	return "REJECTED: the objective holds without the new clusters and breaks with them"
 }
 
-// withoutModel turns the script's query for values into a comment, because solvers fail on it if the answer is unsat.
+// withoutModel turns the query for values in the script into a comment, because solvers fail on it if the answer is
+// unsat.
 func withoutModel(script []byte) []byte {
 	return bytes.Replace(script, []byte("\n(get-value "),
 		[]byte("\n; after an answer of sat, the values are: (get-value "), 1)

@@ -1,4 +1,4 @@
-// Package watch shows a run on a dashboard, or line by line, while a command measures.
+// Package watch shows a run on a dashboard, or prints it line by line, while a command measures.
 package watch
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/olafctl/olaf/tui/queues"
 )
 
-// OneScreen rejects -o jsonl with a dashboard on the same terminal.
+// OneScreen returns an error if -o jsonl and a dashboard would use the same terminal.
 func OneScreen(env *cli.Env, tui bool, out cli.Format) error {
 	if tui && env.Terminal && out == cli.JSONL {
 		return cli.UsageError("--tui and -o jsonl both use the terminal; leave one of them out")
@@ -38,7 +38,8 @@ func OneScreen(env *cli.Env, tui bool, out cli.Format) error {
 	return nil
 }
 
-// NewReport returns a dashboard's report with the text that write produces. An error becomes its last line.
+// NewReport returns a report for the dashboard with the text that write produces. If write fails, the last line is the
+// error.
 func NewReport(write func(io.Writer, text.View) error) *tui.Report {
 	return tui.NewReport(func(width int) []string {
 		var page bytes.Buffer
@@ -49,7 +50,7 @@ func NewReport(write func(io.Writer, text.View) error) *tui.Report {
 	})
 }
 
-// Dashboard shows one plan's live session on the terminal.
+// Dashboard shows the live session of one plan on the terminal.
 type Dashboard struct {
 	Env      *cli.Env
 	View     cli.ViewFlags
@@ -65,25 +66,25 @@ type Dashboard struct {
 	measured string // the bench's device, if the dashboard shows another device
 }
 
-// Clock is the wall clock of a session on a screen.
+// Clock is the wall clock for a session on a dashboard.
 type Clock struct{ now func() time.Time }
 
-// NewClock returns a clock that reads now.
+// NewClock returns a clock that reads the time from now.
 func NewClock(now func() time.Time) Clock { return Clock{now} }
 
 // Now returns the current time.
 func (c Clock) Now() time.Time { return c.now() }
 
-// After returns a channel that receives the time after d.
+// After returns a channel that receives the time when d has elapsed.
 func (c Clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// Tick returns a channel that receives the time every d, and a function that stops it.
+// Tick returns a channel that receives the time at intervals of d, and a function that stops it.
 func (Clock) Tick(d time.Duration) (<-chan time.Time, func()) {
 	t := time.NewTicker(d)
 	return t.C, t.Stop
 }
 
-// ShowPlan opens a session and shows it until the user leaves or ctx ends. The device is released in both cases.
+// ShowPlan opens a session and shows it until the user leaves or ctx ends. It then releases the device.
 func (d *Dashboard) ShowPlan(ctx context.Context, plan *bench.Plan) error {
 	return d.PlaySession(ctx, func(ctx context.Context, speed slowmotion.Speed) (*slowmotion.Player, error) {
 		return slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: d.Device, Access: d.Access, Index: d.Index},
@@ -138,7 +139,7 @@ func (d *Dashboard) runProgram(ctx context.Context, f *tui.Frame) error {
 	return err
 }
 
-// plainInterval is the interval between lines when there is no dashboard.
+// plainInterval is the interval between printed lines if there is no dashboard.
 const plainInterval = time.Second
 
 // PrintStates prints the state of the run as lines until it is over.
@@ -179,7 +180,7 @@ func (d *Dashboard) parseSpeed() (slowmotion.Speed, error) {
 	return slowmotion.Speed(speed), nil
 }
 
-// steppedSource executes commands immediately, so that a recording is reproducible.
+// steppedSource executes commands immediately, which makes recordings reproducible.
 type steppedSource struct {
 	*slowmotion.Player
 	ctx context.Context
@@ -190,7 +191,7 @@ func (s steppedSource) Do(c slowmotion.Command) bool {
 	return true
 }
 
-// RecordTour writes the tour as an animated picture.
+// RecordTour writes the guided tour to a file as an animated picture.
 func (d *Dashboard) RecordTour(ctx context.Context, plan *bench.Plan, path string) error {
 	player, err := slowmotion.NewPlayer(ctx, plan, slowmotion.Options{}, slowmotion.RealTime, true, NewClock(d.Env.Now))
 	if err != nil {
@@ -212,8 +213,8 @@ func (d *Dashboard) RecordTour(ctx context.Context, plan *bench.Plan, path strin
 	return nil
 }
 
-// RunBeside runs an experiment while the terminal shows one of its runs in slow motion. Leaving the dashboard early
-// stops the experiment.
+// RunBeside runs an experiment while the terminal shows one of its runs in slow motion. If the user leaves the
+// dashboard early, the experiment is stopped.
 func RunBeside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec, b *Background) (result.Report, error) {
 	if err := env.Devices.Check(d.Device, testbed.Copies); err != nil {
 		if !d.Beside {
@@ -290,7 +291,8 @@ func (b *Background) latestState() *queues.Bench {
 	return b.readProgress()
 }
 
-// finishedResult returns the result of a finished experiment with runs.
+// finishedResult returns the result of the experiment. It returns an error if the experiment is still running or has no
+// results in the given form.
 func (b *Background) finishedResult(form string) (*sheets.Result, error) {
 	if !b.isFinished() {
 		return nil, errors.New("the experiment is still running")
@@ -303,7 +305,7 @@ func (b *Background) finishedResult(form string) (*sheets.Result, error) {
 	return report.Result(), nil
 }
 
-// writeWorkbook writes the results of a finished experiment.
+// writeWorkbook writes the results of a finished experiment to an Excel workbook.
 func (b *Background) writeWorkbook(context.Context) (string, error) {
 	r, err := b.finishedResult("workbook")
 	if err != nil {
@@ -316,7 +318,7 @@ func (b *Background) writeWorkbook(context.Context) (string, error) {
 	return cli.SaveView("olafctl-results.xlsx", book.Bytes())
 }
 
-// drawFigures draws the results of a finished experiment into a new folder.
+// drawFigures draws the results of a finished experiment in a new folder.
 func (b *Background) drawFigures(context.Context) (string, error) {
 	r, err := b.finishedResult("figures")
 	if err != nil {

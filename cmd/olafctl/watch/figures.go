@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// DrawFigures draws every figure of a report into a folder, in every format. Without a folder it does nothing.
+// DrawFigures draws every figure of a report in every format into a folder. It does nothing if folder is empty.
 func DrawFigures(env *cli.Env, folder string, force bool, experiment string, r result.Report) error {
 	if folder == "" {
 		return nil
@@ -46,8 +46,8 @@ func DrawFigures(env *cli.Env, folder string, force bool, experiment string, r r
 	return nil
 }
 
-// RefusePlots rejects a folder that already contains figures of an experiment. It is called before the run, when the
-// number of figures is still unknown.
+// RefusePlots returns an error if a folder already contains figures of the experiment. It is called before the run,
+// when the number of figures is still unknown.
 func RefusePlots(folder, experiment string, force bool) error {
 	if folder == "" {
 		return nil

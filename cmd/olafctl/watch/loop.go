@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// Loop shows a run of hosts that wait for a switch.
+// Loop shows a run whose hosts wait for a switch.
 type Loop struct {
 	Env   *cli.Env
 	View  cli.ViewFlags
@@ -29,7 +29,7 @@ type Loop struct {
 	Runs  *Background // all runs, measured meanwhile; nil for none
 }
 
-// NewLoop prepares run index for the dashboard; it fails if the plan has no such run.
+// NewLoop prepares the run with the given index for the dashboard. It returns an error if the plan has no such run.
 func NewLoop(env *cli.Env, view cli.ViewFlags, plan *bench.Plan, index int, runs *Background) (*Loop, error) {
 	if index < 0 || index >= len(plan.Seeds) {
 		return nil, cli.UsageError("--index %d: there are runs 0 to %d", index, len(plan.Seeds)-1)
@@ -93,7 +93,7 @@ func (w *Loop) ShowRun(ctx context.Context) error {
 	return errors.Join(played, shown)
 }
 
-// dashboardOptions returns the options for the dashboard.
+// dashboardOptions returns the options for the dashboard of a loop.
 func (w *Loop) dashboardOptions(player *loops.Player) loops.Options {
 	o := w.About
 	o.Source = player
@@ -115,7 +115,7 @@ func (w *Loop) dashboardOptions(player *loops.Player) loops.Options {
 	return o
 }
 
-// printLines prints the position of the run at an interval until it is over.
+// printLines prints the position in the run at regular intervals until the run is over.
 func (w *Loop) printLines(ctx context.Context, player *loops.Player, over <-chan struct{}) error {
 	ticker := time.NewTicker(plainInterval)
 	defer ticker.Stop()
@@ -139,14 +139,14 @@ func (w *Loop) printLines(ctx context.Context, player *loops.Player, over <-chan
 	}
 }
 
-// ShowBeside shows the run while all runs are measured, and returns their report.
+// ShowBeside shows the run while all runs are measured. It returns the report on the measured runs.
 func (w *Loop) ShowBeside(ctx context.Context) (result.Report, error) {
 	shown := w.ShowRun(ctx)
 	w.Runs.wg.Wait()
 	return w.Runs.report, errors.Join(w.Runs.Err, shown)
 }
 
-// PaceOf returns the pace of --speed; without it a run takes about a minute.
+// PaceOf returns the pace that --speed selects. Without the flag, a run takes about a minute.
 func PaceOf(view *cli.ViewFlags, length olaf.Duration) (pace.Pace, error) {
 	switch view.Speed {
 	case "":
@@ -164,8 +164,8 @@ func PaceOf(view *cli.ViewFlags, length olaf.Duration) (pace.Pace, error) {
 	return pace.Pace{Speed: pace.Speed(speed.NS() / 1e9), Paused: view.Paused}, nil
 }
 
-// PaceLoop clears the default speed for a loop, which then takes about a minute, because its length is not known
-// beforehand.
+// PaceLoop clears the default speed for a loop. The length of a loop is not known beforehand, and without a speed it
+// takes about a minute.
 func PaceLoop(cmd *cobra.Command, view *cli.ViewFlags, spec *bench.Spec) {
 	if spec.Loop != nil && !cmd.Flags().Changed("speed") {
 		view.Speed = ""

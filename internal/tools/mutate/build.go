@@ -23,7 +23,7 @@ type runner struct {
 	results *kept
 }
 
-// build builds the test programs of the package and its judges with all mutants of the batch.
+// build builds the test programs of the package and of its judges, with all mutants in the batch.
 func (r *runner) build(batch []*mutant) (*built, error) {
 	folder, err := os.MkdirTemp("", "mutate-*")
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *runner) build(batch []*mutant) (*built, error) {
 	return b, nil
 }
 
-// overlay writes the changed files and the table that replaces the originals with them.
+// overlay writes the changed files and the overlay table that makes the compiler use them instead of the originals.
 func (r *runner) overlay(folder string, batch []*mutant, number map[*mutant]int) (string, error) {
 	place := map[string]string{}
 	write := func(original string, text []byte) error {
@@ -88,8 +88,8 @@ func (r *runner) overlay(folder string, batch []*mutant, number map[*mutant]int)
 	return name, os.WriteFile(name, table, 0o600)
 }
 
-// withCopies returns the text of a file in which every changed function first checks whether one of its wrong copies
-// was chosen; nil for a file without any.
+// withCopies returns the text of a file in which every mutated function first checks whether one of its mutated copies
+// was selected. It returns nil for a file without mutants.
 func (s *source) withCopies(f *sourceFile, batch []*mutant, number map[*mutant]int) []byte {
 	var edits []edit
 	var copies bytes.Buffer
@@ -118,7 +118,7 @@ func (s *source) withCopies(f *sourceFile, batch []*mutant, number map[*mutant]i
 	return append(apply(f.text, edits), copies.Bytes()...)
 }
 
-// copyOf returns the changed function under a new name.
+// copyOf returns the mutated function under a new name.
 func (s *source) copyOf(m *mutant, name string) []byte {
 	start, end := s.offset(m.fn.Pos()), s.offset(m.fn.End())
 	at := s.offset(m.fn.Name.Pos())
@@ -126,7 +126,7 @@ func (s *source) copyOf(m *mutant, name string) []byte {
 	return apply(m.file.text[start:end], edits)
 }
 
-// dispatch is the call at the beginning of a function with wrong copies.
+// dispatch is the call to a mutated copy at the beginning of a function.
 type dispatch struct {
 	names   []edit // names for unnamed parameters
 	call    string // receiver and dot, before the copy's name
@@ -162,7 +162,7 @@ func (s *source) dispatch(m *mutant) *dispatch {
 	return d
 }
 
-// nameAll lists the names of parameters, after naming the unnamed ones.
+// nameAll returns the names of a function's parameters. It first gives names to unnamed parameters.
 func (s *source) nameAll(d *dispatch, list *ast.FieldList) (names []string) {
 	fresh := func(at, end int, gap string) {
 		name := fmt.Sprintf("given%d", at)

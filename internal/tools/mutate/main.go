@@ -1,10 +1,9 @@
-// Command mutate finds mistakes that no test would notice: it draws a seeded sample of small wrong changes to one
-// package,
-// runs the short tests of the package and of its judges on each, and lists the changes that none of them notices.
+// Command mutate finds mistakes that no test would notice. It draws a random sample of small wrong changes to one
+// package. It runs the short tests of the package and of its judges on each change, and lists the changes that no test
+// notices. The sample is determined by a seed. The command never writes to the source tree.
 //
-// It never writes to the tree. All changes of a sample are built into one set of test programs by an overlay: every
-// changed function gets wrong copies, and a number in the environment chooses the copy, so that a mutant costs a run of
-// the tests and no build.
+// All changes in a sample are compiled into one set of test programs by an overlay. Every changed function has wrong
+// copies, and a number in the environment selects a copy. A mutant therefore costs a run of the tests but no build.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"strings"
 )
 
-// options are the command line's options.
+// options contains the options on the command line.
 type options struct {
 	pkg        string
 	judges     []string
@@ -73,7 +72,7 @@ func (o *options) addSeen(list string) error {
 	return nil
 }
 
-// judgesOf lists other packages whose tests also check a package's behaviour, nearest first.
+// judgesOf maps packages to their judges: other packages whose tests also check the package's behaviour, nearest first.
 var judgesOf = map[string][]string{
 	"capture":                       {"capture/replay", "capture/live"},
 	"experiments/netsim":            nil,
@@ -149,7 +148,7 @@ func mutate(o options) error {
 	return nil
 }
 
-// runAll runs the mutants of functions with one build, and each package-level mutant with a separate one.
+// runAll runs the mutants of functions with a single build, and each package-level mutant with a separate build.
 func (r *runner) runAll(open []*mutant) error {
 	var together []*mutant
 	for _, m := range open {
@@ -170,7 +169,8 @@ func (r *runner) runAll(open []*mutant) error {
 	return nil
 }
 
-// runBatch builds and runs some mutants. If the compiler rejects what the type checker accepted, it bisects.
+// runBatch builds and runs a batch of mutants. If the compiler rejects code that the type checker accepted, runBatch
+// divides the batch in two and tries again.
 func (r *runner) runBatch(batch []*mutant) error {
 	if len(batch) == 0 {
 		return nil
@@ -206,5 +206,5 @@ func (r *runner) runBatch(batch []*mutant) error {
 	return nil
 }
 
-// packages returns the package and its judges.
+// packages returns the names of the package and its judges.
 func (o options) packages() []string { return slices.Concat([]string{o.pkg}, o.judges) }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// collector walks one declaration and records possible mistakes.
+// collector walks through one declaration and records possible mutants.
 type collector struct {
 	*source
 	file *sourceFile
@@ -17,7 +17,7 @@ type collector struct {
 	out  []*mutant
 }
 
-// listMutants lists all changes of all files that are not generated.
+// listMutants lists all possible mutants in all files that are not generated.
 func (s *source) listMutants() []*mutant {
 	var all []*mutant
 	for _, f := range s.files {
@@ -48,8 +48,8 @@ func (s *source) listMutants() []*mutant {
 	return all
 }
 
-// recovers reports whether a function calls recover, which works only one call below the panic: a copy would be two
-// below.
+// recovers reports whether a function calls recover. recover works only in the deferred function itself, and a mutated
+// copy would be called one level deeper.
 func recovers(fn *ast.FuncDecl) (found bool) {
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -62,7 +62,7 @@ func recovers(fn *ast.FuncDecl) (found bool) {
 	return found
 }
 
-// becomes maps operators to others that they may be mistaken for.
+// becomes maps operators to other operators that a programmer could confuse them with.
 var becomes = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
 	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
@@ -120,7 +120,7 @@ func (c *collector) visit(n ast.Node) bool {
 	return true
 }
 
-// replace records a change of the bytes between two positions inside a node.
+// replace records a mutant that replaces the source text between two positions inside a node.
 func (c *collector) replace(in ast.Node, from, to token.Pos, text string) {
 	file := c.fset.File(in.Pos())
 	start, end := file.Offset(from), file.Offset(to)
@@ -137,7 +137,7 @@ func (c *collector) note(in ast.Node, e edit, change string) {
 	c.out = append(c.out, &mutant{id: where + ": " + change, line: c.fset.Position(in.Pos()).Line, file: c.file, fn: c.fn, edit: e})
 }
 
-// short shortens source to one line by cutting the middle.
+// short shortens source text to one line by cutting out the middle.
 func short(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > 90 {
@@ -152,8 +152,8 @@ func (c *collector) operator(in ast.Node, at token.Pos, op token.Token) {
 	}
 }
 
-// dropOperand keeps one of two operands. The operand must have the type of the expression: a comparison of numbers keeps both,
-// and a shift its left one.
+// dropOperand records mutants that keep only one of two operands. The remaining operand must have the type of the whole
+// expression. The right operand of a shift is never kept alone.
 func (c *collector) dropOperand(n *ast.BinaryExpr) {
 	whole := c.info.TypeOf(n)
 	alone := func(x ast.Expr) bool {
@@ -192,7 +192,7 @@ func (c *collector) literal(n *ast.BasicLit) {
 	}
 }
 
-// useConstant records changes to the use of a constant.
+// useConstant records mutants that change the use of a constant.
 func (c *collector) useConstant(n *ast.Ident) {
 	known, ok := c.info.Uses[n].(*types.Const)
 	if !ok || n.Name == "iota" {
@@ -209,7 +209,7 @@ func (c *collector) useConstant(n *ast.Ident) {
 	}
 }
 
-// addOne replaces a constant with NAME + 1; parentheses keep the precedence.
+// addOne returns a mutant that replaces a constant with (NAME + 1). The parentheses preserve the precedence.
 func (c *collector) addOne(n *ast.Ident) *mutant {
 	file := c.fset.File(n.Pos())
 	start := file.Offset(n.Pos())
@@ -228,13 +228,13 @@ func (c *collector) addOne(n *ast.Ident) *mutant {
 	}
 }
 
-// symmetric lists functions whose arguments may be in any order, and packages that only format texts.
+// symmetric lists functions whose arguments may be in any order, and packages that only format text.
 var symmetric = map[string]bool{
 	"min": true, "max": true, "bits.Add64": true, "bits.Mul64": true, "bytes.Equal": true, "slices.Equal": true,
 	"errors.Join": true, "fmt": true,
 }
 
-// swapArguments exchanges adjacent arguments of one type.
+// swapArguments records mutants that exchange adjacent arguments of the same type.
 func (c *collector) swapArguments(call *ast.CallExpr) {
 	name := types.ExprString(call.Fun)
 	pkg, _, _ := strings.Cut(name, ".")
@@ -256,7 +256,7 @@ func (c *collector) swapArguments(call *ast.CallExpr) {
 	}
 }
 
-// dropError records the loss of a returned error.
+// dropError records mutants that return nil instead of an error.
 func (c *collector) dropError(n *ast.ReturnStmt) {
 	for _, r := range n.Results {
 		t := c.info.TypeOf(r)
@@ -267,7 +267,8 @@ func (c *collector) dropError(n *ast.ReturnStmt) {
 	}
 }
 
-// removeStatement drops one statement, except declarations, without which nothing compiles.
+// removeStatement records mutants that remove one statement. Declarations are not removed, because the code would not
+// compile without them.
 func (c *collector) removeStatement(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {

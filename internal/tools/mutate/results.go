@@ -17,15 +17,15 @@ import (
 	"text/tabwriter"
 )
 
-// kept are the results of this and earlier runs on one package, one per line.
+// kept contains the results of this run and of earlier runs on one package. The file has one result per line.
 type kept struct {
 	file  *os.File
 	tests string // digest of everything but the mutant that determines whether it is noticed
 	by    map[string]line
 }
 
-// line is one result. A noticed mutant stays noticed while its function is unchanged; a survivor is tested again when a
-// test has changed.
+// line is the result of one mutant. A mutant that was noticed counts as noticed until its function changes. A surviving
+// mutant is tested again when a test has changed.
 type line struct {
 	ID    string `json:"id"`
 	Code  string `json:"code"`
@@ -81,7 +81,7 @@ func (k *kept) keep(m *mutant, f fate, judge string) error {
 	return err
 }
 
-// code returns a digest of the changed function, or of the file.
+// code returns a digest of the changed function or, for a package-level mutant, of the file.
 func (m *mutant) code() string {
 	text := m.file.text
 	if m.fn != nil {
@@ -92,7 +92,7 @@ func (m *mutant) code() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// digest covers the tests of some packages and all files in their folders.
+// digest returns a digest of the tests in some packages and of all files in their folders.
 func digest(packages []string) (string, error) {
 	sum := sha256.New()
 	for _, pkg := range packages {
@@ -112,10 +112,10 @@ func digest(packages []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// reasons maps reviewed mutants of a package to the reason: that they change nothing, or why no test notices them.
+// reasons maps reviewed mutants of a package to the reason why they change nothing or why no test notices them.
 type reasons map[string]string
 
-// readJudged reads lines PACKAGE FUNCTION: CHANGE | REASON; lines that begin with # are remarks.
+// readJudged reads lines of the form PACKAGE FUNCTION: CHANGE | REASON. Lines that begin with # are comments.
 func readJudged(name, pkg string) (reasons, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +143,7 @@ func readJudged(name, pkg string) (reasons, error) {
 
 func (e reasons) has(m *mutant) bool { _, ok := e[m.id]; return ok }
 
-// stale lists the entries that name no existing mutant.
+// stale lists the entries for mutants that no longer exist.
 func (e reasons) stale(all []*mutant) (ids []string) {
 	for id := range e {
 		if !slices.ContainsFunc(all, func(m *mutant) bool { return m.id == id }) {
@@ -154,7 +154,7 @@ func (e reasons) stale(all []*mutant) (ids []string) {
 	return ids
 }
 
-// report lists the survivors, with a reason if one is known, and ends with the rate.
+// report prints the surviving mutants, each with its reason if there is one, and finally the rate.
 func report(w io.Writer, o options, sample []*mutant, results *kept, judged, left reasons) {
 	count := map[fate]int{}
 	same := 0

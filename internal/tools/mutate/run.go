@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fate is the outcome of a mutant.
+// fate is the outcome of testing a mutant.
 type fate string
 
 const (
@@ -25,10 +25,10 @@ const (
 	uncompiled fate = "uncompiled"
 )
 
-// offset returns a position within its file.
+// offset returns a position as a byte offset in its file.
 func (s *source) offset(at token.Pos) int { return s.fset.File(at).Offset(at) }
 
-// built are test programs with mutants in them.
+// built contains test programs into which mutants were compiled.
 type built struct {
 	folder string
 	judges []judge
@@ -38,23 +38,25 @@ type built struct {
 
 type judge struct{ pkg, program string }
 
-// limits stop endless mutants. They use processor time, since the machine may be busy.
+// limits contains the time limits that stop endless mutants. The main limit is on processor time, because the machine
+// may be busy.
 type limits struct {
 	processor uint64 // seconds
 	wall      time.Duration
 }
 
-// generous are the limits without a timed run.
+// generous contains the limits for runs whose normal duration is not yet known.
 var generous = limits{processor: 60, wall: 10 * time.Minute}
 
-// memory is more than any test needs, and protects the machine from mutants that append for ever.
+// memory is the memory limit. It is more than any test needs and protects the machine from mutants that append
+// endlessly.
 const memory = 3 << 30
 
 func (b *built) allow(l limits)          { b.limits = l }
 func (b *built) remove()                 { _ = os.RemoveAll(b.folder) }
 func (b *built) chosen(m *mutant) string { return environment + "=" + strconv.Itoa(b.number[m]) }
 
-// measureBaseline runs the tests without a mutant: they must pass, and their time is measured.
+// measureBaseline runs the tests without a mutant, checks that they pass, and measures their duration.
 func (b *built) measureBaseline() error {
 	b.allow(generous)
 	most, longest := time.Duration(0), time.Duration(0)
@@ -70,7 +72,7 @@ func (b *built) measureBaseline() error {
 	return nil
 }
 
-// run runs one mutant with one judge after another, until one notices it.
+// run runs one mutant with one judge after another until a judge notices it.
 func (b *built) run(m *mutant) (fate, string, error) {
 	for _, j := range b.judges {
 		_, err := b.test(j, b.chosen(m))
@@ -90,8 +92,9 @@ func (b *built) run(m *mutant) (fate, string, error) {
 	return survived, "", nil
 }
 
-// tryAgain runs a judge that exceeded its wall time again, since the machine may have been busy, with ten times the
-// judge's current time without a mutant. Exceeded processor time gets no second try.
+// tryAgain runs a judge again after it exceeded its wall time limit, because the machine may have been busy. The new
+// limit is ten times the duration of the judge's tests without a mutant. There is no second try if the judge exceeded
+// its processor time.
 func (b *built) tryAgain(j judge, chosen string) error {
 	before := b.limits
 	defer b.allow(before)
@@ -105,8 +108,8 @@ func (b *built) tryAgain(j judge, chosen string) error {
 	return err
 }
 
-// memoryFolder returns a folder in memory for the files of tests, since tests that sync files would wait for the disk;
-// empty without one, or if TMPDIR is set.
+// memoryFolder returns a folder in memory for the files of tests, because tests that sync files would wait for the
+// disk. It returns "" if there is no such folder or if TMPDIR is set.
 func memoryFolder() string {
 	const shared = "/dev/shm"
 	if info, err := os.Stat(shared); err != nil || !info.IsDir() || os.Getenv("TMPDIR") != "" {
@@ -120,8 +123,8 @@ var (
 	errLate    = fmt.Errorf("%w by the clock", errEndless)
 )
 
-// test runs one test program in its package's folder. The error is errLate for exceeded wall time, and errEndless for
-// exceeded processor time or memory.
+// test runs a test program in the folder of its package. It returns errLate if the wall time limit was exceeded, and
+// errEndless if the limit on processor time or memory was exceeded.
 func (b *built) test(j judge, chosen string) (processor time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), b.limits.wall)
 	defer cancel()

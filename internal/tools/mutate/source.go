@@ -17,7 +17,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// source is an unchanged package with its types.
+// source is an unchanged package with type information.
 type source struct {
 	fset  *token.FileSet
 	files []*sourceFile
@@ -31,7 +31,7 @@ type sourceFile struct {
 	tree *ast.File
 }
 
-// mutant is one wrong change of some bytes of a file.
+// mutant is a small wrong change to the text of a file.
 type mutant struct {
 	id   string // function, change, and which of several; stable while these lines are
 	line int
@@ -40,7 +40,7 @@ type mutant struct {
 	edit edit
 }
 
-// edit replaces the bytes from start to end of a file.
+// edit replaces the bytes from start to end in a file.
 type edit struct {
 	start, end int
 	text       string
@@ -70,8 +70,8 @@ func load(pkg string) (*source, error) {
 	return s, nil
 }
 
-// draw takes a sample of the mutants that compile. It orders them by a hash of seed and mutant, so that a change
-// elsewhere in the package leaves most of a sample the same.
+// draw returns a sample of the mutants that compile. It orders the mutants by a hash of seed and mutant. If code
+// elsewhere in the package changes, most of the sample therefore stays the same.
 func (s *source) draw(all []*mutant, n int, seed uint64) (sample []*mutant, broken int) {
 	lot := func(m *mutant) string {
 		sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), m.id...))
@@ -92,8 +92,8 @@ func (s *source) draw(all []*mutant, n int, seed uint64) (sample []*mutant, brok
 	return sample, broken
 }
 
-// unseen removes reviewed samples: those of the first seeds, each of which was drawn from all mutants, then those of
-// the next seeds, drawn from the rest, and so on.
+// unseen returns the mutants that were not in samples that have already been reviewed. The samples for the first group
+// of seeds were drawn from all mutants, and those for each further group from the mutants that were left.
 func (s *source) unseen(all []*mutant, o options) []*mutant {
 	left := slices.Clone(all)
 	for _, seeds := range o.seen {
@@ -109,8 +109,8 @@ func (s *source) unseen(all []*mutant, o options) []*mutant {
 	return left
 }
 
-// compiles checks the types of the package with the change. An unused import is not an error, because the original
-// function is still there.
+// compiles reports whether the package with the change passes the type checker. An unused import is not an error,
+// because the original function is still there.
 func (s *source) compiles(m *mutant) bool {
 	trees := make([]*ast.File, 0, len(s.files))
 	for _, f := range s.files {
@@ -137,7 +137,7 @@ func (s *source) compiles(m *mutant) bool {
 	return good
 }
 
-// importer returns the packages that the package was loaded with.
+// importer returns the imported packages with which the package was loaded.
 type importer []*types.Package
 
 func (i importer) Import(path string) (*types.Package, error) {
@@ -150,7 +150,7 @@ func (i importer) Import(path string) (*types.Package, error) {
 	return nil, errors.New("not imported before: " + path)
 }
 
-// apply makes several non-overlapping edits.
+// apply performs several edits that do not overlap and returns the new text.
 func apply(text []byte, edits []edit) []byte {
 	edits = slices.Clone(edits)
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
@@ -163,7 +163,7 @@ func apply(text []byte, edits []edit) []byte {
 	return append(out, text[at:]...)
 }
 
-// functionName returns a function's name, for a method with its receiver's type.
+// functionName returns the name of a function. For a method, it includes the type of the receiver.
 func functionName(fn *ast.FuncDecl) string {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return fn.Name.Name

@@ -26,14 +26,15 @@ var (
 	sentenceAt = regexp.MustCompile(`[.!?:]\s`)
 )
 
-// participles are irregular participles and adverbs that do not name a function; words in -ed are added by isParticiple.
+// participles lists irregular participles and adverbs, which should not be the name of a function. Words that end in
+// -ed are recognised by isParticiple.
 var participles = strings.Fields("told said held kept made shown given taken known seen done left sent had met drawn written built found " +
 	"meant lost begun grown thrown chosen spoken beside whole alone apart")
 
-// verbsInEd are verbs that end like participles but are not.
+// verbsInEd lists verbs that end in -ed but are not participles.
 var verbsInEd = strings.Fields("need feed seed speed embed shed")
 
-// conventional names are fixed by the language and its interfaces.
+// conventional lists names that are fixed by the language or by common interfaces.
 var conventional = strings.Fields("main init String Error Unwrap Is")
 
 const (
@@ -41,13 +42,13 @@ const (
 	longSentence = 30  // words
 )
 
-// place is the position of a habit.
+// place is the position at which a habit was found.
 type place struct {
 	at, text string
 	habits   int
 }
 
-// tally counts habits in a tree.
+// tally counts language habits in a source tree.
 type tally struct {
 	lines, longLines                         int
 	comments, predicates, sayings            int
@@ -59,7 +60,8 @@ type tally struct {
 	places                                   []place
 }
 
-// count walks a tree. Tests, generated files, testdata and folders whose names begin with a dot are left out.
+// count counts habits in all files of a tree. It omits tests, generated files, testdata and folders whose names begin
+// with a dot.
 func count(root string) (*tally, error) {
 	t := new(tally)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -187,13 +189,13 @@ func (t *tally) countPage(root, path string) error {
 	return nil
 }
 
-// isGeneratedPage reports whether a page says in its first lines that it is generated.
+// isGeneratedPage reports whether the first lines of a page state that the page is generated.
 func isGeneratedPage(text string) bool {
 	head := strings.SplitN(text, "\n", 6)
 	return strings.Contains(strings.Join(head[:min(5, len(head))], " "), "Generated")
 }
 
-// countWords returns the number of words in an identifier, which begin at capitals and underscores.
+// countWords returns the number of words in an identifier. Words begin at capital letters and after underscores.
 func countWords(name string) int {
 	n, before := 1, rune(0)
 	for i, r := range name {
@@ -205,7 +207,7 @@ func countWords(name string) int {
 	return n
 }
 
-// isParticiple reports whether a word in lower case is a bare participle or adverb.
+// isParticiple reports whether a lower-case word is a participle or an adverb.
 func isParticiple(word string) bool {
 	return slices.Contains(participles, word) ||
 		strings.HasSuffix(word, "ed") && len(word) > 4 && !slices.Contains(verbsInEd, word)

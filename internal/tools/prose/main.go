@@ -4,8 +4,8 @@
 //	prose [-top 40] [-limits FILE] [FOLDER]
 //	prose sample -seed 20261128 [FOLDER]
 //
-// sample draws 100 random doc comments and 50 random paragraphs, and writes them to docs/notes with empty columns for
-// two readers' grades.
+// The subcommand sample draws 100 random doc comments and 50 random paragraphs, and writes them to docs/notes with empty
+// columns for the grades of two readers.
 package main
 
 import (
@@ -63,7 +63,7 @@ func run(out io.Writer, root, limits string, top int) error {
 	return check(figures, string(text))
 }
 
-// figure is a percentage or a number; lower is better.
+// figure is a measured percentage or number for which lower is better.
 type figure struct {
 	name  string
 	value float64
@@ -87,10 +87,10 @@ func (t *tally) figures() []figure {
 	}
 }
 
-// rounding is the precision of the limits file; a figure may be above its limit by less.
+// rounding is the precision of the figures in the limits file. A figure may exceed its limit by less than this.
 const rounding = 0.005
 
-// check returns an error that names each figure above its limit, and each without one.
+// check returns an error that lists each figure that exceeds its limit or has no limit.
 func check(figures []figure, limits string) error {
 	limit := map[string]float64{}
 	for line := range strings.Lines(limits) {
@@ -116,7 +116,7 @@ func check(figures []figure, limits string) error {
 	return fmt.Errorf("%s; -top 40 lists the worst places", strings.Join(wrong, "; "))
 }
 
-// shorten cuts text to a line.
+// shorten truncates text that is too long for one line.
 func shorten(text string) string {
 	const most = 160
 	if utf8.RuneCountInString(text) <= most {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// bom is a CycloneDX 1.6 document with the known facts about a Go program. It does not depend on time or place, so that
-// equal programs have equal descriptions.
+// bom is a CycloneDX 1.6 document with the known facts about a Go program. It contains neither times nor places, so
+// that identical programs have identical descriptions.
 type bom struct {
 	Format       string       `json:"bomFormat"`
 	Spec         string       `json:"specVersion"`
@@ -32,7 +32,7 @@ type component struct {
 	Properties []property `json:"properties,omitempty"`
 }
 
-// licence is an SPDX expression.
+// licence is a licence as an SPDX expression.
 type licence struct {
 	Expression string `json:"expression"`
 }
@@ -47,10 +47,10 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// buildSettings are the settings of a build that determine its result.
+// buildSettings lists the build settings that affect the resulting program.
 var buildSettings = []string{"-tags", "-trimpath", "CGO_ENABLED", "GOARCH", "GOOS", "GOAMD64", "vcs.revision", "vcs.modified"}
 
-// describe returns the document of a program. A module without a listed licence is an error.
+// describe returns the CycloneDX document for a program. It returns an error if the licence of a module is unknown.
 func describe(info *debug.BuildInfo, licences map[string]string) (*bom, error) {
 	main := program(info)
 	for _, s := range info.Settings {
@@ -84,7 +84,7 @@ func describe(info *debug.BuildInfo, licences map[string]string) (*bom, error) {
 	return b, nil
 }
 
-// program returns the component of the program, one of several in its module.
+// program returns the CycloneDX component for the program. Its module may contain other programs.
 func program(info *debug.BuildInfo) component {
 	c := part("application", &info.Main)
 	if folder, ok := strings.CutPrefix(info.Path, info.Main.Path+"/"); ok {

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// module is a module in go.mod.
+// module is a module that go.mod requires.
 type module struct{ Path, Version string }
 
-// listRequired reads go.mod.
+// listRequired returns the modules required by go.mod.
 func listRequired() ([]module, error) {
 	raw, err := exec.Command("go", "mod", "edit", "-json").Output()
 	if err != nil {
@@ -28,7 +28,8 @@ func listRequired() ([]module, error) {
 	return file.Require, nil
 }
 
-// licences returns the page: every module with the licence in its files, as an SPDX name.
+// licences returns the text of the licence page, which lists every module with the licence found in its files, as an
+// SPDX expression.
 func licences(modules []module) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(`# Licences
@@ -55,7 +56,7 @@ Generated from go.mod and the modules' own files by ` + "`make licences`" + `; d
 	return out.Bytes(), nil
 }
 
-// download downloads a module if necessary and returns its folder.
+// download downloads a module, if necessary, and returns its folder.
 func download(m module) (folder string, err error) {
 	raw, err := exec.Command("go", "mod", "download", "-json", m.Path+"@"+m.Version).Output()
 	if err != nil {
@@ -65,12 +66,12 @@ func download(m module) (folder string, err error) {
 	return at.Dir, json.Unmarshal(raw, &at)
 }
 
-// silent lists modules without a licence file in the used version, with the licence stated elsewhere.
+// silent maps modules that have no licence file in the used version to the licence that they state elsewhere.
 var silent = map[string]string{
 	"github.com/mattn/go-localereader": "MIT", // in its README
 }
 
-// licenceIn reads the usual licence files of a module. If there are several, all apply.
+// licenceIn reads the usual licence files of a module. If there are several, all of them apply.
 func licenceIn(folder string) (string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -102,7 +103,8 @@ func licenceIn(folder string) (string, error) {
 	return strings.Join(names, " AND "), nil
 }
 
-// marks identify licences by characteristic words; those that contain the words of others come first.
+// marks lists words by which licences are recognised. A licence whose text contains the words of another licence comes
+// first.
 var marks = []struct{ name, words string }{
 	{"MPL-2.0", "Mozilla Public License, version 2.0"},
 	{"MPL-2.0", "Mozilla Public License Version 2.0"},
@@ -133,7 +135,7 @@ func licenceOf(text string) string {
 	return ""
 }
 
-// readLicences reads the page.
+// readLicences reads the licence page and returns the licence of each module.
 func readLicences(page string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(page) {

@@ -1,6 +1,5 @@
-// Command sbom lists the components of a built program, as a CycloneDX document made from the build information inside
-// the
-// program, and the licences of all modules in go.mod.
+// Command sbom lists the components of a built program as a CycloneDX document, which it creates from the build
+// information in the program. It also lists the licences of all modules in go.mod.
 //
 //	sbom -binary bin/olafctl -o dist/olafctl.cdx.json
 //	sbom -licences docs/reference/licences.md
@@ -27,7 +26,7 @@ func main() {
 	}
 }
 
-// licencesPage is the page with the licences for the description.
+// licencesPage is the path of the page that lists the licences.
 const licencesPage = "docs/reference/licences.md"
 
 func run(binary, out, page string) error {

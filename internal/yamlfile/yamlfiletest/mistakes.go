@@ -1,4 +1,4 @@
-// Package yamlfiletest checks the errors of file readers in their tests.
+// Package yamlfiletest checks the errors of file readers in tests.
 package yamlfiletest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// CheckMistakes checks that an error is of its kind and that each mistake in it is one line that names the file and an
-// existing line. A text that ends too early may be reported one line past its last.
+// CheckMistakes checks that an error matches kind, and that each mistake in it is a single line with the name of the
+// file and the number of an existing line. If the text ends too early, the reported line may be one more than the last.
 func CheckMistakes(t testing.TB, err, kind error, file, text string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -28,7 +28,7 @@ func CheckMistakes(t testing.TB, err, kind error, file, text string) {
 	}
 }
 
-// splitErrors returns the mistakes that an error joins.
+// splitErrors returns the individual mistakes in a joined error.
 func splitErrors(err error) (all []error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || !strings.Contains(err.Error(), "\n") {
@@ -40,7 +40,7 @@ func splitErrors(err error) (all []error) {
 	return all
 }
 
-// lineIn returns the line number after a file's name in a message.
+// lineIn returns the line number that follows the name of the file in a message.
 func lineIn(said, file string) (line int, ok bool) {
 	m := regexp.MustCompile(regexp.QuoteMeta(file) + `:(\d+): `).FindStringSubmatch(said)
 	if m == nil {
@@ -50,7 +50,9 @@ func lineIn(said, file string) (line int, ok bool) {
 	return line, err == nil
 }
 
-// linesOf counts lines as YAML does, which has more line ends than \n.
+// linesOf counts lines as YAML does. In YAML, other characters than
+//
+// can also end a line.
 func linesOf(text string) int {
 	ends := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 	return strings.Count(ends.Replace(text), "\n") + 1

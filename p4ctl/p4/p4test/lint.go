@@ -1,4 +1,4 @@
-// Package p4test parses the declarations of package p4's sources and checks them against the hand-written P4Info.
+// Package p4test parses the declarations in the sources of package p4 and checks them against the handwritten P4Info.
 package p4test
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Lint checks that the sources and the P4Info of a profile agree in tables, keys, widths, actions, parameters, ids
-// and sizes; that ids are unique and have the prefix of their kind; and that the sources stay within VNP4's
-// abilities: no conditions inside actions, one lookup per table. It returns one line per fault, in a fixed order.
+// Lint checks the sources of a profile against its P4Info. Tables, keys, widths, actions, parameters, IDs and sizes
+// must agree. IDs must be unique and have the prefix for their kind. The sources must use only features that VNP4
+// supports: no conditions inside actions, and one lookup per table. Lint returns one line per fault, in a fixed order.
 func Lint(p p4.Profile, text func(name string) ([]byte, error), info *configv1.P4Info) []string {
 	said := make(map[string]string)
 	var faults []string
@@ -45,7 +45,7 @@ func buildMacros(p p4.Profile) map[string]string {
 		"CLUSTERS": strconv.Itoa(p.Clusters)}
 }
 
-// lint checks rules that the P4Info does not show.
+// lint checks rules that concern only the source and not the P4Info.
 func (p *program) lint() (faults []string) {
 	for _, t := range p.tables {
 		if t.applied != 1 {
@@ -70,7 +70,7 @@ func (p *program) lint() (faults []string) {
 	return faults
 }
 
-// facts returns the source's declarations in the same form as listFacts.
+// facts returns the declarations in the source, in the same form as listFacts.
 func (p *program) facts() map[string]string {
 	f := make(map[string]string)
 	for _, t := range p.tables {
@@ -98,7 +98,7 @@ func (p *program) facts() map[string]string {
 	return f
 }
 
-// listFacts returns the P4Info's declarations by place.
+// listFacts returns the declarations in the P4Info, by place.
 func listFacts(info *configv1.P4Info) map[string]string {
 	f := make(map[string]string)
 	names := make(map[uint32]string)
@@ -161,7 +161,7 @@ func compareFacts(source, info map[string]string) (faults []string) {
 	return faults
 }
 
-// lintIDs checks id prefixes, unique ids, and that each alias is the last part of its name.
+// lintIDs checks that IDs are unique and have the right prefix, and that each alias is the last part of its name.
 func lintIDs(info *configv1.P4Info) (faults []string) {
 	seen := make(map[uint32]string)
 	check := func(p *configv1.Preamble, prefix configv1.P4Ids_Prefix) {

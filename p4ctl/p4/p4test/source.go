@@ -7,7 +7,7 @@ import (
 	"text/scanner"
 )
 
-// program is the parsed part of a P4 source: its types, and the tables and actions of its controls.
+// program is the parsed part of a P4 source. It contains the types, and the tables and actions of the controls.
 type program struct {
 	fields  map[string]map[string]string // type → field → type; a width for bit<W>
 	tables  []*table
@@ -52,10 +52,10 @@ type param struct {
 	annotations []string
 }
 
-// annotation is @name(text) before a declaration.
+// annotation is an annotation of the form @name(text) before a declaration.
 type annotation struct{ name, text string }
 
-// findAnnotation returns the text of the annotation with this name.
+// findAnnotation returns the text of the annotation with the given name.
 func findAnnotation(all []annotation, name string) (text string, ok bool) {
 	for _, a := range all {
 		if a.name == name {
@@ -65,7 +65,7 @@ func findAnnotation(all []annotation, name string) (text string, ok bool) {
 	return "", false
 }
 
-// reader parses the tokens of one source after its #define lines were processed.
+// reader parses the tokens of a source whose #define lines have been processed.
 type reader struct {
 	tokens []token
 	at     int
@@ -78,7 +78,7 @@ type token struct {
 	line int
 }
 
-// parseSource parses a source whose own includes were already inlined.
+// parseSource parses a source whose own includes have been inlined.
 func parseSource(text string, macros map[string]string) (*program, error) {
 	r := &reader{macros: macros}
 	r.tokenize(r.preprocess(text))
@@ -89,8 +89,8 @@ func parseSource(text string, macros map[string]string) (*program, error) {
 	return p, r.err
 }
 
-// preprocess collects #define lines and drops other directives. Macros defined by the build take precedence, as with
-// #ifndef.
+// preprocess collects the #define lines and removes all other directives. Macros that the build defines take
+// precedence, as with #ifndef.
 func (r *reader) preprocess(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -107,7 +107,7 @@ func (r *reader) preprocess(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// longestName bounds names, because each qualified declaration copies them.
+// longestName is the maximum length of a name. It is limited because each qualified declaration copies its name.
 const longestName = 255
 
 func (r *reader) tokenize(text string) {
@@ -130,7 +130,7 @@ func (r *reader) fail(line int, format string, args ...any) {
 	}
 }
 
-// next returns the next token; it is empty at the end or after an error.
+// next returns the next token, or "" at the end or after an error.
 func (r *reader) next() string {
 	if r.err != nil || r.at >= len(r.tokens) {
 		r.fail(0, "the source ends too early")
@@ -155,8 +155,8 @@ func (r *reader) expect(text string) {
 	}
 }
 
-// until returns the tokens before the first of ends, which is not consumed. Brackets in between are skipped as a
-// unit.
+// until returns the tokens before the first occurrence of one of ends, which is not consumed. Bracketed tokens in
+// between are skipped as a unit.
 func (r *reader) until(ends ...string) (taken []string) {
 	for depth := 0; r.err == nil; {
 		t := r.peek()
@@ -176,7 +176,7 @@ func (r *reader) until(ends ...string) (taken []string) {
 	return taken
 }
 
-// readBlock returns the tokens inside { … }.
+// readBlock returns the tokens between { and }.
 func (r *reader) readBlock() []string {
 	r.expect("{")
 	inside := r.until("}")
@@ -198,7 +198,7 @@ func (r *reader) readAnnotations() (all []annotation) {
 	return all
 }
 
-// joinTokens joins an annotation's tokens in P4Info's spelling; a single string loses its quotes.
+// joinTokens joins the tokens of an annotation in the spelling of P4Info. A single string loses its quotes.
 func joinTokens(tokens []string) string {
 	if len(tokens) == 1 {
 		if text, err := strconv.Unquote(tokens[0]); err == nil {
@@ -236,7 +236,7 @@ func (r *reader) readDeclaration(p *program) {
 	}
 }
 
-// readFields parses the members of a header or struct.
+// readFields parses the members of a header or a struct.
 func (r *reader) readFields() map[string]string {
 	fields := make(map[string]string)
 	r.expect("{")
@@ -250,7 +250,7 @@ func (r *reader) readFields() map[string]string {
 	return fields
 }
 
-// typeName parses a type and returns its name, or the width of bit<W>.
+// typeName parses a type and returns its name, or the width for bit<W>.
 func (r *reader) typeName() string {
 	name := r.next()
 	if name != "bit" {
@@ -304,7 +304,7 @@ func (r *reader) readControl(p *program) {
 	}
 }
 
-// countApplies counts the apply calls for each name.
+// countApplies counts the calls of apply for each name.
 func countApplies(body []string, applied map[string]int) {
 	for i := 0; i+2 < len(body); i++ {
 		if body[i+1] == "." && body[i+2] == "apply" {

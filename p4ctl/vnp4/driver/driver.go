@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// contextBytes is more than any release needs for a target context and its environment.
+// contextBytes is the number of bytes reserved for a target context and its environment. It is more than any release of
+// the library needs.
 const contextBytes = 64 << 10
 
-// library contains the functions of one shared object that we use. Each returns 0 for success.
+// library contains the functions that we use from one shared object. Each returns 0 for success.
 type library struct {
 	name       func(code int32) string
 	stub       func(env *byte) int32
@@ -32,7 +33,7 @@ type library struct {
 	paramsBits func(table uintptr, bits *uint32) int32
 }
 
-// symbols maps the exported names to the functions.
+// symbols maps the names of exported symbols to the functions.
 func (l *library) symbols() map[string]any {
 	return map[string]any{
 		"XilVitisNetP4ReturnTypeToString":           &l.name,
@@ -49,7 +50,8 @@ func (l *library) symbols() map[string]any {
 	}
 }
 
-// block is one opened instance. Its memory is mapped outside Go's heap because the library keeps pointers to it.
+// block is an open instance of a block. Its memory is mapped outside Go's heap, because the library keeps pointers to
+// it.
 type block struct {
 	library
 	memory []byte
@@ -68,7 +70,7 @@ type child struct {
 	write, read, log uintptr // callbacks; made once because they are never freed
 }
 
-// Main runs the child process: it serves calls until the parent exits.
+// Main runs the child process. It serves calls until the parent process exits.
 func Main() error {
 	runtime.LockOSThread()
 	return serve(os.NewFile(CallsFD, "calls"), os.NewFile(AnswersFD, "answers"))
@@ -101,8 +103,8 @@ func serve(calls io.Reader, answers io.Writer) error {
 	}
 }
 
-// accessRegister asks the parent to access a register. It returns 1 to the library if the parent refuses, an error code in
-// every release.
+// accessRegister asks the parent to access a register. If the parent refuses, it returns 1 to the library, which is an
+// error code in every release.
 func (c *child) accessRegister(a Answer, value *uint32) uintptr {
 	a.Block = c.current
 	var reply Call
@@ -143,7 +145,7 @@ func (c *child) handleCall(call Call, answer *Answer) error {
 	return b.changeTable(call, table, answer)
 }
 
-// changeTable makes one change to a table. Its mask is NULL, as tables with exact keys require.
+// changeTable makes one change in a table. It passes NULL as the mask, as required for tables with exact keys.
 func (b *block) changeTable(call Call, table uintptr, answer *Answer) error {
 	key, err := padValue(call.Key, answer.KeyBits)
 	if err != nil {
@@ -169,8 +171,8 @@ func (b *block) changeTable(call Call, table uintptr, answer *Answer) error {
 	return fmt.Errorf("call %d is not known", call.Op)
 }
 
-// padValue returns a value right-aligned in the number of bytes that the library reads. It has at least one byte
-// because the library needs a pointer even for an action without parameters.
+// padValue returns a value, right-aligned, in the number of bytes that the library reads. The result has at least one
+// byte, because the library needs a pointer even for an action without parameters.
 func padValue(value []byte, bits uint32) ([]byte, error) {
 	n := max(int(bits+7)/8, 1)
 	if len(value) > n {
@@ -218,7 +220,7 @@ func (c *child) openBlock(call Call) error {
 	return nil
 }
 
-// codeError returns the error for a return code.
+// codeError returns the error for a return code of the library.
 func (b *block) codeError(code int32) error {
 	if code == 0 {
 		return nil

@@ -4,5 +4,5 @@ package driver
 
 import "errors"
 
-// Main fails: the vendor's driver exists for Linux only.
+// Main returns an error, because the vendor's driver exists only for Linux.
 func Main() error { return errors.New("the vitisnetp4 driver runs on Linux only") }

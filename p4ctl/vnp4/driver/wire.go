@@ -1,8 +1,9 @@
-// Package driver is the child process that loads AMD's vitisnetp4 driver libraries. The operator builds them with
-// the bitstream; this package contains none of their code. A crash in such a library ends this process only.
+// Package driver implements the child process that loads AMD's vitisnetp4 driver libraries. The operator builds the
+// libraries together with the bitstream. This package contains none of their code. A crash in such a library ends only
+// this process.
 //
-// The child never accesses the card. When the library wants a register, the child asks its parent, which owns the
-// device and checks the address. Calls and answers alternate strictly, so they need no ids and no locks.
+// The child never accesses the card. When the library needs a register, the child asks the parent process, which owns
+// the device and checks the address. Calls and answers strictly alternate, so they need neither IDs nor locks.
 package driver
 
 // Call is a request from the parent.
@@ -31,7 +32,8 @@ const (
 	Proceed // answer to Read and Write
 )
 
-// Answer is a message from the child: a register access that the library requests, or Done at the end of the call.
+// Answer is a message from the child. It is either a register access that the library requests or, at the end of a
+// call, Done.
 type Answer struct {
 	Kind    Kind
 	Block   int
