@@ -42,14 +42,15 @@ type Device interface {
 	Close() error
 }
 
-// Watcher is a far Device that lets several steps of time pass for one request.
+// Watcher is implemented by devices that are reached over a network. They let several steps of device time pass with a
+// single request.
 type Watcher interface {
 	// WatchGenerator is the function of this name.
 	WatchGenerator(ctx context.Context, step olaf.Duration, each func(passed olaf.Duration) (more bool, err error)) error
 }
 
-// WatchGenerator lets device time pass in steps while the generator runs, and calls each after one or several steps with the
-// time passed. It ends when each returns false or an error.
+// WatchGenerator lets device time pass in steps while the generator runs. After one or several steps it calls each with
+// the total time that has passed. It ends when each returns false or an error.
 func WatchGenerator(ctx context.Context, d Device, step olaf.Duration, each func(passed olaf.Duration) (more bool, err error)) error {
 	if far, ok := d.(Watcher); ok {
 		return far.WatchGenerator(ctx, step, each)

@@ -79,8 +79,9 @@ func HasNoEngineCycles(d Device) (bool, error) {
 	return err == nil && merge == 0, err
 }
 
-// ConfigureQueue disables the queue, lets it drain, writes c, reads everything back, enables the queue again and zeroes all
-// counters (ClearCounters). If the card was not built for c, the error matches ErrRefused and names the limit.
+// ConfigureQueue disables the queue, waits until it is empty, writes the configuration, reads it back, enables the
+// queue again and clears all counters as ClearCounters does. If the card's build does not support the configuration,
+// the error matches ErrRefused and names the limit.
 func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 	capabilities, err := d.Read32(regmap.CommonCapabilities)
 	if err != nil {
@@ -105,7 +106,7 @@ func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 	return checkCleared(d, steps[len(steps)-clearLength:])
 }
 
-// explainStep explains why a step of configuring a queue failed.
+// explainStep returns an error that explains why a step in the configuration of a queue failed.
 func explainStep(s *regmap.Step, err error) error {
 	name := fmt.Sprintf("%#x", s.Addr)
 	if ref, _, ok := regmap.RegisterAt(s.Addr); ok {
@@ -153,8 +154,8 @@ func (c *QueueConfig) checkBuild(d Device, capabilities uint32) error {
 	return nil
 }
 
-// listSteps lists the writes that configure a disabled queue, each with a read that expects the value, and then enable it.
-// Engine cycles are written only to a model; on a card they are fixed.
+// listSteps returns the steps that configure a disabled queue and then enable it. Each write is followed by a read that
+// expects the written value. Engine cycles are written only to a model, because they are fixed on a card.
 func (c *QueueConfig) listSteps(capabilities uint32) (steps []regmap.Step) {
 	write := func(addr, value uint32) {
 		steps = append(steps, regmap.WriteStep(addr, value), regmap.ExpectStep(addr, ^uint32(0), value))
@@ -190,7 +191,7 @@ func (c *QueueConfig) listSteps(capabilities uint32) (steps []regmap.Step) {
 	return append(steps, regmap.WriteStep(regmap.QueueControl, regmap.QueueControlEnable))
 }
 
-// writeProgram selects the program in front of the queue and where its sums go.
+// writeProgram writes the registers that select the switch program before the queue and the destination of its sums.
 func (c *QueueConfig) writeProgram(capabilities uint32, write func(addr, value uint32)) {
 	if c.Program == nil {
 		write(regmap.AggregatorProgram, 0)
@@ -226,13 +227,14 @@ func StopQueue(ctx context.Context, d Device) error {
 	return nil
 }
 
-// stopSteps disables the queue and expects it to be empty.
+// stopSteps returns the steps that disable the queue and check that it is empty.
 func stopSteps() []regmap.Step {
 	return []regmap.Step{regmap.WriteStep(regmap.QueueControl, 0),
 		regmap.ExpectStep(regmap.QueueStatus, regmap.QueueStatusEmpty, regmap.QueueStatusEmpty)}
 }
 
-// drainOrFlush waits until a disabled queue is empty, and flushes it if it is not after one second of device time.
+// drainOrFlush waits until a disabled queue is empty. If it is not empty after one second of device time, it is
+// flushed.
 func drainOrFlush(ctx context.Context, d Device) error {
 	if err := DrainQueue(ctx, d); err != nil {
 		return err
@@ -360,7 +362,7 @@ func ClearCounters(d Device) error {
 	return checkCleared(d, steps)
 }
 
-// clearLength is the number of steps that clear the counters.
+// clearLength is the number of steps needed to clear the counters.
 const clearLength = 4
 
 func clearSteps() []regmap.Step {
@@ -369,7 +371,7 @@ func clearSteps() []regmap.Step {
 		regmap.WriteStep(regmap.CommonCommand, regmap.CommonCommandSnapshot)}
 }
 
-// checkCleared checks the counters after the steps that clear them.
+// checkCleared returns an error if the counters were not cleared by the given steps, which have been performed.
 func checkCleared(d Device, steps []regmap.Step) error {
 	before := uint64(steps[1].Value)<<32 | uint64(steps[0].Value)
 	taken, err := regmap.Read64(d, regmap.QueueSnapshotCycle)

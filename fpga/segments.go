@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ErrRunning is the error if the program's table cannot be read because the queue is running.
+// ErrRunning is returned if the table of the switch program cannot be read because the queue is running.
 var ErrRunning = olaf.NewError(olaf.Device, "the queue runs")
 
-// ErrMoving is the error if the program's table changed while it was read, although the queue was stopped.
+// ErrMoving is returned if the table of the switch program changed while it was read, although the queue was stopped.
 var ErrMoving = olaf.NewError(olaf.Device, "the table of the program changes while it is read")
 
 // Segment is a slot with a partial sum in the table of the switch program before the queue. The registers identify only

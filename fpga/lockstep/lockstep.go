@@ -80,7 +80,7 @@ const looksAtOnce = 32
 // Error makes a divergence an error, so that it can end a run.
 func (d *Divergence) Error() string { return d.String() }
 
-// run is the state while both cards run through a story.
+// run contains the state of two cards that run through the same story.
 type run struct {
 	ctx   context.Context
 	a, b  Side

@@ -22,11 +22,11 @@ import (
 
 // Kinds of errors; match them with errors.Is. If a card stopped answering, the error matches fpga.ErrGone.
 var (
-	// ErrNoCard is the error if there is no usable card at the requested PCI address.
+	// ErrNoCard is returned if there is no usable card at the requested PCI address.
 	ErrNoCard = olaf.NewError(olaf.Device, "no OLAF card")
 	// ErrNotOurs is the error for a card that runs another image. Such a card can be read but not written.
 	ErrNotOurs = olaf.NewError(olaf.Device, "the card does not run an OLAF image")
-	// ErrNotReady is the error if a setting or program of the host prevents access to the card.
+	// ErrNotReady is returned if a setting or program of the host prevents access to the card.
 	ErrNotReady = olaf.NewError(olaf.Device, "the card can't be used yet")
 	// ErrBusy is the error for a card that is in use by another process or a driver.
 	ErrBusy = olaf.NewError(olaf.Device, "the card is in use")

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// lock is this process's lock on a card, as a locked file.
+// lock is the lock that this process has on a card. It is a locked file.
 type lock struct{ file *os.File }
 
 // takeLock locks the card in a PCI slot, with all its functions. If alone is set, the lock is exclusive, for writing;

@@ -92,7 +92,7 @@ func Examine(bus Bus, bdf string, o Options) (*Device, []Check, error) {
 	return x.device, x.checks, err
 }
 
-// examination is the state while the checks of one card are made.
+// examination contains the state of checking one card.
 type examination struct {
 	bus     Bus
 	options Options

@@ -95,8 +95,8 @@ func napFor(ns int64) {
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 
-// Thread configures a timing thread by its priority and its processor. The processor is used only if there are at least
-// two.
+// Thread configures a timing thread by its priority and its processor. The thread is bound to the processor only if the
+// machine has at least two.
 type Thread struct{ processor, priority uint32 }
 
 // Threads. Arrival preempts Senders, like an interrupt of the kernel.

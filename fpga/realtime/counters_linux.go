@@ -139,7 +139,7 @@ func (c *Card) countUnreceived() (int64, error) {
 // last latch. The counter queue.bypassed includes them.
 func (c *Card) OtherFrames() uint64 { return c.total.others }
 
-// countClassified returns the number of updates on which the engine has decided.
+// countClassified returns the number of updates to which the engine has assigned a class.
 func countClassified(q *regmap.QueueCounters) uint64 {
 	return q.Appended + q.Aggregated + q.Replaced + q.ReplacedReward + q.DroppedFull + q.DroppedReward +
 		q.DroppedMismatch

@@ -77,7 +77,7 @@ type timed interface {
 	Cost(frame []byte) (time.Duration, error)
 }
 
-// measureProgram returns the number of frames per second on which a plane can decide.
+// measureProgram returns the number of frames per second that a plane can process.
 func (c *Card) measureProgram(p timed, from netip.Addr) (int64, error) {
 	frame := make([]byte, olaf.FrameSize(measureLanes))
 	if _, err := olaf.EncodeUpdate(frame, &olaf.Addresses{SrcIP: from.As4()},

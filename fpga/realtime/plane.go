@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// Plane decides about frames that it receives from the interfaces to which it is attached. xdp.Queue is an
+// Plane decides what happens to the frames that arrive at the interfaces to which it is attached. xdp.Queue is an
 // implementation. Only one caller at a time may request departures.
 type Plane interface {
 	// SetSenders replaces the table of workers; each frame sees either the old or the new one.

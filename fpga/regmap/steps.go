@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrUnexpected reports that a list of accesses stopped at a read of an unexpected value.
+// ErrUnexpected is returned if a list of accesses stopped because a read returned an unexpected value.
 var ErrUnexpected = olaf.NewError(olaf.Device, "unexpected value")
 
 // Step is an access in a list. If it has Words, it is a burst, and otherwise a read or a write.
@@ -25,13 +25,15 @@ func ReadStep(addr uint32) Step { return Step{Addr: addr} }
 // WriteStep returns a step that writes a register.
 func WriteStep(addr, value uint32) Step { return Step{Addr: addr, Write: true, Value: value} }
 
-// ExpectStep returns the step that reads a register and stops the list unless the bits in mask have the values in want.
+// ExpectStep returns a step that reads a register. The list stops at this step unless the bits in mask have the values
+// in want.
 func ExpectStep(addr, mask, want uint32) Step { return Step{Addr: addr, Mask: mask, Want: want} }
 
 // Reads reports whether the step is a read.
 func (s *Step) Reads() bool { return !s.Write && len(s.Words) == 0 }
 
-// CheckValue returns an error that matches ErrUnexpected if the step expects another value than it has read.
+// CheckValue returns an error if the step has read a value other than the one that it expects. The error matches
+// ErrUnexpected.
 func (s *Step) CheckValue() error {
 	if s.Value&s.Mask == s.Want {
 		return nil
@@ -53,8 +55,8 @@ type Lister interface {
 	DoSteps(steps []Step) (done int, err error)
 }
 
-// Do performs steps in order, stores the values read in them, and stops at the first error or unexpected value, which is
-// stored too. It returns the number of steps without an error.
+// Do performs steps in order and stores the values of reads in them. It stops at the first error or unexpected value;
+// an unexpected value is stored too. It returns the number of steps that succeeded.
 func Do(d Registers, steps []Step) (done int, err error) {
 	if far, ok := d.(Lister); ok {
 		return far.DoSteps(steps)

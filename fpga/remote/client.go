@@ -27,13 +27,13 @@ import (
 	"github.com/olafctl/olaf/internal/caller"
 )
 
-// ErrUnreachable is the error if no agent answers at the address.
+// ErrUnreachable is returned if no agent answers at the address.
 var ErrUnreachable = olaf.NewError(olaf.Device, "no device agent answers")
 
-// ErrDenied is the error if the agent's socket belongs to another user.
+// ErrDenied is returned if the agent's socket belongs to another user.
 var ErrDenied = olaf.NewError(olaf.Device, "permission denied")
 
-// ErrInUse is the error if another client already writes to the device.
+// ErrInUse is returned if another client already writes to the device.
 var ErrInUse = olaf.NewError(olaf.Device, "the device is in use by another client")
 
 // Options configure a session with an agent.
@@ -173,7 +173,7 @@ func (d *Device) roundTrip() error {
 	return d.stream.RecvMsg(&d.reply)
 }
 
-// awaitReply waits for a further answer to the last request.
+// awaitReply waits for the next answer to the last request.
 func (d *Device) awaitReply() error {
 	d.watchdog.Reset(d.patience)
 	defer d.watchdog.Stop()
@@ -190,7 +190,8 @@ func (d *Device) sendRequest() (reader, error) {
 	return d.takeReply(d.roundTrip)
 }
 
-// takeReply returns the answer that exchange waits for.
+// takeReply calls exchange, which waits for an answer, and returns a reader for this answer. If exchange fails, the
+// device is treated as gone.
 func (d *Device) takeReply(exchange func() error) (reader, error) {
 	if d.failed != nil {
 		return reader{}, d.failed

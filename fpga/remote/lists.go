@@ -7,14 +7,14 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ahead contains data from the last answer, which the next accesses usually request.
+// ahead contains data from the last answer, which the next accesses are likely to request.
 type ahead struct {
 	registers map[uint32]uint32 // each is used once, and only before the next request
 	drains    int               // drains that updates can still answer without a request
 	updates   []byte            // lists of updates
 }
 
-// addRegisters reads registers: their number, addresses and values.
+// addRegisters reads registers from an answer. They are a number, followed by addresses and values.
 func (a *ahead) addRegisters(r *reader) {
 	if a.registers == nil {
 		a.registers = make(map[uint32]uint32)
@@ -25,7 +25,8 @@ func (a *ahead) addRegisters(r *reader) {
 	}
 }
 
-// addUpdates adds the rest of an answer, a list of updates that serves some drains.
+// addUpdates adds the list of updates at the end of an answer. drains is the number of drains that can be served from
+// it.
 func (a *ahead) addUpdates(r *reader, drains int) error {
 	if r.short || len(r.b) < 4 {
 		return errBrokenAnswer
@@ -34,8 +35,9 @@ func (a *ahead) addUpdates(r *reader, drains int) error {
 	return nil
 }
 
-// Drains that the answer to a list, or to a sleep, serves. After a sleep there is one drain while the generator runs, and one
-// when the queue is empty, as registers in the same answer report. Further drains send a request.
+// drainsAfterList and drainsAfterSleep are the numbers of drains that are served from the answer to a list and to a
+// sleep. After a sleep, one drain follows while the generator runs, and a second one when the queue is empty, as
+// reported by registers in the same answer. Further drains send a request.
 const drainsAfterList, drainsAfterSleep = 1, 2
 
 // expire discards the data, because a request is about to be made that may change register values.
@@ -51,20 +53,21 @@ func (a *ahead) register(addr uint32) (uint32, bool) {
 	return v, ok
 }
 
-// answerDrain reports whether the updates serve another drain.
+// answerDrain reports whether another drain can be served from the stored updates, and counts it.
 func (a *ahead) answerDrain() bool {
 	a.drains--
 	return a.drains >= 0
 }
 
-// takeUpdates returns the lists of updates. They are valid until the next request.
+// takeUpdates removes and returns the lists of updates. They are valid until the next request.
 func (a *ahead) takeUpdates() []byte {
 	lists := a.updates
 	a.updates = a.updates[:0]
 	return lists
 }
 
-// DoSteps performs a list of accesses in one round trip (regmap.Do). The updates delivered so far come with it.
+// DoSteps performs a list of register accesses in one round trip (see regmap.Do). The answer also contains the updates
+// delivered so far.
 func (d *Device) DoSteps(steps []regmap.Step) (done int, err error) {
 	d.startRequest(opList)
 	snapshot := false
@@ -96,7 +99,8 @@ func (d *Device) DoSteps(steps []regmap.Step) (done int, err error) {
 	return d.readList(steps, &r, err)
 }
 
-// appendDifferences appends words as differences from the word that is wordsBack before, in as few bytes as they need.
+// appendDifferences appends each word as its difference from the word wordsBack positions earlier, in as few bytes as
+// possible.
 func appendDifferences(b []byte, words []uint32) []byte {
 	for i, w := range words {
 		if i >= wordsBack {
@@ -107,10 +111,10 @@ func appendDifferences(b []byte, words []uint32) []byte {
 	return b
 }
 
-// wordsBack is the distance of words that are alike in long bursts, which load descriptors.
+// wordsBack is the distance between words that have similar values in a long burst. Such bursts load descriptors.
 const wordsBack = regmap.DescriptorWords
 
-// readDifferences reads n words that appendDifferences wrote.
+// readDifferences reads n words that were written by appendDifferences.
 func (r *reader) readDifferences(n uint32) []uint32 {
 	if n > maxBurstWords || uint64(n) > uint64(len(r.b)) {
 		r.short, r.b = true, nil

@@ -182,7 +182,7 @@ func (s *Server) releaseWriter(lost bool) {
 // errReadOnly is the error for writes in a read-only session.
 var errReadOnly = fmt.Errorf("%w: the session is read-only", fpga.ErrRefused)
 
-// answerRequest executes one request, except opSleep, and appends its answer to b.
+// answerRequest performs any request except opSleep and appends the answer to b.
 func (s *Server) answerRequest(b, request []byte, readOnly bool) []byte {
 	r := reader{b: request}
 	op := r.u8()
@@ -293,9 +293,9 @@ func (s *Server) writeRegister(b []byte, addr, value uint32) []byte {
 // maxSteps is the maximum number of steps in a list.
 const maxSteps = 1 << 16
 
-// appendList performs a list of accesses. The answer contains the number of steps without an error, the values read in
-// order (also an unexpected one), the number of counters in the last snapshot, those counters, and the updates delivered
-// since the last answer. A client that only reads gets no updates.
+// appendList performs a list of accesses and appends the answer to b. The answer contains the number of steps that
+// succeeded, the values that were read in order, including an unexpected one, the number of counters in the last
+// snapshot, these counters, and the updates delivered since the last answer. Read-only clients do not get updates.
 func (s *Server) appendList(b []byte, r *reader, readOnly bool) []byte {
 	var l listed
 	var err error
@@ -392,7 +392,7 @@ func appendArrivals(b []byte, log fpga.ArrivalLog, first int) []byte {
 	return appendUpdates(binary.LittleEndian.AppendUint32(b, uint32(len(all))), updates)
 }
 
-// appendDrained appends the updates delivered since the last answer.
+// appendDrained appends the updates delivered since the last answer to b.
 func (s *Server) appendDrained(b []byte) []byte {
 	s.seen = s.seen[:0]
 	if s.tap != nil {

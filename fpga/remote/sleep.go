@@ -11,10 +11,11 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// sleepSlice is the longest sleep per request, so that a canceled context is noticed and the session stays usable.
+// sleepSlice is the longest sleep in a single request. It is limited so that a canceled context is noticed and the
+// session stays usable.
 const sleepSlice = 100 * olaf.Millisecond
 
-// Sleep lets device time pass.
+// Sleep lets time pass on the device.
 func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	for first := true; first || t > 0; first = false {
 		if err := ctx.Err(); err != nil {
@@ -29,7 +30,7 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	return nil
 }
 
-// WatchGenerator implements fpga.Watcher. The agent sends updates while further time passes.
+// WatchGenerator implements fpga.Watcher. The agent sends updates while device time continues to pass.
 func (d *Device) WatchGenerator(ctx context.Context, step olaf.Duration, each func(passed olaf.Duration) (more bool, err error)) error {
 	if err := d.endStream(); err != nil {
 		return err
@@ -47,7 +48,8 @@ func (d *Device) WatchGenerator(ctx context.Context, step olaf.Duration, each fu
 	}
 }
 
-// awaitSlices waits for the next answer while time passes in steps. If the last request has no further answer, it makes one.
+// awaitSlices waits for the next answer about time that passes in steps. If the last request has no further answer, it
+// makes a new request.
 func (d *Device) awaitSlices(step olaf.Duration) error {
 	if !d.streams {
 		return d.requestSlices(step, maxSlices)
@@ -56,7 +58,7 @@ func (d *Device) awaitSlices(step olaf.Duration) error {
 	return d.readSlices(d.takeReply(d.awaitReply))
 }
 
-// requestSlices lets time pass in at most n steps, and reads the first answer.
+// requestSlices makes a request to let time pass in at most n steps, and reads the first answer.
 func (d *Device) requestSlices(step olaf.Duration, n uint32) error {
 	d.startRequest(opSleep)
 	d.request = binary.LittleEndian.AppendUint64(d.request, uint64(step))
@@ -64,7 +66,7 @@ func (d *Device) requestSlices(step olaf.Duration, n uint32) error {
 	return d.readSlices(d.sendRequest())
 }
 
-// readSlices reads an answer to opSleep, or returns the error of an access.
+// readSlices reads an answer to opSleep. If err is not nil, it returns err.
 func (d *Device) readSlices(r reader, err error) error {
 	if d.streams = false; err != nil {
 		return err
@@ -78,7 +80,7 @@ func (d *Device) readSlices(r reader, err error) error {
 	return d.failed
 }
 
-// endStream awaits the remaining answers to the last request. Their updates are kept.
+// endStream waits for the remaining answers to the last request and keeps their updates.
 func (d *Device) endStream() error {
 	for d.streams {
 		if err := d.readSlices(d.takeReply(d.awaitReply)); err != nil {
@@ -96,8 +98,8 @@ const (
 	answerBytes = 32 << 10               // of updates, after which an answer is sent
 )
 
-// streamSlices lets time pass in slices while the generator runs, and sends what was delivered. The last slice is the one in which
-// the generator ended, or the last that was requested, or the last within streamTime.
+// streamSlices lets time pass in slices while the generator runs, and sends the updates delivered in them. It ends with
+// the slice in which the generator ended, with the last requested slice, or after streamTime.
 func (s *Server) streamSlices(stream grpc.ServerStream, request []byte, readOnly bool) error {
 	r := reader{b: request}
 	step, left := olaf.Duration(r.u64()), r.u32()
@@ -119,11 +121,13 @@ func (s *Server) streamSlices(stream grpc.ServerStream, request []byte, readOnly
 	return nil
 }
 
-// watchedRegisters are read after slices of time, as clients usually wait for one of them.
+// watchedRegisters lists the registers that are read after slices of time, because clients usually wait for one of them
+// to change.
 var watchedRegisters = [...]uint32{regmap.GeneratorState, regmap.QueueStatus}
 
-// appendSlices lets one or several slices of time pass. The answer says whether more answers follow, the number of slices, the
-// registers that can be read (their number, addresses and values), and the updates delivered since the last answer.
+// appendSlices lets one or several slices of time pass and returns the answer. The answer contains whether more answers
+// follow, the number of slices, the watched registers that can be read, as a number followed by addresses and values,
+// and the updates delivered since the last answer.
 func (s *Server) appendSlices(ctx context.Context, step olaf.Duration, left *uint32, end time.Time) (b []byte, more bool) {
 	s.lists = s.lists[:0]
 	slices, send := uint32(0), time.Now().Add(answerTime)
@@ -153,7 +157,7 @@ func (s *Server) appendSlices(ctx context.Context, step olaf.Duration, left *uin
 	return append(b, s.lists...), more
 }
 
-// isRunning reports whether the generator sends.
+// isRunning reports whether the generator is sending packets.
 func (s *Server) isRunning() bool {
 	v, err := s.device.Read32(regmap.GeneratorState)
 	state := v & regmap.GeneratorStateStateMask

@@ -14,11 +14,12 @@ const (
 	hasContributors             // a provenance log follows, perhaps an empty one
 )
 
-// smallestUpdate and smallestContributor are lengths in bytes that bound the numbers in a list.
+// smallestUpdate and smallestContributor are the minimum lengths of an update and of a contributor in bytes. They limit
+// how many of them a list can contain.
 const smallestUpdate, smallestContributor = 8, 3
 
-// appendUpdates appends a list of updates after its length. Numbers are differences from the last update, in as few bytes as
-// they need, since the way to a distant host costs more than arithmetic.
+// appendUpdates appends the number of updates and then the updates to b. Numbers are encoded as differences from the
+// previous update, in as few bytes as possible, because transmission to a distant host costs more than arithmetic.
 func appendUpdates(b []byte, all []olaf.Observation) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(all)))
 	var last olaf.Observation
@@ -74,7 +75,7 @@ func appendUpdate(b []byte, o, last *olaf.Observation) []byte {
 	return b
 }
 
-// readUpdates appends the updates of a list to buf, and their contributors to arena.
+// readUpdates reads a list of updates and appends the updates to buf and their contributors to arena.
 func (r *reader) readUpdates(buf []olaf.Observation, arena []olaf.Contributor) ([]olaf.Observation, []olaf.Contributor) {
 	n := r.u32()
 	if uint64(n)*smallestUpdate > uint64(len(r.b)) {
@@ -144,7 +145,7 @@ func (r *reader) uvarint() uint64 {
 	return v
 }
 
-// skip drops the bytes of a number, or everything if there was none.
+// skip drops the n bytes of a number that was read, or everything if there was no valid number.
 func (r *reader) skip(n int) {
 	if n <= 0 {
 		r.short, r.b = true, nil

@@ -1,9 +1,9 @@
-// Package remote accesses a device in another process: registers, time and the tap of a card or twin over gRPC.
-//
-// A session is one stream. Requests and answers are short byte strings in order. An access takes one round trip,
-// and so does a burst, a list of accesses, a snapshot of all counters, or all updates seen by a tap. A request to let
-// time pass has several answers, so that both sides work at once. One session may write; read-only sessions can run in
-// parallel. Messages need no generated code, the greeting has a version, and every length is checked.
+// Package remote accesses a device in another process. It transmits registers, device time and the tap of a card or
+// twin over gRPC. A session is one stream, in which requests and answers are short byte strings in order. An access
+// takes one round trip, and so does a burst, a list of accesses, a snapshot of all counters, or all updates from a tap.
+// A request to let time pass has several answers, so that both sides work at the same time. One session may write,
+// while read-only sessions can run in parallel. The messages need no generated code, the greeting contains a version,
+// and all lengths are checked.
 package remote
 
 import (
@@ -33,7 +33,7 @@ const (
 	maxArrivals     = 1 << 20
 )
 
-// ErrProtocol is the error if the other side does not use this version of the protocol.
+// ErrProtocol is returned if the other side does not use this version of the protocol.
 var ErrProtocol = olaf.NewError(olaf.Device, "not an olafctl device agent")
 
 const (
@@ -106,8 +106,9 @@ const (
 	opBurst = 'b' // address, words…
 	opSleep = 's' // ps in 64 bits, number of slices; answers: see appendSlices
 	opDrain = 'd' // answer: updates
-	// opList has steps: opRead address; opExpect address, mask and wanted value; opWrite address and value; or opBurst
-	// address, number of words, and their differences. Answer: see appendList.
+	// opList requests a list of steps. A step is opRead with an address, opExpect with an address, a mask and the
+	// expected value, opWrite with an address and a value, or opBurst with an address, a number of words and their
+	// differences. appendList describes the answer.
 	opList   = 'm'
 	opExpect = 'x'
 	// opCapture and the requests declared after it are used only if the server's greeting offers them.
@@ -116,8 +117,8 @@ const (
 	opArrivals = 'l' // index of the first; answer: total number, and as many updates as fit
 )
 
-// windowBytes is the size of messages on their way, in each direction. With HTTP/2's smallest window, 64 KiB, the answers of
-// one run would stop for several round trips.
+// windowBytes is the number of bytes that may be in flight in each direction. With HTTP/2's smallest window, 64 KiB,
+// the answers of one run would wait for several round trips.
 const windowBytes = 4 << 20
 
 // errElse is matched by device errors that match no other error of package fpga.

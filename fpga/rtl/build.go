@@ -34,9 +34,9 @@ import (
 var sources embed.FS
 
 var (
-	// ErrTools is the error if a program needed for building the simulation is missing.
+	// ErrTools is returned if a program needed for building the simulation is missing.
 	ErrTools = olaf.NewError(olaf.Device, "a tool is missing")
-	// ErrBuild is the error if the simulation could not be built.
+	// ErrBuild is returned if the simulation could not be built.
 	ErrBuild = olaf.NewError(olaf.Failed, "the RTL can't be built")
 	// ErrSize is the error for a size that the logic does not support.
 	ErrSize = olaf.NewError(olaf.Usage, "the RTL is not built in that size")

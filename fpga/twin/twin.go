@@ -168,7 +168,7 @@ func (t *Twin) Close() error {
 	return nil
 }
 
-// errEndOfTime is the error if the virtual clock has reached its end.
+// errEndOfTime is returned if the virtual clock has reached its end.
 var errEndOfTime = errors.New("the virtual clock ends 106 days after power-up")
 
 // Sleep lets d of virtual time pass, rounded up to whole cycles, and handles all events in this time. It checks ctx

@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// DecisionKind is the kind of event on which the queue decided.
+// DecisionKind is the kind of event that is recorded in the decision log.
 type DecisionKind uint8
 
 // Kinds of decisions, in the order of bpf/queue.h.

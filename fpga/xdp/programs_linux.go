@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// ErrKernel is the error if the kernel rejected an operation although rights and features are sufficient, for example
+// ErrKernel is returned if the kernel rejected an operation although rights and features are sufficient, for example
 // because of a limit.
 var ErrKernel = olaf.NewError(olaf.Device, "the kernel refuses")
 
@@ -159,7 +159,7 @@ func (p *programs) Arrive(frame []byte) (Verdict, error) {
 	return Verdict(v), nil
 }
 
-// Verdict is a program's decision about a frame, in the kernel's numbering.
+// Verdict is the result of an XDP program for a frame, in the kernel's numbering.
 type Verdict uint32
 
 // Verdicts, as the kernel numbers them.

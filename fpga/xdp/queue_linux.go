@@ -119,8 +119,8 @@ func (q *Queue) Run(on bool) error {
 	return q.configure()
 }
 
-// Cost returns the program's mean time per frame, measured by running it 1,000 times on the given frame. The queue
-// decides about each of these frames.
+// Cost returns the program's mean time per frame, measured by running it 1,000 times on the given frame. Each of these
+// runs changes the queue like an arrival.
 func (q *Queue) Cost(frame []byte) (time.Duration, error) {
 	_, d, err := q.collection.Programs["arrive"].Benchmark(frame, 1000, nil)
 	if err != nil {

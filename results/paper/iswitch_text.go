@@ -103,8 +103,8 @@ func iswitchBoard() []row {
 	}
 }
 
-// iswitchRatios returns claims on speed-ups that can be calculated from the printed hours, and on consequences that the
-// ranges in the text have for each other.
+// iswitchRatios returns claims on speed-ups that can be calculated from the printed hours, and on ranges in the text
+// that follow from other ranges.
 func iswitchRatios() []row {
 	speedup := func(name string, printed [4]string, expect [4]Verdict, ratio func(i int) float64) row {
 		r := row{artefact: "text", row: name, source: "iSwitch (ISCA'19), Tables 3 to 5"}

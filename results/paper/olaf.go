@@ -347,8 +347,8 @@ func olafMeasured(b *results.Bench) Ours {
 	return ours
 }
 
-// rightOf returns the difference in aggregations per outgoing update between the rows slow and fast, which shows that
-// the distribution of slow is to the right.
+// rightOf returns the difference in mean aggregations per outgoing update between the rows slow and fast. If their
+// distributions cross, Breaks is set.
 func rightOf(slow, fast *results.Row) Measured {
 	a, b := meanAggregations(slow), meanAggregations(fast)
 	mean, half := difference(&a, &b)

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConflict is the error if a different result is already stored with the same key. Both results are kept.
+// ErrConflict is returned if a different result is already stored with the same key. Both results are kept.
 var ErrConflict = olaf.NewError(olaf.Missed, "not the same result")
 
 // Singles stores single results, which all sweeps share. The key of a result identifies everything that determines it,

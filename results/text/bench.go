@@ -110,7 +110,7 @@ func (p *Page) real(rows []results.Row) {
 	}
 }
 
-// headColumns is the number of columns that are never omitted, whatever the width of the page.
+// headColumns is the number of columns that are printed at any page width.
 const headColumns = 7
 
 func (p *Page) rows(rows []results.Row) {

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// olafRule decides about an arrival that finds update w of its cluster waiting. It implements rule 1 of
+// olafRule returns the class of an arrival for which update w of the same cluster is waiting. It implements rule 1 of
 // docs/reference/semantics.md, Enqueue.
 func olafRule(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
 	if w.u.Lanes != a.Lanes {
