@@ -11,6 +11,10 @@ type Capture struct {
 	// Hardware is set if the network card stamped the frames, on a clock assumed to follow the system's. Otherwise
 	// the kernel stamped them on the system clock when it took them from the network card.
 	Hardware bool `json:"hardware"`
+	// Mirror is the interface at which copies of the generator's frames were stamped by the clock that stamps arrivals, if
+	// ages begin at these stamps; empty if they begin by the generator's clock. UncertaintyNS then bounds what is known of
+	// late stamps, and DriftNS is 0.
+	Mirror string `json:"mirror,omitempty"`
 	// UncertaintyNS bounds the error in placing the start of the run on the system clock. Ages are too long by at
 	// most this.
 	UncertaintyNS int64 `json:"uncertainty_ns"`

@@ -146,7 +146,8 @@ func newKernelRoles(t *testing.T) *kernelLab {
 	}
 	l.feed = cable(l.Hosts[0].Node, "eth0", between, "port0")
 	cable(l.Hosts[1].Node, "in", between, "port1")
-	netlabtest.Bridge(t, between, "port0", "port1")
+	cable(l.Hosts[2].Node, "eth1", between, "port2")
+	netlabtest.Bridge(t, between, "port0", "port1", "port2") // it sends each update to both, as no address is known
 	l.last = cable(l.Hosts[1].Node, "out", l.Hosts[2].Node, "eth0")
 	return l
 }
@@ -236,7 +237,12 @@ func TestKernelRolesOnThreeHosts(t *testing.T) {
 		t.Errorf("no statement mentions ARP: %s", said)
 	}
 	restore := netlabtest.LoseFrames(t, l.feed)
-	l.expectBench(t, "testbed:"+l.file, 3.0/20) // of each worker's updates 0, 8 and 16
+	mirror := writeRoles(t, l.Lab, kernelRoles+"clock: {by: mirror, interface: eth1}\n")
+	l.expectBench(t, "testbed:"+mirror, 3.0/20) // of each worker's updates 0, 8 and 16
+	if said := strings.Join(l.statements, "\n"); !strings.Contains(said, "arrived at root@10.29.2.2/eth1, stamped by the same clock") ||
+		strings.Contains(said, "withheld") {
+		t.Errorf("ages by a mirror: %s", said)
+	}
 	restore()
 	netlabtest.LoseFrames(t, l.last)
 	if _, said, code := l.bench(t, "testbed:"+l.file); code != 1 || !strings.Contains(said, "on the cable from port 1 to root@10.29.2.2/eth0") {

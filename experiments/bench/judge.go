@@ -337,7 +337,7 @@ func (s *captured) addCapture(c *fpga.Capture, withheld bool) {
 	}
 	w.Updates += c.Updates
 	s.runs++
-	w.Interface, w.Hardware, w.Pacing = c.Interface, c.Hardware, c.Pacing
+	w.Interface, w.Hardware, w.Pacing, w.Mirror = c.Interface, c.Hardware, c.Pacing, c.Mirror
 	w.UncertaintyNS = max(w.UncertaintyNS, c.UncertaintyNS)
 	w.DriftNS = max(w.DriftNS, c.DriftNS, -c.DriftNS)
 	w.LateNS = max(w.LateNS, c.LateNS)
@@ -368,12 +368,20 @@ func (s *captured) listStatements() []string {
 		stamps = "by the network card, whose clock is assumed to be the system's"
 	}
 	out := []string{fmt.Sprintf("arrivals at %s are stamped %s", w.Interface, stamps)}
-	if w.Updates > 0 {
+	switch {
+	case w.Updates > 0 && w.Mirror != "":
+		out = append(out, fmt.Sprintf("ages begin when a copy of the update arrived at %s, stamped by the same clock (clock.by mirror): up to "+
+			"%v of each may come from stamps that were late for certain; a switch that delays copies makes ages too short",
+			w.Mirror, time.Duration(w.UncertaintyNS+w.LateNS)))
+	case w.Updates > 0:
 		out = append(out,
 			fmt.Sprintf("up to %v of each age may come from the clocks (%v from pairing the card's with the "+
 				"system's, %v from drift, %v from stamps that were late for certain)",
 				time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS),
-				time.Duration(w.DriftNS), time.Duration(w.LateNS)),
+				time.Duration(w.DriftNS), time.Duration(w.LateNS)))
+	}
+	if w.Updates > 0 {
+		out = append(out,
 			fmt.Sprintf("the youngest update of all runs was %v old on arrival, so a delay common to all cannot "+
 				"be longer", time.Duration(w.YoungestNS)))
 	}

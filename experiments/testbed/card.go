@@ -23,6 +23,8 @@ type CardAccess struct {
 	Tables func(*CardTables) (agent.Backend, func() error, error)
 	// Capture starts a capture at the parameter server's interface; nil lends a card without a tap.
 	Capture func() (Frames, error)
+	// Mirror describes copies of the generator's frames at the host of Capture; nil if ages begin by the generator's clock.
+	Mirror *Mirror
 	// Now reads the clock of captured frames' stamps, which may be set during a run; nil reads Access.Clock.
 	Now func() time.Time
 	// ServerPort is the card's port towards that interface.
@@ -98,7 +100,7 @@ func openLent(ctx context.Context, o OpenOptions, lend func(*Service, ServeOptio
 		return nil, errors.Join(err, bed.Close())
 	}
 	bed.close = append(bed.close, s.Close)
-	o.Card.Capture, o.Generator = nil, "" // the agent has them
+	o.Card.Capture, o.Card.Mirror, o.Generator = nil, nil, "" // the agent has them
 	if err := bed.attachAgent(ctx, s.Target, o.Access, remote.Options{TLS: o.TLS, Local: true}); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
@@ -215,7 +217,7 @@ func (s *Service) captureBehind(ports int, clock fpga.Registers, o Access) (*car
 	case o.Clock != nil:
 		now = o.Clock.Now
 	}
-	tap, err := newCardTap(clock, o.Card.Capture, now, o.Card.ServerPort)
+	tap, err := newCardTap(clock, o.Card.Capture, o.Card.Mirror, now, o.Card.ServerPort)
 	if err != nil {
 		return nil, err
 	}

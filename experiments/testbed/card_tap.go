@@ -40,6 +40,7 @@ type cardTap struct {
 	card   fpga.Registers
 	open   func() (Frames, error)
 	frames Frames
+	copies *copies       // at which ages begin; nil if the generator's clock counts
 	queue  fpga.Capturer // reports on the queue's part of a run; nil if nothing does
 	now    func() time.Time
 	port   int // of the card, to the server
@@ -75,13 +76,18 @@ var (
 	_ fpga.Capturer = (*cardTap)(nil)
 )
 
-// newCardTap starts a capture. Frames of a run in progress are ignored.
-func newCardTap(card fpga.Registers, open func() (Frames, error), now func() time.Time, port int) (*cardTap, error) {
+// newCardTap starts a capture, and that of mirrored frames if there is a mirror. Frames of a run in progress are ignored.
+func newCardTap(card fpga.Registers, open func() (Frames, error), mirror *Mirror, now func() time.Time, port int) (*cardTap, error) {
 	t := &cardTap{card: card, open: open, now: now, port: port}
 	if err := t.openCapture(); err != nil {
 		return nil, err
 	}
 	var err error
+	if mirror != nil {
+		if t.copies, err = openCopies(mirror, t.frames); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+	}
 	if t.start, err = regmap.Read64(card, regmap.GeneratorStartCycle); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -159,13 +165,16 @@ func (t *cardTap) pair() (clockPair, error) {
 }
 
 // Close ends the capture.
-func (t *cardTap) Close() error { return t.frames.Close() }
+func (t *cardTap) Close() error { return errors.Join(t.frames.Close(), t.copies.Close()) }
 
 // beginRun resets the state for a new run.
 func (t *cardTap) beginRun(r cardRun) {
 	t.run = r
 	t.run.decoder = capture.NewDecoder(t)
 	t.run.decoder.SetOrigin(0) // Next returns times since the run's start
+	if t.copies != nil {
+		t.copies.begin(r.originNS)
+	}
 }
 
 // Drain returns the arrivals since the last call. A lost card is noticed at the next register access.
@@ -184,6 +193,9 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	from := len(buf)
 	buf = t.decodeFrames(buf)
 	t.run.late = max(t.run.late, lateAtLeast(buf[from:]))
+	if t.copies != nil {
+		t.copies.settle()
+	}
 	if t.drops, err = t.frames.Drops(); t.run.broken == nil {
 		t.run.broken = err
 	}
@@ -196,6 +208,9 @@ const takenAtMost = 1 << 16
 // decodeFrames decodes the available frames.
 func (t *cardTap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
 	r := &t.run
+	if t.copies != nil {
+		t.copies.read()
+	}
 	for taken := 0; taken < takenAtMost && r.broken == nil; taken++ {
 		var a capture.Arrival
 		err := r.decoder.Next(&a)
@@ -208,6 +223,12 @@ func (t *cardTap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
 		}
 		if a.Frame.Kind() == olaf.KindAck {
 			continue
+		}
+		if t.copies != nil {
+			if t.copies.takes(&a) {
+				continue
+			}
+			t.copies.date(&a)
 		}
 		if age := a.At.NS() - a.GeneratedNS; r.updates == 0 || age < r.youngest {
 			r.youngest = age
@@ -334,6 +355,9 @@ func (t *cardTap) reportCapture() (*fpga.Capture, error) {
 	c.SpanNS, c.DriftNS = r.last.NS(), drift
 	if span > c.SpanNS { // the last Drain came long after the last update
 		c.DriftNS = int64(float64(drift) * float64(c.SpanNS) / float64(span))
+	}
+	if t.copies != nil {
+		t.copies.report(c)
 	}
 	return c, nil
 }

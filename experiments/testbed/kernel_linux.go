@@ -59,7 +59,7 @@ func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 			return err
 		})
 		return frames, err
-	}, time.Now, 0)
+	}, nil, time.Now, 0)
 	if err != nil {
 		return nil, errors.Join(err, card.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/results"
@@ -22,7 +23,7 @@ type hostLink interface {
 	Reservations(ctx context.Context) ([]testbed.Reservation, error)
 	Offset(ctx context.Context) (testbed.Offset, error)
 	SendProbe(ctx context.Context, name string, token []byte) error
-	listen(ctx context.Context, name string) (testbed.Frames, error)
+	capture(ctx context.Context, o live.Options) (testbed.Frames, error)
 	Close() error
 	holder
 }
@@ -225,10 +226,15 @@ func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
 		return []testbed.AboutRequest{{}}
 	}
 	const leastMTU = olaf.HeaderBytes - 14 // of frames without values
-	for _, role := range []struct {
+	type request struct {
 		*PlannedRole
 		generator bool
-	}{{p.Generator, true}, {p.Queue, false}, {p.Server, false}} {
+	}
+	roles := []request{{p.Generator, true}, {p.Queue, false}, {p.Server, false}}
+	if p.mirrorsApart() {
+		roles = slices.Insert(roles, 0, request{p.Mirror, false}) // the last description of an interface is kept
+	}
+	for _, role := range roles {
 		if role.PlannedRole != nil && role.Host == host {
 			all = append(all, testbed.AboutRequest{Device: role.Device, Generator: role.generator, Interface: role.Interface,
 				LeastMTU: leastMTU})

@@ -125,7 +125,7 @@ func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
 			c.Fault = why
 		}
 	}
-	frames, err := s.linkOf(c.To.Host).listen(ctx, c.To.Interface)
+	frames, err := s.linkOf(c.To.Host).capture(ctx, live.Options{Interface: c.To.Interface, Stamps: live.Kernel, All: true})
 	if err != nil {
 		failed(c.To, err)
 		return
@@ -180,12 +180,12 @@ func (s *Hosts) explainUnchecked(end LinkEnd) string {
 	return fmt.Sprintf("the cable is part of %s", end)
 }
 
-// listen captures all frames at an interface of this host.
-func (l localHost) listen(_ context.Context, name string) (testbed.Frames, error) {
+// capture captures at an interface of this host.
+func (l localHost) capture(_ context.Context, o live.Options) (testbed.Frames, error) {
 	if l.a.OpenCapture == nil {
 		return nil, fmt.Errorf("%w: this program captures nothing", testbed.ErrUnsupported)
 	}
-	return l.a.OpenCapture(live.Options{Interface: name, Stamps: live.Kernel, All: true})
+	return l.a.OpenCapture(o)
 }
 
 // SendProbe sends a probe frame at an interface of this host.
@@ -193,9 +193,9 @@ func (l localHost) SendProbe(_ context.Context, name string, token []byte) error
 	return l.a.SendProbe(name, token)
 }
 
-// listen captures all frames at an interface of the host.
-func (h farHost) listen(ctx context.Context, name string) (testbed.Frames, error) {
-	frames, err := h.OpenFrames(ctx, live.Options{Interface: name, Stamps: live.Kernel, All: true})
+// capture captures at an interface of the host.
+func (h farHost) capture(ctx context.Context, o live.Options) (testbed.Frames, error) {
+	frames, err := h.OpenFrames(ctx, o)
 	if err != nil {
 		return nil, err // not a Frames that contains a nil pointer
 	}

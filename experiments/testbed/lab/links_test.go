@@ -43,7 +43,8 @@ func (h wiredHost) SendProbe(_ context.Context, name string, token []byte) error
 	return h.fails[name]
 }
 
-func (h wiredHost) listen(_ context.Context, name string) (testbed.Frames, error) {
+func (h wiredHost) capture(_ context.Context, o live.Options) (testbed.Frames, error) {
+	name := o.Interface
 	if err := h.fails[name]; err != nil {
 		return nil, err
 	}

@@ -16,7 +16,11 @@ func (p *RolePlan) resourcesOf(host string, a *testbed.Access) (all []string, er
 		}
 		return all, nil
 	}
-	for _, role := range []*PlannedRole{p.Generator, p.Queue, p.Server} {
+	roles := []*PlannedRole{p.Generator, p.Queue, p.Server}
+	if p.mirrorsApart() {
+		roles = append(roles, p.Mirror)
+	}
+	for _, role := range roles {
 		switch {
 		case role == nil || role.Host != host:
 			continue

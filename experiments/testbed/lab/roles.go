@@ -60,7 +60,8 @@ type ServerRole struct {
 type Clock struct {
 	yamlfile.Pos `yaml:"-"`
 	By           string        `yaml:"by"`
-	AtMost       olaf.Duration `yaml:"at_most"` // larger bounds withhold ages; 0 for any
+	Interface    string        `yaml:"interface"` // of the server's host, to which a switch mirrors the generator's cable
+	AtMost       olaf.Duration `yaml:"at_most"`   // larger bounds withhold ages; 0 for any
 }
 
 // Names of roles in links.
@@ -73,8 +74,8 @@ const (
 const (
 	ByEcho   = "echo"   // message exchanges, exact to half of the shortest round trip
 	ByPTP    = "ptp"    // the hosts keep their clocks synchronised within at_most
-	ByMirror = "mirror" // one network card stamps both cables
-	ByProbe  = "probe"  // frames that bypass the queue
+	ByMirror = "mirror" // the server's host stamps copies of the generator's frames as well
+	ByProbe  = "probe"  // frames that bypass the queue; rejected, see checkClock
 )
 
 // RolePlan is a fully specified testbed of roles. Roles that the file leaves out are nil.
@@ -86,7 +87,9 @@ type RolePlan struct {
 	Server    *PlannedRole  `json:"server,omitempty"`
 	ClockBy   string        `json:"clock_by"`
 	ClockNS   int64         `json:"clock_at_most_ns"` // 0 for any bound
-	Nodes     *Plan         `json:"nodes,omitempty"`  // of a testbed of nodes on several hosts, which has no roles
+	// Mirror is the interface of the server's host at which copies of the generator's frames arrive; nil without them.
+	Mirror *PlannedRole `json:"mirror,omitempty"`
+	Nodes  *Plan        `json:"nodes,omitempty"` // of a testbed of nodes on several hosts, which has no roles
 }
 
 // PlannedHost is a host with its roles.
@@ -169,6 +172,9 @@ func (p *RolePlan) Lines() (lines []string) {
 	within := ""
 	if p.ClockNS > 0 {
 		within = fmt.Sprintf(", at most %v", olaf.Duration(p.ClockNS)*olaf.Nanosecond)
+	}
+	if p.Mirror != nil {
+		within = fmt.Sprintf(", copies of the generator's frames at %s of %s", p.Mirror.Interface, p.Mirror.Host)
 	}
 	say("clocks     by %s%s", p.ClockBy, within)
 	return lines
@@ -428,11 +434,55 @@ func (r *roleResolver) checkClock() {
 	case r.roles.ClockBy == ByPTP && c.AtMost == 0:
 		r.fail(c.Pos, "by", "clock.by is ptp; state with at_most how far apart the clocks are, such as 200ns")
 	case r.roles.ClockBy == ByPTP:
-	case c.By == ByMirror || c.By == ByProbe:
-		r.fail(c.Pos, "by", "clock.by %s is not possible yet; use echo or ptp", c.By)
+	case r.roles.ClockBy == ByMirror:
+		r.checkMirror(c)
+	case c.By == ByProbe:
+		r.fail(c.Pos, "by", "clock.by probe is not possible: a queue passes frames to the server only, and the shortest passage one way "+
+			"bounds no clock error; use echo, ptp or mirror")
 	default:
-		r.fail(c.Pos, "by", "clock.by %q%s", c.By, yamlfile.Suggest(c.By, []string{ByEcho, ByPTP}))
+		r.fail(c.Pos, "by", "clock.by %q%s", c.By, yamlfile.Suggest(c.By, clockMethods))
 	}
+	if c.Interface != "" && r.roles.ClockBy != ByMirror {
+		r.fail(c.Pos, "interface", "clock.interface %s belongs to clock.by mirror, not to %s", c.Interface, r.roles.ClockBy)
+	}
+}
+
+// clockMethods are the possible values of clock.by.
+var clockMethods = []string{ByEcho, ByPTP, ByMirror}
+
+// checkMirror checks and adds the interface at which copies of the generator's frames arrive.
+func (r *roleResolver) checkMirror(c *Clock) {
+	g, q, s := r.roles.Generator, r.roles.Queue, r.roles.Server
+	switch {
+	case g == nil || s == nil:
+		r.fail(c.Pos, "by", "clock.by mirror takes a copy of the cable from a generator, at a server's host; add these roles, or use echo")
+		return
+	case c.AtMost != 0:
+		r.fail(c.Pos, "at_most", "clock.at_most is %v, and clock.by mirror compares no clocks; leave it out", c.AtMost)
+	}
+	m := &PlannedRole{Host: s.Host, Interface: cmp.Or(c.Interface, s.Interface), Stamps: s.Stamps}
+	r.checkInterface(c.Pos, "interface", m.Interface)
+	in, out, _ := cutInterfaces(q.Device)
+	for _, other := range []*PlannedRole{g, {Host: q.Host, Interface: in}, {Host: q.Host, Interface: out}} {
+		if other.Host == m.Host && other.Interface == m.Interface {
+			r.fail(c.Pos, "interface", "interface %s of host %s is both another role's and the mirror's; give one that a switch mirrors the "+
+				"generator's cable to", m.Interface, m.Host)
+		}
+	}
+	switch {
+	case m.Interface == s.Interface:
+	case s.Stamps == live.Hardware:
+		r.fail(c.Pos, "interface", "the hardware clocks of %s and %s are two; use stamps: kernel, or mirror to the server's interface "+
+			"(leave clock.interface out)", s.Interface, m.Interface)
+	default:
+		s.Stamps, m.Stamps = live.Kernel, live.Kernel // auto could choose different clocks
+	}
+	r.roles.Mirror = m
+}
+
+// mirrorsApart reports whether copies arrive at another interface than the server's frames.
+func (p *RolePlan) mirrorsApart() bool {
+	return p.Mirror != nil && p.Mirror.Interface != p.Server.Interface
 }
 
 //go:embed examples

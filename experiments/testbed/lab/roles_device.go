@@ -105,6 +105,14 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	if err := p.placeCapture(ctx, &o, &s.access); err != nil {
 		return nil, err
 	}
+	if m := p.Mirror; m != nil {
+		o.Card.Mirror = new(testbed.Mirror)
+		if p.mirrorsApart() {
+			o.Card.Mirror.Open = func() (testbed.Frames, error) {
+				return s.linkOf(m.Host).capture(ctx, live.Options{Interface: m.Interface, Stamps: m.Stamps, Promiscuous: true})
+			}
+		}
+	}
 	if queue.SSH != "" {
 		bed, err = testbed.OpenTestbed(ctx, queue.Address(p.Queue.Device), o)
 	} else {
@@ -131,7 +139,7 @@ func (p *RolePlan) placeCapture(ctx context.Context, o *testbed.OpenOptions, a *
 	case row.NotCard != "":
 		return fmt.Errorf("host %s: %w: the server captures behind %s, but %s; leave the server out", p.Queue.Host,
 			testbed.ErrUnsupported, p.Queue.Device, row.NotCard)
-	case p.HostOf(p.Queue.Host).SSH != "" && p.Server.Host == p.Queue.Host && (p.Generator == nil || p.Generator.Host == p.Queue.Host):
+	case p.Mirror == nil && p.HostOf(p.Queue.Host).SSH != "" && p.Server.Host == p.Queue.Host && (p.Generator == nil || p.Generator.Host == p.Queue.Host):
 		o.SSH.Serve = append(o.SSH.Serve, "--capture", p.Server.Interface, "--server-port", strconv.Itoa(p.Queue.Port))
 		if p.Server.Stamps != live.Auto {
 			o.SSH.Serve = append(o.SSH.Serve, "--stamps", string(p.Server.Stamps))
