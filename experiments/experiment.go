@@ -1,6 +1,5 @@
-// Package experiments defines the common parts of every reproduction of a published result: its name and cost, its
-// options, the figures that it draws, and the comparison of all of them with the papers. Each paper's experiments are
-// in a folder below.
+// Package experiments defines what all reproductions of published results have in common: names and costs, options,
+// figures, and the comparison with the papers. The experiments of each paper are in a separate folder below this one.
 package experiments
 
 import (
@@ -20,10 +19,10 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// ErrUnknown reports that there is no such experiment.
+// ErrUnknown reports that no experiment has the given name.
 var ErrUnknown = olaf.NewError(olaf.Usage, "unknown experiment")
 
-// Experiment reproduces one artefact of the paper.
+// Experiment reproduces one artefact of a paper, such as a figure or a table.
 type Experiment struct {
 	Name     string // with its paper: olaf/table1
 	Artefact string // the artefact to compare with: Table 1
@@ -44,7 +43,8 @@ type Experiment struct {
 	Beside bench.Beside
 }
 
-// RunSpec returns the Run function of an experiment that is a single bench.
+// RunSpec returns a function for an experiment's Run field. The experiment consists of a single bench, whose
+// specification is spec.
 func RunSpec(spec func() bench.Spec, beside bench.Beside) func(context.Context, Options) (result.Report, error) {
 	return func(ctx context.Context, o Options) (result.Report, error) {
 		report, err := o.Measure(ctx, o.specOf(spec), o.Stream, beside)
@@ -55,7 +55,7 @@ func RunSpec(spec func() bench.Spec, beside bench.Beside) func(context.Context, 
 	}
 }
 
-// SpecParts returns the parts of an experiment that is a single bench, with systems from a set.
+// SpecParts returns the parts of an experiment that consists of a single bench. Systems are looked up in systems.
 func SpecParts(systems system.Set, spec func() bench.Spec) *Parts {
 	return BenchParts(systems, func(o *Options) ([]bench.Spec, error) { return []bench.Spec{o.specOf(spec)}, nil })
 }
@@ -67,7 +67,7 @@ const (
 	FrameSize   = "frame size"
 )
 
-// specOf returns the specification with the number of runs and the changed input from the options.
+// specOf returns the specification, with the number of runs, the seed and the changed input that the options select.
 func (o *Options) specOf(spec func() bench.Spec) bench.Spec {
 	s := spec()
 	s.Runs, s.Seed = o.resolveSeeds(s.Runs, 6, s.Seed)
@@ -79,7 +79,7 @@ func (o *Options) specOf(spec func() bench.Spec) bench.Spec {
 	return s
 }
 
-// Options contains the options for every experiment. Zero values select the experiment's own defaults.
+// Options contains the options that every experiment accepts. Zero values select the experiment's own defaults.
 type Options struct {
 	Device string
 	Access testbed.Access
@@ -98,15 +98,15 @@ type Options struct {
 	Progress func(done, total int)
 }
 
-// ReportProgress calls Progress, if set.
+// ReportProgress calls o.Progress if it is set.
 func (o *Options) ReportProgress(done, total int) {
 	if o.Progress != nil {
 		o.Progress(done, total)
 	}
 }
 
-// CheckDevice returns an error if e simulates but the user chose a device other than the default. The error matches
-// testbed.ErrBackend.
+// CheckDevice returns an error if e is a simulation and the user selected a device other than the default. The error
+// matches testbed.ErrBackend.
 func (e *Experiment) CheckDevice(devices testbed.Devices, address string) error {
 	if e.OnDevice || address == "" || address == devices.Default() {
 		return nil
@@ -117,8 +117,8 @@ func (e *Experiment) CheckDevice(devices testbed.Devices, address string) error 
 // Set is a list of experiments, in the papers' order.
 type Set []Experiment
 
-// Find returns the named experiment; for the first paper, the artefact is enough. The error matches ErrUnknown and
-// names the command that lists them.
+// Find returns the experiment with the given name. For the first paper, the name of the artefact alone is enough. The
+// error matches ErrUnknown and names the command that lists all experiments.
 func (s Set) Find(name string) (Experiment, error) {
 	for _, e := range s {
 		if e.Name == paper.Canonical(name) {
@@ -128,7 +128,7 @@ func (s Set) Find(name string) (Experiment, error) {
 	return Experiment{}, fmt.Errorf("%w %q%s; 'olafctl experiment list' lists them", ErrUnknown, name, s.suggest(name))
 }
 
-// suggest proposes experiments for a mistyped name, which may lack the paper.
+// suggest returns a phrase that proposes experiments for a mistyped name. The name may lack the paper.
 func (s Set) suggest(typed string) string {
 	full := s.Names()
 	names := slices.Clone(full)
@@ -151,7 +151,7 @@ func (s Set) suggest(typed string) string {
 	return "; did you mean " + strings.Join(meant[:min(3, len(meant))], " or ") + "?"
 }
 
-// Parts returns the Parts of an experiment whose parts are of the given kind. The error matches ErrUnknown.
+// Parts returns the Parts of the first experiment whose parts have the given kind. The error matches ErrUnknown.
 func (s Set) Parts(kind string) (*Parts, error) {
 	for i := range s {
 		if p := s[i].Parts; p != nil && p.Kind == kind {
@@ -161,7 +161,7 @@ func (s Set) Parts(kind string) (*Parts, error) {
 	return nil, fmt.Errorf("%w: none has parts called %q", ErrUnknown, kind)
 }
 
-// Spec returns the specification of the named experiment. The error matches ErrUnknown.
+// Spec returns the specification of the experiment with the given name. The error matches ErrUnknown.
 func (s Set) Spec(name string) (bench.Spec, error) {
 	if e, err := s.Find(name); err == nil && e.Spec != nil {
 		return e.Spec(), nil
@@ -174,7 +174,7 @@ func (s Set) WithBench() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(e Experiment) bool { return e.Spec == nil })
 }
 
-// CompareBench compares a bench with every artefact that it can be compared with.
+// CompareBench compares the bench with every published artefact for which a comparison exists.
 func (s Set) CompareBench(spec *bench.Spec, b *results.Bench) (rows []results.PaperRow, statements []string) {
 	for i := range s {
 		if s[i].Beside == nil {
@@ -186,7 +186,7 @@ func (s Set) CompareBench(spec *bench.Spec, b *results.Bench) (rows []results.Pa
 	return rows, statements
 }
 
-// Names returns the experiments' names.
+// Names returns the names of the experiments.
 func (s Set) Names() []string {
 	var names []string
 	for i := range s {
@@ -200,7 +200,8 @@ func (s Set) ShortOnes() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(e Experiment) bool { return e.Long })
 }
 
-// Seeds returns the number of seeds to run and the first seed; full and quick are the experiment's own numbers.
+// Seeds returns the number of seeds to run and the first seed. full and quick are the experiment's numbers of seeds for
+// a full and a quick run.
 func (o *Options) Seeds(full, quick int) (runs int, seed uint64) {
 	return o.resolveSeeds(full, quick, 1)
 }

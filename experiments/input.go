@@ -11,17 +11,17 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// Input is a physical quantity that an experiment's numbers are computed from: a rate, a time or a size.
+// Input is a physical quantity from which an experiment computes its numbers: a rate, a time or a size.
 type Input struct {
 	Name string
 	// Factor is the factor by which a test changes the input. It is 2 if time slots hide a smaller change.
 	Factor float64
 }
 
-// InputsByTenth returns inputs that are changed by 10 %.
+// InputsByTenth returns inputs that a test changes by 10 %.
 func InputsByTenth(names ...string) []Input { return makeInputs(1.1, names) }
 
-// InputsDoubled returns inputs that are doubled, because results are rounded up to whole slots.
+// InputsDoubled returns inputs that a test doubles, because results are rounded up to whole time slots.
 func InputsDoubled(names ...string) []Input { return makeInputs(2, names) }
 
 func makeInputs(factor float64, names []string) []Input {
@@ -32,11 +32,11 @@ func makeInputs(factor float64, names []string) []Input {
 	return all
 }
 
-// noInput stands for no changed input. The zero value cannot, because rows without a verdict are left out only if an
-// input is set.
+// noInput means that no input is changed. The zero Input cannot mean this, because rows without a verdict are left out
+// only if an input is set.
 var noInput = Input{Name: "nothing", Factor: 1}
 
-// ScaleInput returns v, multiplied by the input's factor if the options change the named input.
+// ScaleInput returns v, multiplied by the input's factor if the options change that input.
 func ScaleInput[T ~int | ~int64 | ~float64](o *Options, input string, v T) T {
 	if o.Changed.Name != input || input == "" {
 		return v
@@ -45,8 +45,8 @@ func ScaleInput[T ~int | ~int64 | ~float64](o *Options, input string, v T) T {
 }
 
 // FindUnmoved changes each of e's inputs in turn and returns the ids of predicted rows whose number never changes. A
-// number that depends on no input is not a prediction, because it comes from no model. o determines the length of the
-// runs.
+// number that depends on no input does not come from a model and is therefore not a prediction. o determines the length
+// of the runs.
 func (e *Experiment) FindUnmoved(ctx context.Context, o Options) ([]string, error) {
 	o.Changed = noInput
 	still, err := e.readRows(ctx, o)
@@ -71,7 +71,7 @@ func (e *Experiment) FindUnmoved(ctx context.Context, o Options) ([]string, erro
 	return slices.Sorted(maps.Keys(still)), nil
 }
 
-// readRows runs e and returns its results for predicted numbers, by the ids of their claims.
+// readRows runs e and returns its values for predicted numbers, by the ids of the papers' claims.
 func (e *Experiment) readRows(ctx context.Context, o Options) (map[string]results.Float, error) {
 	report, err := e.Run(ctx, o)
 	if err != nil {
@@ -86,7 +86,7 @@ func (e *Experiment) readRows(ctx context.Context, o Options) (map[string]result
 	return numbers, nil
 }
 
-// same reports whether two numbers agree to nine digits.
+// same reports whether two numbers agree to nine significant digits.
 func same(a, b results.Float) bool {
 	return math.Abs(float64(a-b)) <= 1e-9*math.Abs(float64(a))
 }

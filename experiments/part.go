@@ -11,14 +11,14 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Part is a piece of an experiment's work that can run anywhere and in any order, before the experiment is assembled.
-// Equal specifications have equal results.
+// Part is a piece of an experiment's work. Parts can run anywhere and in any order, before the experiment combines
+// their results. Equal specifications have equal results.
 type Part struct {
 	Name string          // unique in its experiment, for display
 	Spec json.RawMessage // everything that decides its result
 }
 
-// Parts divides an experiment into parts.
+// Parts divides an experiment into parts that can run separately.
 type Parts struct {
 	// Kind names the kind of part; experiments with the same kind share parts.
 	Kind string
@@ -28,7 +28,8 @@ type Parts struct {
 	Do func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error)
 }
 
-// FindDone looks up the result of a part that was run before and decodes it into to; ok is false if there is none.
+// FindDone looks up the result of a part that was already run, and decodes it into to. ok is false if there is no such
+// result.
 func (o *Options) FindDone(spec, to any) (ok bool, err error) {
 	if o.Done == nil {
 		return false, nil
@@ -47,7 +48,8 @@ func (o *Options) FindDone(spec, to any) (ok bool, err error) {
 	return true, nil
 }
 
-// BenchParts returns the shares of an experiment's benches, with systems from a set.
+// BenchParts returns parts for an experiment that consists of benches. Each part is a share of a bench. Systems are
+// looked up in systems.
 func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) *Parts {
 	return &Parts{
 		Kind: "bench",
@@ -83,7 +85,7 @@ func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) 
 	}
 }
 
-// Measure runs a bench, or assembles it from its shares if all were run before.
+// Measure runs a bench. If all its shares were already run, it assembles the result from them instead.
 func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Stream,
 	beside bench.Beside) (*bench.Measurement, error) {
 	var all []*shared
@@ -102,19 +104,19 @@ func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Strea
 	return combineShares(&s, all, beside)
 }
 
-// Judged provides an experiment's published numbers beside ours, and an error if ours are invalid.
+// Judged provides an experiment's published numbers next to ours. Err returns an error if our numbers are invalid.
 type Judged interface {
 	Paper() []results.PaperRow
 	Err() error
 }
 
-// Verdicts is a Judged with a JSON form, for an experiment that ran on another machine.
+// Verdicts implements Judged and has a JSON form. It is used for experiments that ran on another machine.
 type Verdicts struct {
 	Rows    []results.PaperRow `json:"paper"`
 	Invalid string             `json:"invalid,omitempty"` // why they are not valid
 }
 
-// VerdictsOf returns an experiment's Verdicts.
+// VerdictsOf returns the Verdicts with j's numbers and error.
 func VerdictsOf(j Judged) *Verdicts {
 	v := &Verdicts{Rows: j.Paper()}
 	if err := j.Err(); err != nil {

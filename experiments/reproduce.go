@@ -14,13 +14,13 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// ErrMissed reports that a published number came out worse than its claim expects.
+// ErrMissed reports that the verdict on a published number is worse than its claim expects.
 var ErrMissed = olaf.NewError(olaf.Missed, "an expectation was missed")
 
-// ReproduceSchema names the document of a Reproduction.
+// ReproduceSchema is the schema of a Reproduction's JSON form.
 const ReproduceSchema = "olafctl.reproduce/v3"
 
-// Reproduction contains every published number of some experiments beside ours.
+// Reproduction contains every published number from a set of experiments next to our number.
 type Reproduction struct {
 	Schema      string             `json:"schema"`
 	Provenance  results.Provenance `json:"provenance"`
@@ -38,9 +38,9 @@ type Reproduction struct {
 	All bool `json:"-"`
 }
 
-// Reproduce runs the experiments in turn with run and compares every published number with ours. If the choice includes
-// all short experiments, it also lists the numbers that no experiment measured. On an error it returns the results so
-// far.
+// Reproduce runs the chosen experiments one after the other with run and compares every published number with ours. If
+// the choice includes all short experiments, it also lists the numbers that no experiment measured. After an error it
+// returns the results so far.
 func (s Set) Reproduce(ctx context.Context, chosen Set,
 	run func(context.Context, Experiment) (Judged, error)) (*Reproduction, error) {
 	r := &Reproduction{Schema: ReproduceSchema, Opposite: []string{}, Contradicting: map[string]int{},
@@ -62,7 +62,7 @@ func (s Set) Reproduce(ctx context.Context, chosen Set,
 	return r.fillVerdicts(), nil
 }
 
-// addUnreached adds the claims that no experiment measured, so that every published number is listed.
+// addUnreached adds the claims that no experiment measured. All published numbers are then listed.
 func (r *Reproduction) addUnreached(all Set) {
 	for _, row := range paper.Compare(nil) {
 		if slices.ContainsFunc(r.Paper, func(p results.PaperRow) bool { return p.ID == row.ID }) {
@@ -77,7 +77,7 @@ func (r *Reproduction) addUnreached(all Set) {
 	}
 }
 
-// fillVerdicts fills the fields that follow from the rows.
+// fillVerdicts fills the fields that are computed from the rows.
 func (r *Reproduction) fillVerdicts() *Reproduction {
 	r.Missed = append(r.Missed, missedIDs(r.Paper)...)
 	worst := worstOfRepeats(r.Paper)
@@ -93,7 +93,7 @@ func (r *Reproduction) fillVerdicts() *Reproduction {
 	return r
 }
 
-// countResults counts our results that have a verdict. A repeated number counts once.
+// countResults returns the number of our results that have a verdict. A repeated number counts once.
 func (r *Reproduction) countResults() (n int) {
 	worst := worstOfRepeats(r.Paper)
 	for i := range r.Paper {
@@ -104,8 +104,8 @@ func (r *Reproduction) countResults() (n int) {
 	return n
 }
 
-// summarize returns three lines: the results that contradict the published ones, the papers that contradict themselves,
-// and whether any verdict is worse than recorded.
+// summarize returns three lines. They list the results that contradict the published ones, the papers that contradict
+// themselves, and whether any verdict is worse than recorded.
 func (r *Reproduction) summarize() []string {
 	opposite := fmt.Sprintf("Opposite to what was printed: %d of %s", len(r.Opposite),
 		olaf.Plural(r.countResults(), "result"))
@@ -137,7 +137,8 @@ func missedIDs(rows []results.PaperRow) (ids []string) {
 	return ids
 }
 
-// CheckExpected returns nil if every full-length result is as its claim expects. The error matches ErrMissed.
+// CheckExpected returns an error if the verdict on a full-length result is worse than its claim expects. The error
+// matches ErrMissed.
 func CheckExpected(rows []results.PaperRow) error {
 	if ids := missedIDs(rows); len(ids) > 0 {
 		return fmt.Errorf("%w: %s", ErrMissed, strings.Join(ids, ", "))
@@ -145,11 +146,11 @@ func CheckExpected(rows []results.PaperRow) error {
 	return nil
 }
 
-// Document returns the JSON form, with schema ReproduceSchema.
+// Document returns the reproduction in its JSON form, whose schema is ReproduceSchema.
 func (r *Reproduction) Document() any { return r }
 
-// WriteText prints every number of the systems implemented here, one line for each other system, the verdicts paper by
-// paper, and the summary. With All it lists the others' numbers too.
+// WriteText prints every number of the systems implemented here, one line for each other system, the verdicts for each
+// paper, and the summary. If All is set, it also lists the numbers of other systems.
 func (r *Reproduction) WriteText(w io.Writer, v text.View) error {
 	here := tallySystems(r.Paper)
 	listed := slices.DeleteFunc(slices.Clone(r.Paper),
@@ -177,7 +178,7 @@ func (r *Reproduction) Table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-// Err returns nil if every run was valid and no expectation was missed.
+// Err returns nil if every run was valid and every verdict is at least as good as expected.
 func (r *Reproduction) Err() error {
 	if len(r.Invalid) > 0 {
 		return fmt.Errorf("%w: %s", bench.ErrInvalid, strings.Join(r.Invalid, "; "))

@@ -13,17 +13,17 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// share is a part of a bench that one machine can run alone: every configuration under some of the seeds.
+// share is a part of a bench that one machine can run alone. It contains every configuration for some of the seeds.
 type share struct {
 	Spec bench.Spec `json:"spec"` // of the whole bench
 	From int        `json:"from"` // number of the first run
 	Runs int        `json:"runs"`
 }
 
-// sharedRuns is the maximum number of seeds per share.
+// sharedRuns is the maximum number of seeds in a share.
 const sharedRuns = 10
 
-// divideShares divides a bench into parts, in the order of its seeds.
+// divideShares divides a bench into shares, in the order of its seeds.
 func divideShares(s *bench.Spec) (all []share) {
 	for from := 0; from < s.Runs; from += sharedRuns {
 		all = append(all, share{*s, from, min(sharedRuns, s.Runs-from)})
@@ -31,7 +31,7 @@ func divideShares(s *bench.Spec) (all []share) {
 	return all
 }
 
-// shared is the result of a share, as JSON.
+// shared is the result of a share in its JSON form.
 type shared struct {
 	Device        fpga.Identity        `json:"device"`
 	TablesHash    string               `json:"tables_hash"`
@@ -41,7 +41,7 @@ type shared struct {
 	DeparturesSum olaf.Duration        `json:"departures_sum"` // sum for the mean
 }
 
-// run runs a share on a new twin. If the share was read from JSON, the caller must set its systems first.
+// run runs the share on a new twin. If the share was read from JSON, the caller must set its systems first.
 func (s *share) run(ctx context.Context) (*shared, error) {
 	plan, err := bench.NewPlan(s.Spec)
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *share) run(ctx context.Context) (*shared, error) {
 	return &shared{out.Device, out.TablesHash, out.P4InfoHash, out.Runs, out.Departures, out.Departures.Sum}, nil
 }
 
-// combineShares combines the results of a bench's shares. The measurement is identical to that of bench.MeasureSpec on
-// a twin.
+// combineShares combines the results of a bench's shares. The measurement is identical to the result of
+// bench.MeasureSpec on a twin.
 func combineShares(s *bench.Spec, parts []*shared, beside bench.Beside) (*bench.Measurement, error) {
 	plan, err := bench.NewPlan(*s)
 	if err != nil {

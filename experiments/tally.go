@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// systemTally counts the numbers of one paper by basis and verdict.
+// systemTally counts the numbers from one paper by basis and by verdict.
 type systemTally struct {
 	name    string
 	counts  map[paper.Basis]map[paper.Verdict]int
@@ -20,10 +20,11 @@ type systemTally struct {
 	repeats int // rows that repeat another row's number
 }
 
-// tallies holds one tally per paper, in the order of the rows.
+// tallies contains one tally per paper, in the order of the rows.
 type tallies []systemTally
 
-// tallySystems counts rows by paper. Rows that repeat one of our numbers count once, with the worst of their verdicts.
+// tallySystems counts the rows of each paper. Rows that repeat one of our numbers count once, with the worst of their
+// verdicts.
 func tallySystems(rows []results.PaperRow) (all tallies) {
 	worst := worstOfRepeats(rows)
 	for i := range rows {
@@ -43,7 +44,7 @@ func tallySystems(rows []results.PaperRow) (all tallies) {
 	return all
 }
 
-// worstOfRepeats returns, for each row that is not a repeat, the worst verdict among the row and its repeats.
+// worstOfRepeats returns the worst verdict of each row and its repeats, by the id of the row.
 func worstOfRepeats(rows []results.PaperRow) map[string]paper.Verdict {
 	worst := map[string]paper.Verdict{}
 	for i := range rows {
@@ -62,7 +63,7 @@ func (t *systemTally) add(b paper.Basis, v paper.Verdict) {
 	t.counts[b][v]++
 }
 
-// isTestable reports whether any number of a system can be judged here.
+// isTestable reports whether any number from the paper can be judged here.
 func (t *systemTally) isTestable() bool {
 	left := t.n
 	for _, verdicts := range t.counts {
@@ -79,8 +80,8 @@ func (all tallies) isTestable(system string) bool {
 	return slices.ContainsFunc(all, func(t systemTally) bool { return t.name == system && t.isTestable() })
 }
 
-// printTallies prints a paragraph per paper: its numbers by basis and verdict, or only their count if none of
-// them can be judged here.
+// printTallies prints a paragraph about each paper. It lists the paper's numbers by basis and verdict, or only their
+// count if none of them can be judged here.
 func (all tallies) printTallies(p *text.Page, listed bool) {
 	for i := range all {
 		t := &all[i]
@@ -105,16 +106,17 @@ func (all tallies) printTallies(p *text.Page, listed bool) {
 	}
 }
 
-// noResult contains the texts printed after the names of some bases to explain why their numbers are not results.
+// noResult maps some bases to a text that is printed after their names. The text explains why numbers with this basis
+// are not results.
 var noResult = map[paper.Basis]string{
 	paper.Input:      " (put in as printed: no results)",
 	paper.Arithmetic: " (no model of ours is in them: no results)",
 }
 
-// basisWidth is the width of the longest basis, with a gap.
+// basisWidth is the width of the column with the basis: the longest name and a gap.
 const basisWidth = 12
 
-// countVerdicts formats the count of each verdict, from best to worst.
+// countVerdicts returns a text with the count of each verdict, from best to worst.
 func countVerdicts(verdicts map[paper.Verdict]int) string {
 	var parts []string
 	for _, v := range paper.AllVerdicts() {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Admission is the answer to whether clusters may join running ones.
+// Admission is the verifier's answer to the question whether new clusters may join the running ones.
 type Admission struct {
 	// Running is the verdict without the newcomers; nil if it was not needed.
 	Running *Verdict
@@ -13,11 +13,12 @@ type Admission struct {
 	Together *Verdict
 }
 
-// IsAccepted reports whether the objective is proved with the newcomers.
+// IsAccepted reports whether the objective is proved for the running clusters together with the newcomers.
 func (a *Admission) IsAccepted() bool { return a.Together.Answer == Holds }
 
-// Admit verifies the running problem with the newcomers added (paper §6: admission control). On rejection it also
-// checks the running clusters alone, so that newcomers are not blamed for their violation.
+// Admit verifies the running problem with the newcomers added (paper §6: admission control). If the newcomers are
+// rejected, Admit also checks the running clusters alone, so that newcomers are not blamed for an objective that was
+// already violated.
 func Admit(ctx context.Context, running Problem, newcomers []Cluster, opt Options) (*Admission, error) {
 	if len(newcomers) == 0 {
 		return nil, bad("clusters", "there is no cluster to admit")

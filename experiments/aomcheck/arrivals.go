@@ -9,8 +9,9 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// ReadArrivals returns the clusters of a trace with the arrivals of their first updates, at most limit each, relative to
-// the first update of all. A cluster with fewer than two updates is an error. It reads no further than it needs.
+// ReadArrivals returns the clusters in a trace with at most limit updates each. Arrival times are relative to the first
+// update in the trace. A cluster with fewer than two updates is an error. ReadArrivals stops reading as soon as it has
+// all the updates it needs.
 func ReadArrivals(source trace.Source, limit int) ([]Cluster, error) {
 	clusters := make([]Cluster, source.Header().Clusters)
 	var first int64

@@ -2,8 +2,9 @@ package aomcheck
 
 import "fmt"
 
-// Evaluate computes the printed equations of §12.3 on a path with known decisions. It is the paper models' counterpart
-// of Replay. A path that breaks the spacing of departures is an error: the printed model excludes it.
+// Evaluate computes the printed equations of §12.3 on a path whose send decisions are known. It does for the paper's
+// models what Replay does for the engine. A path whose departures are too close together is an error, because the
+// printed model excludes it.
 func (p *Problem) Evaluate(path *Path) (*Run, error) {
 	service := int64(p.Service/p.tick()) * path.PerTick
 	own := int64(0)
@@ -35,7 +36,7 @@ func (p *Problem) Evaluate(path *Path) (*Run, error) {
 	return run, checkSpacing(p, run, service)
 }
 
-// presentOthers counts the other clusters with an update that arrived earlier and departs later.
+// presentOthers counts the other clusters that have an update which arrived before ev and departs after it.
 func presentOthers(path *Path, departs [][]int64, ev arrivalEvent) int {
 	count := 0
 	for v, times := range path.Arrivals {

@@ -15,14 +15,14 @@ import (
 	"github.com/olafctl/olaf/internal/yamldoc"
 )
 
-// FileSchema is the optional schema name in a file.
+// FileSchema is the name that the optional field schema of a problem file contains.
 const FileSchema = "olafctl.verify-problem/v1"
 
-// ErrFile is matched by errors in a file; the message names line and field.
+// ErrFile is matched by all errors in a problem file. The message names the line and the field.
 var ErrFile = olaf.NewError(olaf.Usage, "bad verification file")
 
-// ParseFile parses a problem from YAML. The keys are those of docs/guide/proofs.md; unknown ones are rejected. The
-// error matches ErrFile or ErrProblem.
+// ParseFile parses a problem from YAML and rejects unknown keys; docs/guide/proofs.md describes the keys. The error
+// matches ErrFile or ErrProblem.
 func ParseFile(data []byte) (Problem, error) {
 	p := Problem{}
 	root, err := document(data)
@@ -32,8 +32,8 @@ func ParseFile(data []byte) (Problem, error) {
 	return p, problemKeys(&p).decode("", root)
 }
 
-// ParseClusters parses the clusters to admit: a mapping with the key clusters, or a single cluster. The error matches
-// ErrFile.
+// ParseClusters parses the clusters to be admitted, either from a mapping with the key clusters or from a single
+// cluster. The error matches ErrFile.
 func ParseClusters(data []byte) ([]Cluster, error) {
 	root, err := document(data)
 	if err != nil {
@@ -73,10 +73,10 @@ func document(data []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// setter sets a field from the value at a path of the document.
+// setter parses the YAML node at a path in the file and sets the field that belongs to it.
 type setter func(path string, value *yaml.Node) error
 
-// keys are the allowed keys of a mapping.
+// keys maps each allowed key of a mapping to the setter for its value.
 type keys map[string]setter
 
 func (k keys) decode(path string, node *yaml.Node) error {
@@ -109,7 +109,7 @@ func at(node *yaml.Node, path, why string) error {
 	return fmt.Errorf("%w: line %d: %s: %s", ErrFile, node.Line, path, why)
 }
 
-// scalar returns a setter from a function that parses text.
+// scalar returns a setter for a scalar node, whose text it passes to parse.
 func scalar(parse func(string) error) setter {
 	return func(path string, value *yaml.Node) error {
 		if value.Kind != yaml.ScalarNode {
@@ -133,7 +133,7 @@ func parseWhole(dst *int) setter {
 	})
 }
 
-// parsePositive rejects 0, which would mean the default.
+// parsePositive returns a setter for an integer of at least 1. It rejects 0, because 0 would select the default.
 func parsePositive(dst *int) setter {
 	return scalar(func(s string) error {
 		v, err := strconv.Atoi(s)
@@ -145,7 +145,7 @@ func parsePositive(dst *int) setter {
 	})
 }
 
-// checkSchema accepts only the name of this file format.
+// checkSchema rejects every schema name except FileSchema.
 func checkSchema(path string, value *yaml.Node) error {
 	if value.Kind != yaml.ScalarNode || value.Value != FileSchema {
 		return at(value, path, "it is not "+FileSchema)
@@ -236,7 +236,7 @@ func (c *Cluster) SetPhase(s string) error {
 	return nil
 }
 
-// setDecisions parses given send decisions as a word of 1 (sent) and 0 (not sent).
+// setDecisions parses given send decisions, written as a string of 1 (sent) and 0 (not sent).
 func (c *Cluster) setDecisions(s string) error {
 	if strings.Trim(s, "01") != "" || s == "" {
 		return fmt.Errorf("send decisions %q are not a word of 0 and 1", s)
@@ -262,7 +262,7 @@ func (c *Control) SetSends(s string) error {
 	return nil
 }
 
-// SetSlope parses urgency (v = 1/Δ̄T) or fairness (v = Δ̄T), or the names of package tc.
+// SetSlope parses urgency (v = 1/Δ̄T) or fairness (v = Δ̄T). It also accepts the names that package tc uses.
 func (c *Control) SetSlope(s string) error {
 	switch s {
 	case "urgency":

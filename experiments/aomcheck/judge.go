@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ClusterResult is the result of one cluster on one path.
+// ClusterResult contains the counts and ages of one cluster on one path.
 type ClusterResult struct {
 	Name      string         `json:"name"`
 	First     olaf.Duration  `json:"first_arrival"`
@@ -20,13 +20,13 @@ type ClusterResult struct {
 	MeanAoM   *olaf.Duration `json:"mean_aom,omitempty"`  // time average of the sawtooth, first to last delivery
 }
 
-// Judgement is the objective's result on one path.
+// Judgement contains the objective's violations on one path, and the results of its clusters.
 type Judgement struct {
 	Broken   []string        // one sentence per violation; empty for a satisfied objective
 	Clusters []ClusterResult // in the order of the problem
 }
 
-// Judge evaluates the objective on a run, exactly.
+// Judge evaluates the objective on a run, with exact arithmetic.
 func (p *Problem) Judge(run *Run) Judgement {
 	var j Judgement
 	means := make([]*big.Rat, len(p.Clusters))
@@ -76,7 +76,7 @@ func (p *Problem) judgeFairness(run *Run, means []*big.Rat, breaks func(string, 
 	}
 }
 
-// boundsOf returns the objective's bounds for cluster u; 0 means none.
+// boundsOf returns the bounds that the objective sets for cluster u. A bound of 0 means that there is none.
 func (p *Problem) boundsOf(u int) (maxPeak, mean olaf.Duration) {
 	switch p.Objective.Kind {
 	case MaxPeak:
@@ -89,7 +89,7 @@ func (p *Problem) boundsOf(u int) (maxPeak, mean olaf.Duration) {
 	return 0, 0
 }
 
-// meanPeak returns the mean peak in steps; nil for a cluster without a peak.
+// meanPeak returns the mean peak of cluster u in steps, or nil if the cluster has no peak.
 func (p *Problem) meanPeak(run *Run, u int) *big.Rat {
 	count := len(run.Deliveries[u]) - 1
 	if count < 1 {

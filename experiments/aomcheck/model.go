@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// model is a problem being written as SMT-LIB: the script, and the equations' terms for the updates of each cluster.
-// Times are ticks.
+// model is a problem that is being written as an SMT-LIB script. It contains the script and the terms for each
+// cluster's updates. Times are in ticks.
 type model struct {
 	p       *Problem
 	s       *Script
@@ -20,7 +20,7 @@ type model struct {
 	streams []stream
 }
 
-// stream contains the terms of one cluster. All slices have one entry per update.
+// stream contains the terms for one cluster. Each slice has one entry per update.
 type stream struct {
 	c       *Cluster
 	arrival []Lin
@@ -43,7 +43,7 @@ type stream struct {
 	merges bool
 }
 
-// build writes the model of p without a query. p must be valid and have its defaults.
+// build writes the model of p without a query. p must be valid and have its defaults set.
 func build(p *Problem) *model {
 	tick := p.tick()
 	m := &model{p: p, s: newScript(p, tick), service: int64(p.Service / tick)}
@@ -69,7 +69,7 @@ func build(p *Problem) *model {
 
 func (m *model) ticks(d olaf.Duration) int64 { return int64(d / m.p.tick()) }
 
-// newScript returns a script in a readable unit for the service time.
+// newScript returns an empty script that prints times in a unit in which the service time is readable.
 func newScript(p *Problem, tick olaf.Duration) *Script {
 	s := &Script{TickPS: int64(tick), UnitPS: 1, Unit: "ps"}
 	units := []struct {
@@ -102,8 +102,8 @@ func name(what string, u, k int) string { return fmt.Sprintf("%s.%d.%d", what, u
 
 func eq(equation string, u, k int) string { return fmt.Sprintf("%s u=%d k=%d", equation, u, k) }
 
-// arrivals declares A(u,k) = phase + k·interval + jitter, or the given A(u,k) + jitter. Without jitter A needs no
-// variable, so equal comparisons of phases are one atom for the solver.
+// arrivals declares A(u,k) as phase + k·interval + jitter, or as the given arrival time + jitter. Without jitter A
+// needs no variable. Equal comparisons of phases are then a single atom for the solver.
 func (m *model) arrivals(u int) stream {
 	c := &m.p.Clusters[u]
 	st := stream{c: c}
@@ -149,7 +149,7 @@ func (m *model) separate() {
 	})
 }
 
-// pairs visits every pair of updates of different clusters that may arrive within reach of each other, once.
+// pairs calls visit once for every pair of updates from different clusters that may arrive within reach of each other.
 func (m *model) pairs(reach int64, visit func(u, k, v, n int)) {
 	for u := range m.streams {
 		for v := u + 1; v < len(m.streams); v++ {
@@ -163,7 +163,7 @@ func (m *model) pairs(reach int64, visit func(u, k, v, n int)) {
 	}
 }
 
-// near returns the range of v's updates that may arrive from back before update k of u to ahead after it. It keeps the
+// near returns the range of v's updates that may arrive between back before and ahead after update k of u. It keeps the
 // number of visited pairs linear in the horizon.
 func (m *model) near(v, u, k int, back, ahead int64) (from, to int) {
 	st, lo, hi := &m.streams[v], m.streams[u].lo[k], m.streams[u].hi[k]
@@ -173,8 +173,8 @@ func (m *model) near(v, u, k int, back, ahead int64) (from, to int) {
 	return from, max(from, to)
 }
 
-// arrivedBefore is true if update n of v precedes update k of u: it arrived earlier, or at the same instant and from a
-// cluster with a lower number.
+// arrivedBefore returns a term that is true if update n of v precedes update k of u: it arrived earlier, or it arrived
+// at the same instant and v has the lower number.
 func (m *model) arrivedBefore(v, n, u, k int) Bool {
 	a, b := m.streams[v].arrival[n], m.streams[u].arrival[k]
 	if v < u {
@@ -183,8 +183,8 @@ func (m *model) arrivedBefore(v, n, u, k int) Bool {
 	return m.s.Lt(a, b)
 }
 
-// declareSends makes send decisions constants if they are given or unthrottled, else variables. A cluster's first
-// update precedes every ACK and is always sent.
+// declareSends makes cluster u's send decisions constants if they are given or if the control never withholds an
+// update. Otherwise it declares a variable for each. A cluster's first update precedes every ACK and is always sent.
 func (m *model) declareSends(u int) {
 	st := &m.streams[u]
 	for k := range st.arrival {
@@ -231,8 +231,8 @@ func (m *model) control(u int) {
 	}
 }
 
-// Draws returns the seeded random numbers for cluster u's send decisions in thousandths; nil unless decisions are
-// seeded.
+// Draws returns the seeded random numbers, in thousandths, for cluster u's send decisions. It returns nil unless
+// decisions are seeded.
 func (p *Problem) Draws(u int) []int {
 	if p.Control.Sends != SendsSeeded {
 		return nil
@@ -245,14 +245,14 @@ func (p *Problem) Draws(u int) []int {
 	return draws
 }
 
-// carry defines a recursion along one cluster's updates: the value after k is now if cond is true, else the previous
-// value was. Both are relative to A(u,k), which keeps ranges tight.
+// carry defines a recursion along one cluster's updates. The value after update k is now if cond is true, and otherwise
+// the previous value, was. Both are expressed relative to A(u,k), which keeps their ranges tight.
 func (m *model) carry(equation, what string, u, k int, cond Bool, now, was Lin) Lin {
 	a := m.streams[u].arrival[k]
 	return a.Plus(m.s.Ite(eq(equation, u, k), name(what, u, k), cond, now.Minus(a), was.Minus(a)))
 }
 
-// let names a term of update k.
+// let introduces a named variable for a term about update k of cluster u.
 func (m *model) let(equation, what string, u, k int, t Bool) Bool {
 	return m.s.Let(eq(equation, u, k), name(what, u, k), t)
 }

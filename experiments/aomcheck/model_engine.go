@@ -34,9 +34,9 @@ func (m *model) engine() {
 	}
 }
 
-// engineWait returns the longest wait before service. Each cluster has at most one update waiting, one more is leaving,
-// and at most Qmax−1 slots are occupied when an update is appended. If no cluster sends faster than all clusters
-// together are served, no cluster has two updates inside, and the leaving one is among the F−1 others.
+// engineWait returns the longest possible wait before service. When an update is appended, at most Qmax−1 slots are
+// occupied, one frame is leaving, and each cluster has at most one update waiting. If no cluster sends faster than all
+// clusters together are served, no cluster has two updates inside, so the leaving frame is one of the F−1 others.
 func (m *model) engineWait() int64 {
 	ahead := len(m.streams)
 	if m.isUnhurried() {
@@ -64,9 +64,9 @@ func (m *model) canFill() bool {
 	return inside >= m.p.Slots
 }
 
-// commonPeriod returns the least common multiple of all intervals if waits repeat with it, else 0. They do if nothing
-// is random and no update is unsent, dropped or merged: then a busy period is shorter than every interval, and what an
-// update waits for arrived at most F·p/C before it.
+// commonPeriod returns the least common multiple of all intervals if waiting times repeat with that period, else 0.
+// They repeat if nothing is random and no update is unsent, dropped or merged. A busy period is then shorter than every
+// interval, and an update waits only for updates that arrived at most F·p/C earlier.
 func (m *model) commonPeriod(canFill bool) int64 {
 	if canFill || !m.isUnhurried() || m.p.Throttles() || m.p.Control.Sends == SendsGiven {
 		return 0
@@ -85,8 +85,9 @@ func (m *model) commonPeriod(canFill bool) int64 {
 	return period
 }
 
-// twin returns the earlier update of cluster u that waits as long as update k, or k itself. One period before k the
-// arrivals look the same, unless that is before a cluster's first send or k is after a cluster's last.
+// twin returns the earlier update of cluster u that waits as long as update k, or k if there is none. The arrivals one
+// period before k look the same, unless that time is before some cluster's first send or k is after some cluster's
+// last.
 func (m *model) twin(u, k int) int {
 	if m.period == 0 {
 		return k
@@ -108,7 +109,7 @@ func (m *model) twin(u, k int) int {
 	return earlier
 }
 
-// chain decides along one cluster which updates start a frame, which join the waiting one, and which are dropped.
+// chain decides for each update of one cluster whether it starts a frame, joins the waiting frame, or is dropped.
 func (m *model) chain(u int, canFill bool) (starts, last []Lin) {
 	st := &m.streams[u]
 	n := len(st.arrival)
@@ -180,8 +181,9 @@ func (m *model) start(u, k int, starts, last [][]Lin) {
 	s.Assert(eq("12.2 the output never idles while something waits", u, k), Implies(appends, Or(tight...)))
 }
 
-// fill is true if update k of u, whose cluster has no waiting frame, finds all slots occupied. Each other cluster has
-// at most one frame waiting, and one frame in all is leaving, so that F terms are counted and not one per update.
+// fill is true if update k of u finds all slots occupied while its cluster has no waiting frame. Each other cluster has
+// at most one frame waiting, and only one frame is leaving. It is therefore enough to count F terms instead of one per
+// update.
 func (m *model) fill(u, k int, starts [][]Lin) {
 	a := m.streams[u].arrival[k]
 	var taken, leaving []Bool

@@ -5,9 +5,9 @@ import (
 )
 
 // paper writes §12.2 and §12.3 as printed. Q counts the other clusters with an update that will be delivered and is
-// present when update k arrives; D = A + Q·p/C, plus the update's service in the PaperService variant; the update is
-// delivered only if D is before the cluster's next send. That departures are p/C apart is a constraint on the sample
-// paths and not a consequence of the queue: paths that break it are excluded from the verdict.
+// present when update k arrives. D = A + Q·p/C, plus the update's own service in the PaperService variant. The update
+// is delivered only if D is before the cluster's next send. The model asserts that departures are p/C apart; this does
+// not follow from the queue, and paths that break it are excluded from the verdict.
 func (m *model) paper() {
 	own := int64(0)
 	if m.p.Model == PaperService {
@@ -45,7 +45,8 @@ func (m *model) paperWaits(own int64) [][]Lin {
 	return waits
 }
 
-// paperDelivered decides 1{D(k) < A(k+1)}, where k+1 is the next update that is sent, and the latest departed update l.
+// paperDelivered defines, for each update of cluster u, whether it is delivered, 1{D(k) < A(k+1)}, and which earlier
+// update was the last to depart. k+1 is the next update that is sent.
 func (m *model) paperDelivered(u int, waits []Lin) {
 	st := &m.streams[u]
 	n := len(st.arrival)
@@ -69,7 +70,7 @@ func (m *model) paperDelivered(u int, waits []Lin) {
 	st.newest = gen
 }
 
-// paperQueue writes T_Q(k) = Q(k)·p/C.
+// paperQueue writes the equation T_Q(k) = Q(k)·p/C for update k of cluster u.
 func (m *model) paperQueue(u, k int, wait Lin, own int64) {
 	sum := Ticks(own)
 	var present []Bool

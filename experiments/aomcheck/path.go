@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Path is one sample path: the updates that reach the engine, and when. Times are integers in the path's step, so that
-// every rational arrival time is exact.
+// Path is one sample path: the updates that reach the engine, with their arrival times. Times are integers in the
+// path's own step, so that every rational arrival time is exact.
 type Path struct {
 	// PerTick is the number of steps in one tick of the problem.
 	PerTick int64
@@ -20,7 +20,8 @@ type Path struct {
 	Sent     [][]bool
 }
 
-// finest returns the maximum number of steps per tick for a path of p, so that times and their sums fit into 64 bits.
+// finest returns the largest number of steps per tick for which the times on a path of p, and their sums, fit into 64
+// bits.
 func (p *Problem) finest() int64 {
 	span := int64(1)
 	for _, c := range p.Clusters {
@@ -29,7 +30,7 @@ func (p *Problem) finest() int64 {
 	return max((1<<60)/span, 1)
 }
 
-// RandomPath draws a path that p allows, in steps of a thousandth of a tick.
+// pathOf returns the sample path that a solver's values describe. It fails if a value is outside its range.
 func (m *model) pathOf(values map[string]any) (*Path, error) {
 	rationals, perTick, err := m.rationals(values)
 	if err != nil {
@@ -66,7 +67,8 @@ func (m *model) pathOf(values map[string]any) (*Path, error) {
 	return path, nil
 }
 
-// rationals returns a solver's times in ticks, and the number of steps per tick for which all of them are whole.
+// rationals returns a solver's times in ticks, and the smallest number of steps per tick that makes all of them
+// integers.
 func (m *model) rationals(values map[string]any) (times map[string]*big.Rat, perTick int64, err error) {
 	perTick, finest := 1, m.p.finest()
 	times = make(map[string]*big.Rat)
@@ -92,9 +94,10 @@ func (m *model) sentIn(values map[string]any, u, k int) bool {
 	return m.streams[u].sent[k] == "true"
 }
 
-// RandomPath draws a path that p allows, in steps of a thousandth of a tick. Phases and jitter are uniform or, one time
-// in three each, at an end of their range, where extremes occur. Replay makes the send decisions. It returns nil if the
-// draw breaks an assumption of p (order or separation); the caller then draws again.
+// RandomPath draws a path that p allows, in steps of a thousandth of a tick. Each phase and jitter is uniform in its
+// range or, with probability one third, at one end of it, because extremes occur there. Replay makes the send
+// decisions. RandomPath returns nil if the draw breaks an assumption of p (order or separation); the caller then draws
+// again.
 func (p *Problem) RandomPath(rng *rand.Rand) *Path { return p.randomPath(rng, min(1000, p.finest())) }
 
 func (p *Problem) randomPath(rng *rand.Rand, perTick int64) *Path {
@@ -127,7 +130,7 @@ func (p *Problem) randomPath(rng *rand.Rand, perTick int64) *Path {
 	return path
 }
 
-// allows checks the assumptions that relate arrivals to each other.
+// allows reports whether path satisfies the assumptions that relate arrivals of different clusters.
 func (p *Problem) allows(path *Path) bool {
 	for _, times := range path.Arrivals {
 		for k := 1; k < len(times); k++ {
@@ -147,7 +150,8 @@ func (p *Problem) allows(path *Path) bool {
 	return true
 }
 
-// nearest returns the least distance between an element of a and one of b; both ascend.
+// nearest returns the smallest distance between an element of a and an element of b. Both slices are in ascending
+// order.
 func nearest(a, b []int64) int64 {
 	best := int64(1) << 62
 	for _, t := range a {

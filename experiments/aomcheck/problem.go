@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
-// ErrProblem is matched by errors in a problem. The error is a *FieldError.
+// ErrProblem is matched by all errors in a problem. They are of type *FieldError.
 var ErrProblem = olaf.NewError(olaf.Usage, "bad verification problem")
 
 // FieldError is an error in a field of a problem. It matches ErrProblem.
@@ -18,7 +18,7 @@ type FieldError struct {
 	Why   string
 }
 
-// Error names the field as in a file.
+// Error returns the message, with the field named as in a problem file.
 func (e *FieldError) Error() string { return fmt.Sprintf("%v: %s: %s", ErrProblem, e.Field, e.Why) }
 
 // Unwrap returns ErrProblem.
@@ -28,13 +28,14 @@ func (e *FieldError) Unwrap() error { return ErrProblem }
 type Model string
 
 const (
-	// Engine is the queue of docs/reference/semantics.md: a merged update takes the place of the waiting one,
-	// including its service time, and an update that finds all slots occupied is dropped.
+	// Engine is the queue described in docs/reference/semantics.md. A merged update replaces the waiting one and
+	// inherits its service time. An update that finds all slots occupied is dropped.
 	Engine Model = "engine"
-	// Paper is §12.3 as printed: D = A + Q·p/C without the update's service, an update overtaken by its successor
-	// restarts the wait, and departures of different clusters are at least p/C apart by assumption.
+	// Paper is the model of §12.3 as printed: D = A + Q·p/C does not include the update's own service, an update
+	// overtaken by its successor restarts the wait, and departures of different clusters are assumed to be at least p/C
+	// apart.
 	Paper Model = "paper"
-	// PaperService is Paper with the update's service, D = A + (Q+1)·p/C.
+	// PaperService is Paper with the update's own service included: D = A + (Q+1)·p/C.
 	PaperService Model = "paper+service"
 )
 
@@ -49,14 +50,14 @@ const (
 	PerCluster Kind = "per-cluster" // each cluster has its MaxPeak and Mean
 )
 
-// Mean selects the updates over which the mean peak AoM is taken.
+// Mean selects the updates that are included in the mean peak AoM.
 type Mean string
 
 const (
-	// Departed averages over the delivered frames.
+	// Departed takes the mean over the delivered frames only.
 	Departed Mean = "departed"
-	// AllUpdates is the paper's literal mean: replaced and unsent updates count with a peak of 0. It makes clusters
-	// look alike, no matter how rarely they deliver.
+	// AllUpdates takes the paper's mean literally: replaced and unsent updates count with a peak of 0. With this mean,
+	// clusters look alike however rarely they deliver.
 	AllUpdates Mean = "all"
 )
 
@@ -67,7 +68,7 @@ type Objective struct {
 	Mean  Mean          // default Departed
 }
 
-// Cluster is one job's stream of updates at the engine.
+// Cluster describes the updates that one training job sends to the engine.
 type Cluster struct {
 	Name     string
 	Interval olaf.Duration // between sends, positive
@@ -82,20 +83,20 @@ type Cluster struct {
 	MaxPeak, Mean olaf.Duration   // bounds for a PerCluster objective; 0 means none
 }
 
-// Sends selects how the transmission control's send decisions are made.
+// Sends selects how the transmission control decides whether to send an update.
 type Sends string
 
 const (
-	// SendsFree leaves every decision with 0 < Ps < 1 open. A verdict then covers both cases.
+	// SendsFree leaves every decision with 0 < Ps < 1 undetermined. A verdict then covers both outcomes.
 	SendsFree Sends = "free"
-	// SendsSeeded draws one uniform number per update from a seed and sends if it is below Ps. A verdict covers all
-	// arrivals, but only these draws.
+	// SendsSeeded draws one uniform number per update from a seeded generator; the update is sent if the number is
+	// below Ps. A verdict covers all arrivals, but only these draws.
 	SendsSeeded Sends = "seeded"
-	// SendsGiven uses Cluster.Sends.
+	// SendsGiven uses the decisions in Cluster.Sends.
 	SendsGiven Sends = "given"
 )
 
-// Control is the worker-side transmission control (paper §5); the zero value is off.
+// Control configures the transmission control at the workers (paper §5). The zero value disables it.
 type Control struct {
 	DeltaT   olaf.Duration // Δ̄T, positive switches the control on
 	Slope    tc.Slope      // v
@@ -105,7 +106,7 @@ type Control struct {
 	Seed     uint64        // for SendsSeeded
 }
 
-// Problem is one question to the verifier.
+// Problem is one question for the verifier: clusters, a queue, and the objective to prove.
 type Problem struct {
 	Model      Model
 	Clusters   []Cluster
@@ -121,14 +122,14 @@ type Problem struct {
 const (
 	MaxClusters = 64
 	MaxUpdates  = 4000 // over all clusters
-	// FreeLimit is the maximum number of updates per cluster with free send decisions. Proofs double in length with
-	// every update.
+	// FreeLimit is the maximum number of updates per cluster with free send decisions. Each further update doubles the
+	// length of a proof.
 	FreeLimit = 20
-	// maxSpan keeps sums of times over all updates inside 64 bits.
+	// maxSpan limits the sum of times over all updates, so that it fits into 64 bits.
 	maxSpan = olaf.Duration(1) << 50
 )
 
-// WithDefaults returns p with defaults for fields that are not set.
+// WithDefaults returns p with the default for every field that is not set.
 func (p Problem) WithDefaults() Problem {
 	setDefault(&p.Model, Engine)
 	setDefault(&p.Slots, 8)
@@ -153,7 +154,7 @@ func (p Problem) WithDefaults() Problem {
 	return p
 }
 
-// nominalArrival returns when update k arrives with no phase and no jitter.
+// nominalArrival returns the arrival time of update k without phase and jitter.
 func (c *Cluster) nominalArrival(k int) olaf.Duration {
 	if len(c.Arrivals) > 0 {
 		return c.Arrivals[k]
@@ -161,7 +162,7 @@ func (c *Cluster) nominalArrival(k int) olaf.Duration {
 	return olaf.Duration(k) * c.Interval
 }
 
-// lastArrival returns a time by which all updates have arrived, for a valid number of them.
+// lastArrival returns a time by which all of the cluster's updates have arrived. The number of updates must be valid.
 func (c *Cluster) lastArrival() olaf.Duration {
 	if len(c.Arrivals) > 0 {
 		return c.Arrivals[c.Updates-1] + c.Jitter
@@ -169,7 +170,7 @@ func (c *Cluster) lastArrival() olaf.Duration {
 	return c.PhaseHigh + c.Jitter + olaf.Duration(min(c.Updates, MaxUpdates))*c.Interval
 }
 
-// shortestGap returns the least time between successive updates without jitter.
+// shortestGap returns the shortest time between successive updates, without jitter.
 func (c *Cluster) shortestGap() olaf.Duration {
 	if len(c.Arrivals) == 0 {
 		return c.Interval
@@ -188,7 +189,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Validate checks a problem with its defaults. The error matches ErrProblem and names the field.
+// Validate checks a problem whose defaults are set. The error matches ErrProblem and names the field.
 func (p *Problem) Validate() error {
 	if err := p.validateQueue(); err != nil {
 		return err
@@ -323,15 +324,16 @@ func (p *Problem) validateObjective() error {
 	return bad("objective.kind", fmt.Sprintf("unknown objective %q; one of fairness, max-peak, mean, loss-free, per-cluster", o.Kind))
 }
 
-// Throttles reports whether the control ever holds an update back: §5 lets workers send at will while Qmax ≥ N.
+// Throttles reports whether the control can ever withhold an update. According to §5, workers send freely as long as
+// Qmax ≥ N.
 func (p *Problem) Throttles() bool {
 	return p.Control.DeltaT > 0 && p.Slots < p.Control.Active
 }
 
-// hasFixedSends reports whether send decisions are constants of the problem.
+// hasFixedSends reports whether the problem alone determines all send decisions.
 func (p *Problem) hasFixedSends() bool { return p.Control.Sends == SendsGiven || !p.Throttles() }
 
-// tick returns the largest step of which all times of the problem are multiples.
+// tick returns the largest duration of which all times in the problem are multiples.
 func (p *Problem) tick() olaf.Duration {
 	t := gcd(p.Service, p.Separation)
 	t = gcd(t, gcd(p.Objective.Bound, p.Control.AckDelay))
@@ -356,16 +358,18 @@ func gcd[T ~int64](a, b T) T {
 	return a
 }
 
-// drawSteps is the resolution of Ps and the draws: a draw is i/1000, and an ACK's age is measured in steps of Δ̄T/1000.
+// drawSteps is the resolution of Ps and of the random draws. A draw is i/1000, and an ACK's age is measured in steps of
+// Δ̄T/1000.
 const drawSteps = 1000
 
-// certain is a draw that only Ps = 1 reaches.
+// certain is the value of a draw for which an update is sent only if Ps = 1.
 const certain = drawSteps
 
 func (c *Control) step() olaf.Duration { return max(c.DeltaT/drawSteps, 1) }
 
-// sendsAfter returns the age of the last ACK from which an update with the given draw/1000 is sent: the age at which Ps
-// = Qmax/N + v·(Δ̂ − Δ̄T) reaches it (paper §5), rounded up to a step. It is 0 if even a fresh ACK sends.
+// sendsAfter returns the age of the last ACK from which on an update with the given draw, in thousandths, is sent. It
+// is the age at which Ps = Qmax/N + v·(Δ̂ − Δ̄T) reaches the draw (paper §5), rounded up to a step, or 0 if an update
+// is sent even after a fresh ACK.
 func (c *Control) sendsAfter(slots, draw int) olaf.Duration {
 	missing := draw*c.Active - slots*drawSteps // of Ps, in parts of 1000·N
 	if missing < 0 {

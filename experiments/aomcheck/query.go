@@ -4,7 +4,8 @@ import (
 	"fmt"
 )
 
-// violate asserts the negation of the objective: a satisfying assignment is a sample path that breaks it.
+// violate asserts the negation of the objective. A satisfying assignment is then a sample path that breaks the
+// objective.
 func (m *model) violate() {
 	o := &m.p.Objective
 	var broken []Bool
@@ -62,7 +63,7 @@ func (m *model) peaks(u int) []Bool {
 	return st.peaked
 }
 
-// peakAbove is true if u is starved or has a peak AoM above bound.
+// peakAbove returns a term that is true if u is starved or has a peak AoM above bound.
 func (m *model) peakAbove(u int, bound int64) Bool {
 	st := &m.streams[u]
 	exists := m.peaks(u)
@@ -73,7 +74,8 @@ func (m *model) peakAbove(u int, bound int64) Bool {
 	return Or(broken...)
 }
 
-// meanPeak is the mean of a cluster's peaks: sum/count if count is the same on every path, else the variable mean.
+// meanPeak is the mean of a cluster's peaks. It is sum/count if count is the same on every path, and otherwise the
+// variable mean.
 type meanPeak struct {
 	sum     Lin
 	count   int64 // 0 if it varies
@@ -81,8 +83,8 @@ type meanPeak struct {
 	starved Bool
 }
 
-// mean writes the mean peak of cluster u (§6), over departed frames, which are counted in unary with one linear
-// equation per count, or over all updates.
+// mean writes the mean peak of cluster u (§6), over all updates or over the departed frames only. Departed frames are
+// counted in unary, with one linear equation per count.
 func (m *model) mean(u int) meanPeak {
 	exists := m.peaks(u)
 	out := meanPeak{sum: m.peakSum(u, exists), starved: Not(Or(exists...))}
@@ -118,8 +120,9 @@ func (m *model) mean(u int) meanPeak {
 	return out
 }
 
-// peakSum returns the sum of D(k) − A(l). If no updates share a frame it telescopes to the time between the first and
-// the last generation delivered plus the delays of the frames, whose ranges are much tighter.
+// peakSum returns the sum of D(k) − A(l) over the updates of u that have a peak. If no updates share a frame, the sum
+// telescopes to the time between the first and the last delivered generation, plus the delays of the frames. Their
+// ranges are much tighter.
 func (m *model) peakSum(u int, exists []Bool) Lin {
 	st := &m.streams[u]
 	telescopes := !st.merges && st.frame[0] == True
@@ -137,7 +140,7 @@ func (m *model) peakSum(u int, exists []Bool) Lin {
 	return sum
 }
 
-// meanAbove is true if u is starved or its mean peak exceeds bound.
+// meanAbove returns a term that is true if u is starved or its mean peak exceeds bound.
 func (m *model) meanAbove(u int, mean meanPeak, bound int64) Bool {
 	if mean.count > 0 {
 		return Or(mean.starved, m.s.Lt(Ticks(bound*mean.count), mean.sum))
@@ -145,7 +148,8 @@ func (m *model) meanAbove(u int, mean meanPeak, bound int64) Bool {
 	return Or(mean.starved, m.s.Lt(Ticks(bound), mean.value))
 }
 
-// unfair is true if some cluster is starved or the means of some pair are more than epsilon apart.
+// unfair returns the terms of a disjunction: some cluster is starved, or the means of two clusters differ by more than
+// epsilon.
 func (m *model) unfair(epsilon int64) []Bool {
 	means := make([]meanPeak, len(m.streams))
 	var broken []Bool
@@ -163,7 +167,7 @@ func (m *model) unfair(epsilon int64) []Bool {
 	return broken
 }
 
-// aheadBy is a − b > epsilon. Known counts are multiplied out to avoid divisions.
+// aheadBy returns the term a − b > epsilon. Known counts are multiplied out, so that no division is needed.
 func (m *model) aheadBy(a, b meanPeak, epsilon int64) Bool {
 	left, right, scale := a.value, b.value, int64(1)
 	switch {

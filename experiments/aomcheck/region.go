@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 )
 
-// Axis is one parameter that Region varies.
+// Axis is one parameter that Explore varies, with its values.
 type Axis struct {
 	Name   string // delta-t, interval, interval.N, jitter, service, bound, separation, ack-delay, slots
 	Values []AxisValue
@@ -20,13 +20,13 @@ type Axis struct {
 	set    func(*Problem, AxisValue)
 }
 
-// AxisValue is a time, or a plain number for slots.
+// AxisValue is a value on an axis: a time, or a plain number for the axis slots.
 type AxisValue int64
 
-// DefaultSteps is the default number of values on an axis.
+// DefaultSteps is the default number of values on an axis that is specified as a range.
 const DefaultSteps = 7
 
-// maxPoints limits the size of a region.
+// maxPoints is the maximum number of points in a region.
 const maxPoints = 2500
 
 // ParseAxis parses name=values in the grammar of all sweeps (package axis), or the older name=low:high or
@@ -68,7 +68,7 @@ func ParseAxis(s string) (Axis, error) {
 	return a, nil
 }
 
-// listedAxis parses values in the grammar of all sweeps. They must ascend, because regions are plotted.
+// listedAxis parses values in the grammar that all sweeps share. The values must ascend, because regions are plotted.
 func listedAxis(name, values string) (Axis, error) {
 	a := Axis{Name: name}
 	if err := a.choose(); err != nil {
@@ -98,7 +98,7 @@ func listedAxis(name, values string) (Axis, error) {
 	return a, nil
 }
 
-// With returns the problem with one parameter of a region changed. The error matches ErrProblem.
+// With returns a copy of the problem with one parameter set to value. The error matches ErrProblem.
 func (p Problem) With(name, value string) (Problem, error) {
 	a := Axis{Name: name}
 	if err := a.choose(); err != nil {
@@ -116,14 +116,14 @@ func (p Problem) With(name, value string) (Problem, error) {
 	return p, nil
 }
 
-// add drops values that became equal by rounding.
+// add appends v to the axis, unless rounding has made it equal to the previous value.
 func (a *Axis) add(v AxisValue) {
 	if n := len(a.Values); n == 0 || a.Values[n-1] != v {
 		a.Values = append(a.Values, v)
 	}
 }
 
-// round rounds times to whole microseconds if the range is in microseconds or more.
+// round rounds times to whole microseconds if the axis covers microseconds or more.
 func (a *Axis) round(v AxisValue) AxisValue {
 	if a.Name != "slots" && v >= AxisValue(100*olaf.Microsecond) {
 		return v / AxisValue(olaf.Microsecond) * AxisValue(olaf.Microsecond)
@@ -143,7 +143,7 @@ func (a *Axis) parse(s string) (AxisValue, error) {
 	return AxisValue(d), err
 }
 
-// Text formats a value readably.
+// Text formats a value on the axis for readers.
 func (a *Axis) Text(v AxisValue) string {
 	if a.Name == "slots" {
 		return strconv.FormatInt(int64(v), 10)
@@ -197,7 +197,7 @@ func (a *Axis) choose() error {
 	return nil
 }
 
-// Point is one verdict of a region.
+// Point is one point in a region, with its verdict.
 type Point struct {
 	Values []AxisValue // one for each axis
 	Answer Answer      // empty if the assumptions contradict each other there
@@ -205,7 +205,8 @@ type Point struct {
 	Broken string // first violation, if any
 }
 
-// Region is the admissible region of a problem over one or two axes.
+// Region is the set of verdicts on a problem over the values of one or two axes. It shows for which values the
+// objective is satisfied.
 type Region struct {
 	Axes   []Axis
 	Points []Point // the first axis varies slowest
@@ -215,8 +216,8 @@ type Region struct {
 }
 
 // Explore verifies p at every point on the axes. It calls done, if not nil, after each point. The errors are those of
-// Verify; a vacuous point has no answer and is not an error. If ctx is cancelled, the finished points are returned with
-// the error.
+// Verify, except that a point with a vacuous problem is stored without an answer. If ctx is cancelled, Explore returns
+// the finished points together with the error.
 func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func(n, of int)) (*Region, error) {
 	if len(axes) < 1 || len(axes) > 2 {
 		return nil, bad("vary", "one or two parameters can be varied at once")
@@ -263,7 +264,7 @@ func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func
 	return region, nil
 }
 
-// pointOf returns point n of a region, and its problem.
+// pointOf returns point n of a region and the problem to be verified there.
 func pointOf(p Problem, axes []Axis, n int) (point Point, there Problem) {
 	there = p
 	there.Clusters = append([]Cluster(nil), p.Clusters...)
@@ -284,10 +285,10 @@ func (r *Region) where(point Point) string {
 	return strings.Join(parts, " ")
 }
 
-// marks are the characters for answers in a drawing.
+// marks maps each answer to its character in a plot.
 var marks = map[Answer]string{Holds: "#", Violated: ".", Unknown: "?", "": "~"}
 
-// Plot draws the region as text: the first axis upwards, the second to the right.
+// Plot draws the region as text, with the first axis pointing upwards and the second to the right.
 func (r *Region) Plot() string {
 	across := Axis{Values: []AxisValue{0}}
 	if len(r.Axes) == 2 {

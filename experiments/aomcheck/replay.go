@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Fate is what became of one update on a path.
+// Fate is the outcome of one update on a path, such as delivered or dropped.
 type Fate uint8
 
 const (
@@ -25,14 +25,14 @@ var fateNames = [...]string{"unsent", "queued", "merged", "lost"}
 
 func (f Fate) String() string { return fateNames[f] }
 
-// Delivery is one departed frame, in steps of its path.
+// Delivery is one departed frame. Its times are in steps of the path.
 type Delivery struct {
 	At, Generated int64 // departure, and generation time of the newest update inside
 	Update        int   // index of that newest update
 	Peak          int64 // AoM just before; 0 for the first delivery, which has no peak
 }
 
-// Run is the result of sending a path through the queue.
+// Run records how the updates of a path passed through the queue.
 type Run struct {
 	Path       *Path
 	Deliveries [][]Delivery // by cluster
@@ -45,7 +45,7 @@ type arrivalEvent struct {
 	u, k int
 }
 
-// events sorts a path's arrivals by time, then by cluster.
+// events returns a path's arrivals, sorted by time and then by cluster.
 func (path *Path) events() []arrivalEvent {
 	var out []arrivalEvent
 	for u, times := range path.Arrivals {
@@ -59,9 +59,10 @@ func (path *Path) events() []arrivalEvent {
 	return out
 }
 
-// Replay runs a path through fpga/engine's olaf discipline with an output that takes p/C per frame, in steps of the
-// path: cycles of 4 ns would round a counter-example that depends on a strict inequality. Open decisions are made along
-// the way, by the seeded draws or, if they are free, by rng. Decisions that the control forbids are an error.
+// Replay runs a path through fpga/engine's olaf discipline, with an output that takes p/C per frame. Times are in steps
+// of the path, because cycles of 4 ns would round a counter-example that depends on a strict inequality. Open decisions
+// are made along the way, by the seeded draws or, if they are free, by rng. Decisions that the control forbids are an
+// error.
 func (p *Problem) Replay(path *Path, rng *rand.Rand) (*Run, error) {
 	run := &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)), Fates: make([][]Fate, len(p.Clusters))}
 	for u, times := range path.Arrivals {
@@ -99,13 +100,13 @@ func offer(port *engine.Port, ev arrivalEvent) Fate {
 	return Queued
 }
 
-// listener passes departures to the run and the decider.
+// listener is the sink of the replayed queue's port. It passes departures to the run and to the decider.
 type listener struct {
 	run     *Run
 	decider *decider
 }
 
-// Deliver makes l the sink of a port.
+// Deliver records a departure in the run, and as an ACK for the frame's cluster.
 func (l *listener) Deliver(d *engine.Departure) {
 	u := &d.Frame.Update
 	l.run.deliver(int(u.Cluster), int(u.Seq), int64(d.At))
@@ -120,7 +121,7 @@ func (r *Run) deliver(u, k int, at int64) {
 	r.Deliveries[u] = append(r.Deliveries[u], d)
 }
 
-// decider makes the send decisions of all clusters along a path.
+// decider makes the send decisions for all clusters while a path is replayed.
 type decider struct {
 	p     *Problem
 	path  *Path
@@ -162,7 +163,8 @@ func (d *decider) decide(ev arrivalEvent) (bool, error) {
 	return !heard || d.draw(age), nil
 }
 
-// draw sends with the probability of the workers' rule.
+// draw decides randomly whether to send an update, with the probability that the workers' rule assigns to an ACK of the
+// given age.
 func (d *decider) draw(age int64) bool {
 	cfg := tc.Config{Threshold: d.p.Control.DeltaT, Slope: d.p.Control.Slope}
 	status := tc.Status{Active: uint32(d.p.Control.Active), Slots: uint32(d.p.Slots)}
@@ -170,12 +172,13 @@ func (d *decider) draw(age int64) bool {
 	return d.rng.Float64() < cfg.SendProbability(status, since)
 }
 
-// steps converts a span and saturates: a flat slope gives ages that no path reaches.
+// steps converts a span to steps of the path. The result saturates, because a flat slope leads to ages that no path
+// reaches.
 func (d *decider) steps(span olaf.Duration) int64 {
 	return min(int64(span/d.p.tick()), (1<<60)/d.path.PerTick) * d.path.PerTick
 }
 
-// age returns the age of the newest ACK at an arrival.
+// age returns the age of the newest ACK at the time of an arrival. It returns false if there is no ACK yet.
 func (d *decider) age(ev arrivalEvent) (int64, bool) {
 	acks := d.acks[ev.u]
 	for i := len(acks) - 1; i >= 0; i-- {

@@ -63,20 +63,20 @@ func (p *Problem) phases() string {
 	return "phases within their ranges"
 }
 
-// ClusterTrace is one cluster of a run with times rounded down to a picosecond.
+// ClusterTrace describes one cluster in a run. Its times are rounded down to a picosecond.
 type ClusterTrace struct {
 	Cluster    string          `json:"cluster"`
 	Arrivals   []UpdateTrace   `json:"updates"`
 	Deliveries []DeliveryTrace `json:"deliveries"`
 }
 
-// UpdateTrace is one update's arrival and fate.
+// UpdateTrace describes one update by its arrival and its fate.
 type UpdateTrace struct {
 	At   olaf.Duration `json:"at"`
 	Fate string        `json:"fate"`
 }
 
-// DeliveryTrace is one departed frame; Peak is nil for a cluster's first.
+// DeliveryTrace describes one departed frame. Peak is nil for a cluster's first frame.
 type DeliveryTrace struct {
 	At        olaf.Duration  `json:"at"`
 	Generated olaf.Duration  `json:"generated"`
@@ -84,7 +84,7 @@ type DeliveryTrace struct {
 	Peak      *olaf.Duration `json:"peak"`
 }
 
-// Trace converts a run to traces.
+// Trace converts a run to one trace per cluster.
 func (p *Problem) Trace(r *Run) []ClusterTrace {
 	var out []ClusterTrace
 	for u, c := range p.Clusters {
@@ -105,5 +105,5 @@ func (p *Problem) Trace(r *Run) []ClusterTrace {
 	return out
 }
 
-// Tidy formats a time with at most five digits, for tables.
+// Tidy formats a time for tables, with at most five digits.
 func Tidy(d olaf.Duration) string { return tidy(d) }

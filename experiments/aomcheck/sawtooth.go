@@ -16,10 +16,11 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// corner is a point at which a sawtooth changes direction: a delivery has two, the peak and the age after it.
+// corner is a point at which a sawtooth changes direction. Each delivery has two corners: the peak, and the age after
+// the delivery.
 type corner struct{ at, age int64 }
 
-// corners returns the AoM sawtooth of cluster u from its first delivery to its last, in steps.
+// corners returns the corners of cluster u's AoM sawtooth from its first delivery to its last, in steps.
 func (r *Run) corners(u int) []corner {
 	var out []corner
 	for i, d := range r.Deliveries[u] {
@@ -35,17 +36,19 @@ func (r *Run) corners(u int) []corner {
 const (
 	plotColumns = 68
 	plotRows    = 7
-	// plotClusters is the number of drawn clusters: those with the worst peaks, and starved ones last.
+	// plotClusters is the maximum number of clusters in a plot. Those with the highest peaks are drawn; starved ones
+	// come last.
 	plotClusters = 6
 )
 
-// window is the part of a run that Plot draws.
+// window is the time range of a run that Plot draws.
 type window struct{ from, to int64 }
 
-// plotTeeth is the maximum number of deliveries of one cluster in the text plot.
+// plotTeeth is the maximum number of one cluster's deliveries in the text plot.
 const plotTeeth = 14
 
-// widest centres a window on the run's worst peak, wide enough for plotTeeth deliveries of the busiest cluster.
+// widest returns a window around the run's highest peak that is wide enough for plotTeeth deliveries of the busiest
+// cluster.
 func (r *Run) widest() window {
 	var all window
 	var worst Delivery
@@ -67,8 +70,9 @@ func (r *Run) widest() window {
 	return window{from, max(from+width, from+1)}
 }
 
-// Plot draws the sawtooth of every cluster as text on common axes: a slope is /, a delivery |, and the objective's
-// bound on the cluster's peak, if any, a dashed line. For a long run it shows the part around the worst peak.
+// Plot draws the sawtooth of every cluster as text, on common axes. A slope is drawn as /, a delivery as |, and the
+// objective's bound on the cluster's peak, if any, as a dashed line. For a long run it shows the part around the
+// highest peak.
 func (p *Problem) Plot(r *Run) string {
 	shown := r.widest()
 	top := int64(1)
@@ -107,7 +111,7 @@ func (p *Problem) Plot(r *Run) string {
 	return b.String()
 }
 
-// worstClusters returns the plotClusters clusters with the highest peaks, by ascending number.
+// worstClusters returns the numbers of the plotClusters clusters with the highest peaks, in ascending order.
 func (r *Run) worstClusters() []int {
 	all := make([]int, len(r.Deliveries))
 	for u := range all {
@@ -135,7 +139,7 @@ func newCells() cells {
 	return c
 }
 
-// row returns the row of a height from 0 to 1, from the top.
+// row returns the text row, counted from the top, for a height between 0 and 1.
 func row(height float64) int {
 	return min(max(plotRows-1-int(height*plotRows), 0), plotRows-1)
 }
@@ -149,7 +153,8 @@ func (c cells) dash(height float64) {
 	}
 }
 
-// sawtooth draws every column at the age in its middle, and every delivery from the age before it to the one after.
+// sawtooth draws each column at the age in its middle, and each delivery as a line from the age before it to the age
+// after it.
 func (c cells) sawtooth(corners []corner, shown window, top float64) {
 	width := float64(shown.to - shown.from)
 	column := func(at int64) int { return int(float64(at-shown.from) / width * plotColumns) }
@@ -172,7 +177,7 @@ func (c cells) sawtooth(corners []corner, shown window, top float64) {
 	}
 }
 
-// tidy formats a time with at most five digits, for readers and not for sums.
+// tidy formats a time with at most five digits. The text is for readers and too coarse for sums.
 func tidy(d olaf.Duration) string {
 	step := olaf.Duration(1)
 	for d/step >= 100000 {
@@ -181,7 +186,7 @@ func tidy(d olaf.Duration) string {
 	return (d / step * step).String()
 }
 
-// SVG draws the sawtooths of all clusters in one diagram. The error is the writer's.
+// SVG draws the sawtooths of all clusters in one diagram. It returns errors from w.
 func (p *Problem) SVG(w io.Writer, r *Run) error {
 	chart := plot.New()
 	chart.Title.Text = "Age of Model: " + p.Objective.String()
@@ -211,7 +216,7 @@ func (p *Problem) SVG(w io.Writer, r *Run) error {
 	return err
 }
 
-// lineColors distinguish clusters, also in print and for the colour-blind.
+// lineColors are the colours of the clusters. They can be distinguished in print and by colour-blind readers.
 var lineColors = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
 	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},

@@ -44,7 +44,8 @@ func (s *Script) Real(name string, lo, hi int64) Lin {
 	return v
 }
 
-// define declares a variable that an assertion determines; its range is used only for folding.
+// define declares a variable whose value an assertion determines. Its range is used only for folding and is not
+// asserted.
 func (s *Script) define(name string, lo, hi int64) Lin {
 	s.reals = append(s.reals, realVar{name, lo, hi})
 	return Lin{terms: []monomial{{len(s.reals) - 1, 1}}}
@@ -56,23 +57,23 @@ func (s *Script) Bool(name string) Bool {
 	return Bool(name)
 }
 
-// Report selects a declared variable whose value is requested with a satisfying assignment.
+// Report marks a declared variable, so that the solver prints its value for a satisfying assignment.
 func (s *Script) Report(name string) { s.report = append(s.report, name) }
 
-// Assert adds a named assertion. A term that folded to true is left out; one that folded to false stays and makes the
-// script unsatisfiable.
+// Assert adds a named assertion. A term that folded to true is left out. A term that folded to false stays and makes
+// the script unsatisfiable.
 func (s *Script) Assert(name string, t Bool) {
 	if t != True {
 		s.State(name, t)
 	}
 }
 
-// State is Assert for assertions that the script must show even if they are trivial.
+// State adds a named assertion like Assert, but keeps the assertion in the script even if it is trivially true.
 func (s *Script) State(name string, t Bool) {
 	s.assertions = append(s.assertions, assertion{name, t})
 }
 
-// Let names a term with a Boolean variable, unless it is already short.
+// Let returns a Boolean variable that is defined as t, or t itself if its text is short.
 func (s *Script) Let(equation, name string, t Bool) Bool {
 	if !strings.ContainsRune(string(t), ' ') {
 		return t
@@ -82,7 +83,8 @@ func (s *Script) Let(equation, name string, t Bool) Bool {
 	return v
 }
 
-// Ite returns a named variable that equals a if cond is true, else b; a decided cond needs no variable.
+// Ite returns a named variable that equals a if cond is true, and b otherwise. If cond is already decided, it returns a
+// or b without a new variable.
 func (s *Script) Ite(equation, name string, cond Bool, a, b Lin) Lin {
 	if cond == True || s.Eq(a, b) == True {
 		return a
@@ -97,7 +99,7 @@ func (s *Script) Ite(equation, name string, cond Bool, a, b Lin) Lin {
 	return v
 }
 
-// Range returns the bounds of e from the ranges of its variables.
+// Range returns the bounds of e that follow from the ranges of its variables.
 func (s *Script) Range(e Lin) (lo, hi int64) {
 	lo, hi = e.constant, e.constant
 	for _, m := range e.terms {
@@ -147,7 +149,7 @@ func (s *Script) Eq(a, b Lin) Bool {
 	return s.compare("=", a, b)
 }
 
-// compare writes the difference in one normal form, so that equal atoms have equal text.
+// compare writes the comparison as a difference in normal form, so that equal atoms have equal text.
 func (s *Script) compare(op string, a, b Lin) Bool {
 	d := a.Minus(b)
 	c := d.constant
@@ -155,7 +157,7 @@ func (s *Script) compare(op string, a, b Lin) Bool {
 	return Bool("(" + op + " " + s.text(d) + " " + s.number(-c) + ")")
 }
 
-// AtLeast returns a term that is true if at least n of the given terms are true. It encodes a unary counter.
+// AtLeast returns a term that is true if at least n of the given terms are true. It counts them in unary.
 func (s *Script) AtLeast(equation, name string, n int, terms []Bool) Bool {
 	counts := s.Counter(equation, name, terms, n)
 	return counts[n]
@@ -220,7 +222,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// text writes e in units. Ticks become exact decimals because UnitPS is a power of ten.
+// text writes e in the script's unit. Ticks become exact decimals because UnitPS is a power of ten.
 func (s *Script) text(e Lin) string {
 	parts := make([]string, 0, len(e.terms)+1)
 	for _, m := range e.terms {
@@ -262,7 +264,7 @@ func (s *Script) number(ticks int64) string {
 	return d
 }
 
-// Ticks converts a value of the text to ticks, as an exact fraction.
+// Ticks converts a value in the script's unit to ticks, as an exact fraction.
 func (s *Script) Ticks(value *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(value, new(big.Rat).SetFrac64(s.UnitPS, s.TickPS))
 }

@@ -27,7 +27,7 @@ var (
 type Status int
 
 const (
-	// unknownStatus means no answer within the time limit, or the solver's "unknown".
+	// Unknown means that the solver had no answer within the time limit or printed "unknown".
 	unknownStatus Status = iota
 	satStatus
 	unsatStatus
@@ -35,7 +35,7 @@ const (
 
 func (s Status) String() string { return [...]string{"unknown", "sat", "unsat"}[s] }
 
-// Solver is a program that reads SMT-LIB 2 from a file named by its last argument or from standard input.
+// Solver is a program that reads SMT-LIB 2 from standard input or from a file named in its last argument.
 type Solver struct {
 	Name    string   // z3 or cvc5, for messages
 	Program string   // looked up on PATH
@@ -54,7 +54,7 @@ func CVC5() Solver {
 	return Solver{Name: "cvc5", Program: "cvc5", Args: []string{"--lang=smt2", "--quiet"}, Package: "cvc5"}
 }
 
-// solverAnswer is the result of one run of a solver.
+// Answer is a solver's answer to one script.
 type solverAnswer struct {
 	Status Status
 	Solver string
@@ -63,7 +63,7 @@ type solverAnswer struct {
 	Values map[string]any
 }
 
-// Find looks the program up; the error names its Debian package.
+// Find looks up the program on PATH. The error names its Debian package.
 func (v Solver) Find() (string, error) {
 	path, err := exec.LookPath(v.Program)
 	if err != nil {
@@ -72,7 +72,7 @@ func (v Solver) Find() (string, error) {
 	return path, nil
 }
 
-// Run runs the solver on the script until ctx ends, in which case the status is Unknown. The error matches ErrAbsent or
+// Run runs the solver on the script. If ctx ends first, the status is Unknown. The error matches ErrAbsent or
 // ErrSolver.
 func (v Solver) Run(ctx context.Context, script []byte) (solverAnswer, error) {
 	answer := solverAnswer{Solver: v.Name}
@@ -105,7 +105,7 @@ func (v Solver) Run(ctx context.Context, script []byte) (solverAnswer, error) {
 	return answer, nil
 }
 
-// verdict parses the first word of the output. Errors before it are not an answer.
+// verdict parses the first word of the output as a status. Error messages before it are not an answer.
 func verdict(out string) (Status, string, bool) {
 	word, rest, _ := strings.Cut(strings.TrimLeft(out, " \t\r\n"), "\n")
 	switch strings.TrimSpace(word) {
@@ -137,7 +137,7 @@ func complaint(stdout, stderr string, runErr error) string {
 	return fmt.Sprintf("said %q instead of sat or unsat", said)
 }
 
-// cappedBuffer keeps enough output for a model and drops the rest.
+// cappedBuffer stores as much output as a solver's model can need and drops the rest.
 type cappedBuffer struct{ bytes.Buffer }
 
 const maxOutput = 64 << 20
@@ -172,8 +172,7 @@ func First(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, 
 	return solverAnswer{}, failed
 }
 
-// All runs all solvers to completion and requires that definite answers agree. The error matches ErrDisagree if they do
-// not.
+// All runs all solvers to completion. If two of them give contradictory answers, the error matches ErrDisagree.
 func All(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, error) {
 	var best solverAnswer
 	for r := range runAll(ctx, solvers, script) {

@@ -2,7 +2,7 @@ package aomcheck
 
 import "strings"
 
-// Bool is a term of sort Bool in SMT-LIB syntax. The constants fold in And, Or, Not and Implies.
+// Bool is a term of sort Bool in SMT-LIB syntax. And, Or, Not and Implies simplify terms with constants.
 type Bool string
 
 // The two Boolean constants.
@@ -11,7 +11,7 @@ const (
 	False Bool = "false"
 )
 
-// Const returns the constant for b.
+// Const returns True or False, depending on b.
 func Const(b bool) Bool {
 	if b {
 		return True
@@ -19,13 +19,13 @@ func Const(b bool) Bool {
 	return False
 }
 
-// And returns the conjunction of terms; True for none.
+// And returns the conjunction of terms, or True if there are none.
 func And(terms ...Bool) Bool { return fold("and", True, False, terms) }
 
-// Or returns the disjunction of terms; False for none.
+// Or returns the disjunction of terms, or False if there are none.
 func Or(terms ...Bool) Bool { return fold("or", False, True, terms) }
 
-// Not negates t.
+// Not returns the negation of t.
 func Not(t Bool) Bool {
 	switch {
 	case t == True:
@@ -90,7 +90,7 @@ func fold(op string, neutral, absorbing Bool, terms []Bool) Bool {
 	return Bool("(" + op + " " + strings.Join(kept, " ") + ")")
 }
 
-// Lin is a linear expression over the variables of one Script, in ticks of time. The zero value is 0. It is immutable:
+// Lin is a linear expression over the variables of one Script, in ticks. The zero value is 0. It is immutable:
 // operations return new expressions.
 type Lin struct {
 	constant int64

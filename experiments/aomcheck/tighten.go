@@ -7,15 +7,15 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Tight is the range that contains the least provable bound, to a twentieth of a service time.
+// Tight is a range that contains the smallest provable bound. It is at most a twentieth of a service time wide.
 type Tight struct {
 	Proved   olaf.Duration // least bound that was proved
 	Violated olaf.Duration // greatest violated bound; -1 if none was found
 }
 
-// Tighten searches for the least bound that can be proved, below that of a proved problem. It bisects, with one
-// verification per step, each under opt's time limit; an unknown answer counts as not proved. The error matches
-// ErrProblem for an objective without a bound, or is one of Verify's.
+// Tighten searches for the smallest bound that can be proved, starting from a problem that is already proved. It
+// bisects, with one verification per step, each under opt's time limit. An unknown answer counts as not proved. The
+// error matches ErrProblem for an objective without a bound; other errors come from Verify.
 func Tighten(ctx context.Context, p Problem, opt Options) (Tight, error) {
 	switch p.Objective.Kind {
 	case Fairness, MaxPeak, MeanPeak:

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// parseValues parses ((name value) …), where a value is true, false, or a rational in any of the solvers' formats.
+// parseValues parses a list ((name value) …). Each value is true, false, or a rational in any of the formats that the
+// solvers print.
 func parseValues(text string) (map[string]any, error) {
 	e, rest, err := parseSexpr(tokens(text))
 	if err != nil {
@@ -40,7 +41,7 @@ func tokens(text string) []string {
 	return strings.Fields(text)
 }
 
-// maxDepth limits the nesting of solver output; real values nest three deep.
+// maxDepth limits the nesting of solver output. Valid values are nested at most three levels deep.
 const maxDepth = 16
 
 func parseSexpr(t []string) (sexpr, []string, error) { return parseNested(t, maxDepth) }

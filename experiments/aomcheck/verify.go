@@ -13,14 +13,15 @@ import (
 
 // Errors besides ErrProblem and those of solvers.
 var (
-	// ErrVacuous reports that no sample path satisfies the problem's assumptions, so any objective would hold.
+	// ErrVacuous reports that no sample path satisfies the problem's assumptions, so that every objective would be
+	// satisfied.
 	ErrVacuous = olaf.NewError(olaf.Usage, "the assumptions contradict each other")
-	// ErrReplay reports that the solver's counter-example does not break the objective when replayed. That is a bug
-	// here or in a solver, never a verdict.
+	// ErrReplay reports that the solver's counter-example does not break the objective when it is replayed. This is a
+	// bug in this package or in a solver, never a verdict.
 	ErrReplay = olaf.NewError(olaf.Failed, "counter-example does not replay")
 )
 
-// Answer is the answer in a verdict.
+// Answer is the verifier's answer: holds, violated or unknown.
 type Answer string
 
 const (
@@ -29,7 +30,7 @@ const (
 	Unknown  Answer = "unknown"
 )
 
-// Options configures the search for an answer.
+// Options configures how Verify searches for an answer.
 type Options struct {
 	Solvers []Solver      // default both
 	Agree   bool          // run all solvers to completion and require that they agree
@@ -43,7 +44,7 @@ type Options struct {
 	Progress func(line string)
 }
 
-// ways are the ways to ask solvers.
+// ways lists the named ways to use the solvers.
 var ways = []struct {
 	name    string
 	agree   bool
@@ -55,7 +56,8 @@ var ways = []struct {
 	{name: "cvc5", solvers: []Solver{CVC5()}},
 }
 
-// Ways returns the names of the ways to ask solvers: the first answer from any, agreement of all, or one alone.
+// Ways returns the names that Options.Ask accepts: the first answer from any solver, agreement of all solvers, or one
+// solver alone.
 func Ways() (names []string) {
 	for _, w := range ways {
 		names = append(names, w.name)
@@ -63,7 +65,7 @@ func Ways() (names []string) {
 	return names
 }
 
-// Ask configures one of Ways; any other name changes nothing.
+// Ask selects the solvers with one of the names that Ways returns. Any other name changes nothing.
 func (o *Options) Ask(way string) {
 	for _, w := range ways {
 		if w.name == way {
@@ -72,7 +74,7 @@ func (o *Options) Ask(way string) {
 	}
 }
 
-// Verdict is the answer to a problem.
+// Verdict is the verifier's answer to a problem, with its evidence.
 type Verdict struct {
 	Answer  Answer
 	Problem Problem  // with defaults and fallbacks, as answered
@@ -87,21 +89,21 @@ type Verdict struct {
 	OnEngine *EngineView
 }
 
-// ScriptSize is the size of a script.
+// ScriptSize is the size of a solver script.
 type ScriptSize struct {
 	Variables  int `json:"variables"`
 	Assertions int `json:"assertions"`
 	Bytes      int `json:"bytes"`
 }
 
-// EngineView is a path of another model, run on the engine.
+// EngineView is the run on the engine of a path that was found with another model.
 type EngineView struct {
 	Run       *Run
 	Judgement Judgement
 }
 
-// Verify answers p. The error matches ErrProblem, ErrVacuous, ErrReplay, or an error from a solver; the answer is
-// Unknown if time runs out.
+// Verify decides whether p's objective is satisfied on every sample path. The error matches ErrProblem, ErrVacuous,
+// ErrReplay, or an error of package smt. If time runs out, the answer is Unknown.
 func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {
@@ -155,7 +157,8 @@ func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	return v, err
 }
 
-// simulate answers if one of some random paths violates the objective on the engine.
+// simulate tries random paths on the engine. If one violates the objective, simulate stores it in v as the
+// counter-example.
 func (v *Verdict) simulate(ctx context.Context, paths int) error {
 	run, err := v.search(ctx, paths)
 	if run != nil {
@@ -216,7 +219,7 @@ func (m *model) text() []byte {
 	return b.Bytes()
 }
 
-// withinLimits replaces settings that cannot be decided at this size, and returns notes about them.
+// withinLimits returns p with changes that make a problem of this size decidable, and notes about them.
 func (p Problem) withinLimits() (Problem, []string) {
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
@@ -251,7 +254,7 @@ func (p Problem) withinLimits() (Problem, []string) {
 	return p, notes
 }
 
-// violatedBy replays a solver's path and stores it if it breaks the objective.
+// violatedBy replays the path in a solver's values and stores it as the counter-example if it breaks the objective.
 func (v *Verdict) violatedBy(m *model, values map[string]any) error {
 	path, err := m.pathOf(values)
 	if err != nil {
@@ -274,7 +277,7 @@ func (v *Verdict) violatedBy(m *model, values map[string]any) error {
 	return nil
 }
 
-// run executes a path in the problem's model.
+// run evaluates a path with the problem's model.
 func (p *Problem) run(path *Path) (*Run, error) {
 	if p.Model == Engine {
 		return p.Replay(path, nil)
@@ -282,7 +285,7 @@ func (p *Problem) run(path *Path) (*Run, error) {
 	return p.Evaluate(path)
 }
 
-// viewOnEngine runs the same arrivals and send decisions on the engine.
+// viewOnEngine runs a path with the same arrivals and send decisions on the engine.
 func (v *Verdict) viewOnEngine(path *Path) error {
 	p := v.Problem
 	p.Model, p.Control.Sends = Engine, SendsGiven
@@ -303,7 +306,8 @@ func (v *Verdict) viewOnEngine(path *Path) error {
 	return nil
 }
 
-// holds ensures that a proof is not vacuous: at least one path satisfies the assumptions and the equations.
+// holds ensures that a proof is not vacuous, which requires at least one path that satisfies the assumptions and the
+// equations.
 func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
 	opt.Progress(v.Solver + " proved it; checking that the assumptions can be met")
 	witness := m.fork()
@@ -338,7 +342,8 @@ func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
 	return nil
 }
 
-// findPath draws an allowed path with whole ticks; nil if none is found soon.
+// findPath draws an allowed path whose times are whole ticks. It returns nil if a limited number of attempts finds
+// none.
 func (p *Problem) findPath() *Path {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for range 200 {
@@ -349,7 +354,7 @@ func (p *Problem) findPath() *Path {
 	return nil
 }
 
-// pin restricts the model to the arrivals and decisions of a run in whole ticks.
+// pin restricts the model to the arrivals and send decisions of a run whose times are whole ticks.
 func (m *model) pin(run *Run) {
 	for u, st := range m.streams {
 		for k := range st.arrival {
@@ -362,7 +367,7 @@ func (m *model) pin(run *Run) {
 	}
 }
 
-// search looks for a violation among random sample paths on the engine; nil if none breaks the objective.
+// search looks for a violation among random sample paths on the engine. It returns nil if it finds none.
 func (v *Verdict) search(ctx context.Context, paths int) (*Run, error) {
 	rng := rand.New(rand.NewPCG(v.Problem.Control.Seed, 2))
 	for range paths {

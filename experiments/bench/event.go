@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Event is one step of an experiment. The types below are the only ones.
+// Event is one step of an experiment. Only the types below implement it.
 type Event interface{ event() }
 
 // RunID identifies one run: a configuration (a queue at an output rate, or a network) under one seed.
@@ -29,7 +29,7 @@ type RunID struct {
 	Index  int // index into Outline.Seeds
 }
 
-// Work is the work of an experiment: a *Plan for a testbed, or a *Simulation of networks.
+// Work is the work that an experiment does: a *Plan for a testbed, or a *Simulation of networks.
 type Work interface {
 	// RunCount returns the number of single runs.
 	RunCount() int
@@ -47,13 +47,13 @@ type Outline struct {
 	Repeats bool
 }
 
-// Configuration is one point that is measured under every seed.
+// Configuration is one measured setting of an experiment. It has one run per seed.
 type Configuration struct {
 	Name    string
 	Measure results.Config
 }
 
-// ordinalOf numbers runs seed by seed, so that the first seed's frames come first.
+// ordinalOf returns the position of a run. Runs are numbered seed by seed, so that the first seed's frames come first.
 func (o *Outline) ordinalOf(id RunID) uint32 {
 	return uint32(id.Index*len(o.Configurations) + id.Config)
 }
@@ -65,44 +65,45 @@ func (o *Outline) hashConfig() string {
 }
 
 type (
-	// Started opens the stream. The testbed, if any, is programmed.
+	// Started is the first event of an experiment. If there is a testbed, it has already been programmed.
 	Started struct {
 		Work       Work
 		Device     fpga.Identity // empty for a simulation
 		TablesHash string
 		Repeats    bool // the same work gives the same frames on this device
 	}
-	// RunStarted reports that a run begins; on a testbed, its generator is armed.
+	// RunStarted reports that a run begins. If it runs on a testbed, the generator is armed.
 	RunStarted struct{ Run RunID }
-	// Observed contains what reached the parameter server since the last event of this run. The slice is reused after
-	// the call.
+	// Observed contains the updates that reached the parameter server since the last Observed event of this run. The
+	// slice is reused after the call.
 	Observed struct {
 		Run          RunID
 		Observations []olaf.Observation
 	}
-	// Recorded contains the frames that left the card since the last event of this run, for Recorders. The slice is
-	// reused after the call.
+	// Recorded contains the frames that left the card since the last Recorded event of this run. Only Recorders need
+	// it. The slice is reused after the call.
 	Recorded struct {
 		Run     RunID
 		Packets []twin.Packet
 	}
-	// Framed passes a frame to Recorders. It arrived at a host or at the switch of a closed loop, or it was captured at
-	// either end of a device. Its bytes are reused after the call.
+	// Framed passes a frame to Recorders. The frame arrived at a host or at the switch of a closed loop, or was
+	// captured at either end of a device. Its bytes are reused after the call.
 	Framed struct {
 		Run    RunID
 		Packet capture.Packet
 	}
-	// Captured closes the Framed events of a run that was captured at both ends.
+	// Captured follows the last Framed event of a run that was captured at both ends.
 	Captured struct {
 		Run  RunID
 		Lost int64 // frames that found no room in the buffer
 	}
-	// RunDone closes a run, valid or not.
+	// RunDone contains the result of a finished run, valid or not.
 	RunDone struct {
 		Run    RunID
 		Result *results.Run
 	}
-	// Finished closes the stream. Err is nil after a complete run; Partial is set if runs are missing.
+	// Finished is the last event of an experiment. Err is nil after a complete experiment. Partial is set if runs are
+	// missing.
 	Finished struct {
 		Err     error
 		Partial bool
@@ -120,12 +121,12 @@ func (Finished) event()   {}
 
 // Sink receives every event, in order within each run; events of parallel runs interleave. A slow sink delays the
 // experiment, and an error ends it. Observed, Recorded and Framed events of different runs are delivered concurrently,
-// so that storing frames does not make cores wait for each other; all other events come one at a time.
+// so that cores do not wait for each other while frames are stored. All other events are delivered one at a time.
 type Sink interface {
 	Event(Event) error
 }
 
-// Progress is the newest state of an experiment, for readers that poll it: a progress bar, a dashboard.
+// Progress is the newest state of an experiment. Progress bars and dashboards poll it.
 type Progress struct {
 	Work     Work // nil before the start
 	Device   fpga.Identity
@@ -137,8 +138,8 @@ type Progress struct {
 	Err      error
 }
 
-// Stream distributes the events of one experiment: to sinks, which lose nothing, and to a board with the newest
-// Progress, which can never slow a run.
+// Stream distributes the events of one experiment. Sinks receive every event. The newest Progress is also published for
+// readers that poll it; they can never slow a run.
 type Stream struct {
 	mu    sync.Mutex
 	sinks []Sink
@@ -153,25 +154,26 @@ func NewStream(sinks ...Sink) *Stream {
 	return s
 }
 
-// addSink adds a sink; nothing must have been published yet.
+// addSink adds a sink. It must be called before the first event is published.
 func (s *Stream) addSink(sink Sink) { s.sinks = append(s.sinks, sink) }
 
 // Progress returns the newest state without waiting.
 func (s *Stream) Progress() Progress { return *s.board.Load() }
 
-// Selective is a Sink that needs the frames of some runs only, so that the others need not be collected for it.
+// Selective is a Sink that needs the frames of some runs only. Frames of other runs need not be collected for it.
 type Selective interface {
 	Sink
 	Wants(RunID) bool
 }
 
-// Recorder is a Sink that needs the bytes of the frames of some runs; only a device that Records provides them.
+// Recorder is a Sink that needs the bytes of the frames in some runs. Only devices whose cards implement FrameRecorder
+// provide them.
 type Recorder interface {
 	Sink
 	Records(RunID) bool
 }
 
-// hasRecorders reports whether any sink is a Recorder, records whether one needs the frames of a run.
+// hasRecorders reports whether any sink is a Recorder.
 func (s *Stream) hasRecorders() bool {
 	return slices.ContainsFunc(s.sinks, func(sink Sink) bool { _, ok := sink.(Recorder); return ok })
 }
@@ -183,7 +185,7 @@ func (s *Stream) recordsRun(id RunID) bool {
 	})
 }
 
-// hasSinks reports whether there are sinks.
+// hasSinks reports whether any sink receives the events.
 func (s *Stream) hasSinks() bool { return len(s.sinks) > 0 }
 
 // wantsRun reports whether any sink needs the frames of a run.
@@ -194,7 +196,7 @@ func (s *Stream) wantsRun(id RunID) bool {
 	})
 }
 
-// publishEvent passes e to every sink and updates the board. It is safe for concurrent use.
+// publishEvent passes e to every sink and updates the Progress. It is safe for concurrent use.
 func (s *Stream) publishEvent(e Event) error {
 	switch e.(type) {
 	case Observed, Recorded, Framed:
@@ -211,7 +213,7 @@ func (s *Stream) publishEvent(e Event) error {
 	return nil
 }
 
-// updateBoard updates the board. Observations do not change it, so the hot path copies nothing.
+// updateBoard publishes the Progress after e. Observations do not change it, so that the hot path copies nothing.
 func (s *Stream) updateBoard(e Event) {
 	switch e := e.(type) {
 	case Started:
@@ -232,14 +234,15 @@ func (s *Stream) updateBoard(e Event) {
 	s.board.Store(&snapshot)
 }
 
-// Rows is a sink that provides the rows of all runs so far. The zero Rows is ready for use.
+// Rows is a sink that collects the results of all finished runs. The zero value is ready for use.
 type Rows struct {
 	plan   *Plan
 	runs   [][]results.Run
 	newest atomic.Pointer[[]results.Row]
 }
 
-// NewestRows returns a row for each configuration with a finished run, without waiting. The rows do not change.
+// NewestRows returns a row for each configuration with a finished run. It never waits, and the returned rows do not
+// change.
 func (r *Rows) NewestRows() []results.Row {
 	if rows := r.newest.Load(); rows != nil {
 		return *rows
@@ -273,8 +276,7 @@ func (r *Rows) Event(e Event) error {
 	return nil
 }
 
-// FrameRecorder provides every frame that leaves the card while it records. Cards of a device that Records implement
-// it.
+// FrameRecorder records every frame that leaves a card. The cards of some devices implement it.
 type FrameRecorder interface {
 	// Record turns recording on or off, from the next configuration of the queue.
 	Record(on bool)
@@ -282,9 +284,9 @@ type FrameRecorder interface {
 	DrainPackets(buf []twin.Packet) []twin.Packet
 }
 
-// Recording is a sink that writes a capture file of the first run: the queue under test at its first output rate, in
-// its system's frame format. The file contains the frames that reached the parameter server or the workers or, in a
-// loop, all arrivals. It appears on Commit.
+// Recording is a sink that writes a capture file of the first run, which measures the queue under test at its first
+// output rate. Frames are in the system's own format. The file contains the frames that reached the parameter server or
+// the workers, or all arrivals if the run is a closed loop. It appears on Commit.
 type Recording struct {
 	file   *capture.File
 	format *frame.Format // nil for OLAF's
@@ -294,8 +296,8 @@ type Recording struct {
 	lost   int64    // at the ends
 }
 
-// Record begins a capture file of the first run in its system's frames. An existing file gives capture.ErrExists unless
-// force is set.
+// Record begins a capture file of the first run, with frames in the system's own format. If the file exists, Record
+// returns capture.ErrExists unless force is set.
 func (s *Spec) Record(path string, force bool) (*Recording, error) {
 	format := s.Frame()
 	if s.Loop != nil {
@@ -328,11 +330,13 @@ func (s *Spec) Record(path string, force bool) (*Recording, error) {
 	return r, err
 }
 
-// endBytes is the length stored per frame at the ends: the whole frame, because gradients are added on the way.
+// endBytes is the capture length per frame at both ends of a device. Whole frames are stored, because the device adds
+// up the gradients in them.
 var endBytes = int(olaf.MaxFrame)
 
-// RecordEnds begins a capture file of the first run at both ends of a device: what workers sent and what reached the
-// server, unchanged. Each end is an interface of the file, which needs a format with several.
+// RecordEnds begins a capture file of the first run at both ends of a device. It contains the frames that workers sent
+// and those that reached the server, unchanged. Each end is an interface in the file, so that the file format must
+// support several interfaces.
 func RecordEnds(path string, force bool, names ...string) (*Recording, error) {
 	if capture.FormatOf(path) != capture.PCAPNG {
 		return nil, fmt.Errorf("%w: %s holds one interface, and both ends are captured; write a .pcapng", ErrSpec, path)
@@ -346,13 +350,13 @@ func RecordEnds(path string, force bool, names ...string) (*Recording, error) {
 	return &Recording{file: file, ends: names}, err
 }
 
-// Records reports whether a run is the first one.
+// Records reports whether id is the first run.
 func (r *Recording) Records(id RunID) bool { return id == RunID{} }
 
 // Wants returns false, because a Recording does not use observations.
 func (r *Recording) Wants(RunID) bool { return false }
 
-// Event writes frames during the run, so that memory stays constant.
+// Event writes frames to the file while the run is in progress, so that memory use stays constant.
 func (r *Recording) Event(e Event) error {
 	switch e := e.(type) {
 	case Framed:
@@ -370,8 +374,8 @@ func (r *Recording) Event(e Event) error {
 	return nil
 }
 
-// writePacket stores a merged update or bypassed frame that reached the parameter server, or a copy that reached a
-// worker. Its contributors become the packet's comment.
+// writePacket writes an update that reached the parameter server, merged or past the queue, or a copy that reached a
+// worker. The packet's comment lists its contributors.
 func (r *Recording) writePacket(p *twin.Packet) error {
 	if p.Kind == twin.Ack {
 		return nil
@@ -384,7 +388,8 @@ func (r *Recording) writePacket(p *twin.Packet) error {
 		Comment: formatInside(p.Contributors)})
 }
 
-// encodeFrame writes the frame of an update. A frame that bypassed the queue keeps its own format.
+// encodeFrame encodes an update as a frame and returns its length. A frame that bypassed the queue keeps its own
+// format.
 func (r *Recording) encodeFrame(p *twin.Packet) (n int, err error) {
 	if r.format == nil || p.Kind == twin.Bypassed && p.Format == 0 {
 		return olaf.EncodeUpdate(r.buffer, copyAddresses(&p.Addresses), &p.Update, p.Lanes)
@@ -401,7 +406,7 @@ func (r *Recording) encodeFrame(p *twin.Packet) (n int, err error) {
 	return r.format.Encode(r.buffer, &frame.Outer{Addresses: *copyAddresses(&p.Addresses)}, &packet, r.lanes)
 }
 
-// formatInside formats the contributors of a merged frame.
+// formatInside formats the list of contributors in a merged frame.
 func formatInside(inside []olaf.Contributor) string {
 	if len(inside) < 2 {
 		return ""
@@ -417,7 +422,7 @@ func formatInside(inside []olaf.Contributor) string {
 // Frames returns the number of frames written.
 func (r *Recording) Frames() uint64 { return r.file.Packets() }
 
-// About returns the number of frames, per end.
+// About returns a text with the number of frames at each end.
 func (r *Recording) About() string {
 	text := olaf.Plural(r.Frames(), "frame")
 	for i, name := range r.ends {
@@ -429,10 +434,10 @@ func (r *Recording) About() string {
 	return text
 }
 
-// Commit makes the file appear.
+// Commit completes the file and makes it visible under its name.
 func (r *Recording) Commit() error { return r.file.Commit() }
 
-// Abandon removes the file, unless it was committed.
+// Abandon removes the file unless it was committed.
 func (r *Recording) Abandon() error { return r.file.Abandon() }
 
 func copyAddresses(a *twin.Addresses) *olaf.Addresses {

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// judgeRun turns counters and observations into a run, with the reasons why it may be invalid.
+// judgeRun builds the result of a run from counters and observations, including the reasons why it may be invalid.
 func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
 	totals := b.Account(counters, b.collector.ObservedCount())
 	for i := range ports {
@@ -38,8 +38,8 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 	return run
 }
 
-// quietCable is the advice for a cable that carries more than updates to a card. The card's MAC counts every frame, so
-// that such traffic could hide losses.
+// quietCable is the advice to keep other traffic off the cable between two cards. Ports count every frame, so that
+// other frames could hide losses.
 const quietCable = "a card's ports count every frame, so stop LLDP, ARP, IPv6 and other traffic on the cable between them, and " +
 	"measure again"
 
@@ -99,8 +99,7 @@ func bookUpdates(n olaf.Counts, left, arrived, others uint64) (why []string) {
 	return why
 }
 
-// strangers lists the queue's counts of OLAF frames that its tables did not attribute to the bench's workers. others is
-// the number of bypassed frames that were not OLAF's; nil if the queue does not count them.
+// strangers lists the queue's counts of frames that it could not attribute to the bench's workers.
 func strangers(q *regmap.QueueCounters, others *uint64) (why []string) {
 	bypassed := q.Bypassed
 	if others != nil {
@@ -116,8 +115,8 @@ func strangers(q *regmap.QueueCounters, others *uint64) (why []string) {
 	return why
 }
 
-// countedSince returns the difference of two port counts. It fails if a count decreased, because then the difference is
-// meaningless.
+// countedSince returns the difference between two readings of the port counters. It fails if a counter decreased,
+// because the difference is then meaningless.
 func countedSince(before, after []fpga.Port) ([]fpga.Port, error) {
 	rose := make([]fpga.Port, min(len(before), len(after)))
 	for i := range rose {
@@ -140,7 +139,7 @@ func countedSince(before, after []fpga.Port) ([]fpga.Port, error) {
 	return rose, nil
 }
 
-// findDoubts returns the reasons why a run on a card is invalid, from ports and capture.
+// findDoubts returns the reasons, found in port counters and captures, why a run on a card is invalid.
 func findDoubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	var why []string
 	say := func(format string, a ...any) { why = append(why, fmt.Sprintf(format, a...)) }
@@ -174,7 +173,7 @@ func findDoubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	return why
 }
 
-// captureDoubts passes the reasons to doubt a capture's own counts to say.
+// captureDoubts calls say for every reason to doubt the numbers in a capture.
 func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	if more := -r.Counters.Of("capture_lost"); more > 0 {
 		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface,
@@ -191,13 +190,13 @@ func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	}
 }
 
-// clockErrorNS returns the known limit of the error that clocks and stamps cause in a run's ages.
+// clockErrorNS returns an upper limit, in ns, on the error that clocks and timestamps cause in a run's ages.
 func clockErrorNS(c *fpga.Capture) int64 {
 	return c.UncertaintyNS + max(c.DriftNS, -c.DriftNS) + c.LateNS
 }
 
-// withholdAges removes the ages from a run if their possible error exceeds a percentage of its mean AoM, and reports
-// whether it did. Counts stay.
+// withholdAges removes the ages from a run if their possible error exceeds the given percentage of its mean AoM, and
+// reports whether it did. Counts are kept.
 func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	if c.Withheld != "" {
 		r.Withhold(c.Withheld)
@@ -212,13 +211,13 @@ func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	return true
 }
 
-// LatePct is the largest accepted percentage by which a process's output, and the path from it to the server, raise a
-// run's mean age. 5 % is the accepted deviation from the twin's age. 1 % is reserved for an effect without a bound: a
-// slightly late frame changes which of several updates finds no room.
+// LatePct is the largest accepted percentage by which a late software output, and the path from it to the server, may
+// raise a run's mean age. A measured age may deviate from the twin's by 5 % in total. 1 % of it is reserved for an
+// effect without a bound: a slightly late frame changes which of several updates finds no room.
 const LatePct = 5 - 1
 
-// withholdLate removes the ages from a run whose output was late, according to its own report or because of the
-// possible effect on the mean age.
+// withholdLate removes the ages from a run whose output was late, either according to the output's own report or
+// because lateness may have raised the mean age too much.
 func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
 	if p.Withheld != "" {
 		r.Withhold(p.Withheld)
@@ -229,7 +228,7 @@ func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
 	}
 }
 
-// whyLate returns why lateness makes a mean age doubtful, or "".
+// whyLate returns the reason why a late output makes the mean age doubtful, or "" if it does not.
 func whyLate(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string {
 	stamped, span := c.TimeSpan()
 	if !mean.Known() || p.Frames != c.ObservedCount() || span <= 0 {
@@ -249,17 +248,17 @@ func whyLate(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) str
 		time.Duration(stalls))
 }
 
-// ageIncrease returns upper limits, in ns, for the increase of the mean age over that of a punctual output. Delays of
-// single frames raise the mean age by their mean, because each lets an age fall that much later. While the output
-// stalls for d, every age rises by up to d, which is an area of d²/2. Until a later update is delivered, which takes as
-// long as an age at its peak, the age stays higher by at most d.
+// ageIncrease returns two upper limits, in ns, on how much a late output raises the mean age. Delays of single frames
+// raise it by at most their mean, because each delivery lowers an age that much later. While the output stalls for d,
+// every age rises by up to d, which adds an area of d²/2. Until a later update is delivered, which takes as long as an
+// age at its peak, the age stays higher by at most d.
 func ageIncrease(p *fpga.Pacing, stamped, span, peak results.Float) (way, stalls results.Float) {
 	way = max(stamped-results.Float(p.DueNS), results.Float(p.DueNS)-stamped)
 	return way, (results.Float(p.StallAreaNS2) + results.Float(results.Float(p.StallNS)*peak)) / span
 }
 
-// PlaceLoss describes where frames that left the queue were lost before they reached the capture: the first place on
-// their path where they are missing, or that reports a loss.
+// PlaceLoss describes where frames were lost between the queue and the capture. It returns the first place on their
+// path where frames are missing or a loss is reported.
 func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 	if c.Pacing != nil { // without a card, queue and socket are both on this machine
 		return fmt.Sprintf("%s lost %s: the queue delivered %d, %s handed over %d (its socket dropped %d)",
@@ -296,7 +295,7 @@ func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 		c.InterfaceLost, left)
 }
 
-// onTheWay names the path of captured frames after the device.
+// onTheWay returns a description of the path from the device to the capture.
 func onTheWay(c *fpga.Capture) string {
 	if c.Pacing != nil {
 		return "between the queue and " + c.Interface
@@ -311,7 +310,8 @@ func wereLost(n int64) string {
 	return olaf.Plural(n, "frame") + " were"
 }
 
-// namedDropper names what may drop frames before a capture receives them: an output served by a process has no network card.
+// namedDropper names the components that may drop frames before a capture receives them. An output served by a process
+// has no network card.
 func namedDropper(c *fpga.Capture) string {
 	if c.Pacing != nil {
 		return "the interface " + c.Interface
@@ -319,7 +319,7 @@ func namedDropper(c *fpga.Capture) string {
 	return "the network card of " + c.Interface + " or its driver"
 }
 
-// captured sums up the quality of an experiment's captures: the worst of each value.
+// captured summarises the quality of an experiment's captures by the worst value of each indicator.
 type captured struct {
 	runs     int
 	withheld int // runs without ages
@@ -352,7 +352,7 @@ func (s *captured) addCapture(c *fpga.Capture, withheld bool) {
 	}
 }
 
-// listStatements returns statements about the reliability of a captured experiment; empty if nothing was captured.
+// listStatements returns statements about the reliability of the captures. It is empty if nothing was captured.
 func (s *captured) listStatements() []string {
 	if s.runs == 0 {
 		return nil
@@ -404,14 +404,13 @@ func (s *captured) listStatements() []string {
 	return out
 }
 
-// inBursts reports whether updates come in bursts. Their rate is planned, but programs on a machine send as fast as
-// they can.
+// inBursts reports whether updates arrive in bursts. Their rate is then only planned, because programs on a machine
+// send as fast as they can.
 func (s *Spec) inBursts() bool {
 	return s.Loop == nil && s.Trace == nil && s.Workload.BurstPackets > 1
 }
 
-// bookBursts records the rate at which the updates in a run's bursts arrived at the queue, if the device's log is
-// complete.
+// bookBursts records the rate at which the updates in a burst arrived at the queue, if the device's log is complete.
 func (b *station) bookBursts(id RunID, run *results.Run) error {
 	log, ok := fpga.FindArrivalLog(b.Device)
 	if !ok || !b.measured || !b.plan.Spec.inBursts() {
@@ -431,7 +430,7 @@ func (b *station) bookBursts(id RunID, run *results.Run) error {
 	return nil
 }
 
-// burstStatement states that bursts are limited by their senders, and the measured rate.
+// burstStatement returns a statement that the senders limit the rate of bursts, with the measured rate.
 func (o *Outcome) burstStatement() string {
 	var rates []results.Float
 	for _, runs := range o.Runs {

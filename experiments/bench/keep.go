@@ -17,13 +17,13 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Files of a stored experiment besides those of package archive.
-// eventsFile stores the order in which runs ended, one per line.
+// eventsFile is a file in a stored experiment, next to the files of package archive. It lists the order in which runs
+// ended, one run per line.
 const eventsFile = "events.jsonl"
 
-// Keeper is a sink that stores an experiment: its plan, its delivered frames and every number. A twin and a simulation
-// reproduce their frames from the plan, so the first seed's frames are enough; for a card all are stored. Until Finish
-// the folder is marked incomplete, even if the process dies.
+// Keeper is a sink that stores an experiment with its plan, its delivered frames and all numbers. A twin or a
+// simulation can reproduce its frames from the plan, so only the first seed's frames are stored; for a card all frames
+// are. The folder stays marked as incomplete until Finish, even if the process dies.
 type Keeper struct {
 	store    *store.Store
 	started  time.Time
@@ -35,10 +35,10 @@ type Keeper struct {
 	events   []byte
 }
 
-// NewKeeper returns a Keeper for an experiment that starts now.
+// NewKeeper returns a Keeper for an experiment that started at the given time.
 func NewKeeper(s *store.Store, started time.Time) *Keeper { return &Keeper{store: s, started: started} }
 
-// StoreNumbersOnly disables the storage of frames that can be reproduced.
+// StoreNumbersOnly turns off the storage of frames that can be reproduced.
 func (k *Keeper) StoreNumbersOnly() { k.numbers = true }
 
 // Event implements Sink.
@@ -62,7 +62,7 @@ func (k *Keeper) Event(e Event) error {
 	return nil
 }
 
-// Wants reports whether the frames of a run are stored.
+// Wants reports whether the frames of the given run are stored.
 func (k *Keeper) Wants(id RunID) bool { return !k.repeats || id.Index == 0 && !k.numbers }
 
 func (k *Keeper) openFolder(o *Outline) (err error) {
@@ -99,7 +99,7 @@ func (k *Keeper) recordDone(e RunDone) error {
 	return k.recorder.EndRun(k.outline.ordinalOf(e.Run))
 }
 
-// Finish stores a bench and returns its id. The report must contain its provenance.
+// Finish stores the measurement on a testbed and returns its id. The report must contain its provenance.
 func (k *Keeper) Finish(r *Measurement) (id string, err error) {
 	device := &r.Outcome.Device
 	return k.storeRest(r, r.Bench, r.Outcome.Runs, essence{
@@ -108,29 +108,30 @@ func (k *Keeper) Finish(r *Measurement) (id string, err error) {
 		MapVersion: device.MapVersion, DeviceKind: device.Kind, Build: device.Build})
 }
 
-// SimulationReport is a report on the runs of a Simulation.
+// SimulationReport is a report on the runs of a Simulation. FinishSimulation stores it.
 type SimulationReport interface {
 	result.Report
 	Simulation() *Simulated
 }
 
-// SimulationResult is a result from the runs of a Simulation; it is partial or invalid if they are.
+// SimulationResult is a result computed from the runs of a Simulation. It is partial or invalid if the runs are.
 type SimulationResult struct {
 	*result.Result
 	of *Simulated
 }
 
-// OverSimulation returns r as a result from the runs of s.
+// OverSimulation returns r as a result computed from the runs in s. It marks r as partial or failed if s is.
 func OverSimulation(r *result.Result, s *Simulated) *SimulationResult {
 	r.Partial, r.Closing = s.Partial, s.DescribeValidity()
 	r.Fail(s.Err())
 	return &SimulationResult{r, s}
 }
 
-// Simulation implements SimulationReport.
+// Simulation returns the runs from which the result was computed.
 func (r *SimulationResult) Simulation() *Simulated { return r.of }
 
-// FinishSimulation stores a simulation, with the document and table that its report prints, and returns its id.
+// FinishSimulation stores a simulation and returns its id. The stored document and table are those that the report
+// prints.
 func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id string, err error) {
 	s := r.Simulation()
 	b := s.toBench(k.outline)
@@ -138,7 +139,7 @@ func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id
 	return k.storeRest(r, b, s.Runs, essence{Seed: s.Simulation.Seeds[0], Simulated: true})
 }
 
-// storeRest writes the remaining files: b, and the report's own document unless they are the same.
+// storeRest writes the remaining files: the bench b and, if it differs from b, the report's own document.
 func (k *Keeper) storeRest(r result.Report, b *results.Bench, runs [][]results.Run, fixed essence) (id string, err error) {
 	if err := k.recorder.Close(); err != nil {
 		return "", err
@@ -175,8 +176,8 @@ func (k *Keeper) storeRest(r result.Report, b *results.Bench, runs [][]results.R
 	return k.writer.ID(), k.writer.Finish(m)
 }
 
-// Digests returns digests of what determines the outcome: the plan, the device's P4Info and tables, and the recording,
-// if any.
+// Digests returns digests of everything that determines the outcome: the plan, the device's P4Info and tables, and the
+// recorded trace, if any.
 func (o *Outcome) Digests() []results.Digest {
 	digests := []results.Digest{{Name: "p4info", SHA256: o.P4InfoHash}, {Name: "tables", SHA256: o.TablesHash}}
 	if hash, err := o.Plan.Hash(); err == nil { // a plan that ran can be encoded
@@ -188,7 +189,7 @@ func (o *Outcome) Digests() []results.Digest {
 	return digests
 }
 
-// essence is the deterministic part of a manifest: what determines the result.
+// essence is the deterministic part of a manifest. It contains everything that determines the result.
 type essence struct {
 	Seed       uint64 `json:"seed"`
 	Plan       string `json:"plan_sha256"`
@@ -210,9 +211,9 @@ func (k *Keeper) Abort() error {
 	return k.writer.Abort()
 }
 
-// RepeatStored runs a stored experiment of the twin or the simulator again from its plan, with systems of a set, and
-// compares every run's numbers exactly. It returns the number of runs; 0 if the plan is not enough, as on a card. A
-// difference matches archive.ErrDiffers and names the run.
+// RepeatStored runs a stored experiment on the twin or the simulator again from its plan, and compares every run's
+// numbers exactly. It looks up systems by name in systems. It returns the number of runs, or 0 if the plan is not
+// enough to repeat them, as on a card. A difference matches archive.ErrDiffers and names the run.
 func RepeatStored(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) (runs int, err error) {
 	var fixed essence
 	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
@@ -276,7 +277,7 @@ func repeatSimulation(ctx context.Context, systems system.Set, f *store.Folder, 
 	return err
 }
 
-// ordinals collects runs by their number.
+// ordinals is a sink that collects the results of runs by their position.
 type ordinals struct {
 	outline *Outline
 	runs    map[uint32]*results.Run
@@ -293,10 +294,10 @@ func (o *ordinals) Event(e Event) (err error) {
 	return err
 }
 
-// Wants returns false, because ordinals needs only the runs' numbers.
+// Wants returns false, because ordinals needs only the numbers of runs, not their frames.
 func (o *ordinals) Wants(RunID) bool { return false }
 
-// describeDifference describes how a repeated run differs from the stored one, or returns "".
+// describeDifference describes how a repeated run differs from the stored one. It returns "" if they are equal.
 func describeDifference(kept *archive.Kept, made *results.Run) string {
 	if made == nil {
 		return "it did not come out again"
@@ -310,11 +311,11 @@ func describeDifference(kept *archive.Kept, made *results.Run) string {
 	return kept.Run.Differs(made)
 }
 
-// ErrNoRewind reports that a card's run cannot be reproduced.
+// ErrNoRewind reports that a stored run cannot be reproduced, because it ran on a card.
 var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
 
-// KeptSpec returns the specification of a stored experiment for watching it again, with systems of a set. The error
-// matches ErrNoRewind if it ran on a device that cannot repeat it.
+// KeptSpec returns the specification of a stored experiment, so that it can be watched again. It looks up systems by
+// name in systems. The error matches ErrNoRewind if the experiment ran on a device that cannot repeat it.
 func KeptSpec(systems system.Set, f *store.Folder) (Spec, error) {
 	spec, err := keptSpec(systems, f)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// runLoop runs a closed loop once: it configures the switch, runs the hosts and counts.
+// runLoop runs a closed loop once. It configures the switch, runs the hosts and reads the counters.
 func (b *station) runLoop(ctx context.Context, id RunID) (run results.Run, err error) {
 	c := &b.plan.Configs[id.Config]
 	if err := b.Prepare(ctx, id.Config); err != nil {
@@ -64,7 +64,7 @@ func (b *station) runLoop(ctx context.Context, id RunID) (run results.Run, err e
 	return run, nil
 }
 
-// hostsPlay runs the hosts of a loop, in virtual time or on wires.
+// hostsPlay runs the hosts of a closed loop, on wires if the run is measured and otherwise in virtual time.
 func (b *station) hostsPlay(ctx context.Context, id RunID, net closedloop.Network, job closedloop.Job,
 	parts system.Parts) (*wired.Played, error) {
 	if b.measured {
@@ -74,8 +74,8 @@ func (b *station) hostsPlay(ctx context.Context, id RunID, net closedloop.Networ
 	return &wired.Played{Result: result}, err
 }
 
-// PlayLoop runs a plan's loop around the switch's program without a twin. The hosts' results are the same as with a
-// twin. follow may be nil.
+// PlayLoop runs a plan's closed loop around the switch's program, without a twin. The results at the hosts are the same
+// as with a twin. follow may be nil.
 func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closedloop.Follow) (*closedloop.Result, error) {
 	c := &p.Configs[config]
 	net, job, parts, err := p.makeHosts(c)
@@ -86,7 +86,7 @@ func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closedloo
 	return closedloop.Run(ctx, net, job, parts, c.mode.Sync, p.Seeds[index])
 }
 
-// rounds watches a loop: a job's round becomes an observation when the last worker has applied it.
+// rounds observes a closed loop. A round of a job becomes one observation when the last worker has applied it.
 type rounds struct {
 	station *station
 	id      RunID
@@ -100,7 +100,7 @@ type rounds struct {
 	ahead   *ahead // nil if all workers wait for the complete sum
 }
 
-// registerCallbacks registers callbacks for a job's hosts.
+// registerCallbacks registers the callbacks through which r observes a job's hosts.
 func (r *rounds) registerCallbacks(c *Config, job *closedloop.Job, parts *system.Parts) {
 	if c.mode.Sync {
 		job.Values, job.Applied = r.recordGradient, r.recordApply
@@ -119,14 +119,14 @@ func (b *station) watchRounds(id RunID) *rounds {
 		had: make([][2]int, w.Clusters)}
 }
 
-// recordGradient records when a worker's gradient was ready; it provides no values. No worker is more than one round ahead of
-// another.
+// recordGradient records the time at which a worker's gradient was ready. It returns no values. No worker is more than
+// one round ahead of another.
 func (r *rounds) recordGradient(now olaf.Time, worker int, vector uint32) []uint32 {
 	r.made[worker][vector%2] = uint64(now) / uint64(olaf.Nanosecond)
 	return nil
 }
 
-// recordApply counts the workers that have applied a round.
+// recordApply counts the workers that have applied a round, and adds an observation for the last one.
 func (r *rounds) recordApply(now olaf.Time, host int, a *endpoint.Aggregate) {
 	if host >= len(r.made) { // a server adds; it has no model
 		return
@@ -139,7 +139,7 @@ func (r *rounds) recordApply(now olaf.Time, host int, a *endpoint.Aggregate) {
 	r.observeRound(now, job, a.Number)
 }
 
-// batch is the number of observations published together.
+// batch is the number of observations that are published together.
 const batch = 256
 
 func (r *rounds) observeRound(now olaf.Time, job int, round uint32) {
@@ -157,14 +157,14 @@ func (r *rounds) observeRound(now olaf.Time, job int, round uint32) {
 	r.addObservation(o)
 }
 
-// addObservation adds an observation to the batch.
+// addObservation appends an observation to the current batch.
 func (r *rounds) addObservation(o olaf.Observation) {
 	if r.pending = append(r.pending, o); len(r.pending) == batch {
 		r.err = errors.Join(r.err, r.publishBatch())
 	}
 }
 
-// publishBatch publishes the collected observations.
+// publishBatch publishes the observations collected since the last call.
 func (r *rounds) publishBatch() error {
 	b := r.station
 	for i := range r.pending {
@@ -177,7 +177,7 @@ func (r *rounds) publishBatch() error {
 	return b.stream.publishEvent(Observed{r.id, r.pending})
 }
 
-// publishFrame publishes a frame in its own format; it stops at the first error.
+// publishFrame publishes a frame in its system's own format. After the first error it publishes nothing more.
 func (r *rounds) publishFrame(f *closedloop.Frame) {
 	if r.err != nil {
 		return
@@ -189,7 +189,7 @@ func (r *rounds) publishFrame(f *closedloop.Frame) {
 	r.err = err
 }
 
-// loopCounts combines the counts of the device's registers, the hosts and the links of a run.
+// loopCounts combines the counts from the device's registers, the hosts and the links in a run.
 func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closedloop.Network,
 	parts *system.Parts) olaf.Counts {
 	counts := b.accounts[b.config].Counts(c)
@@ -233,13 +233,14 @@ func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closed
 	return counts
 }
 
-// closedPackets returns the number of packets in the vectors of all workers, in all rounds.
+// closedPackets returns the number of packets that all workers send for their vectors in all rounds, without
+// retransmissions.
 func closedPackets(s *Spec, parts *system.Parts) int64 {
 	l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
 	return int64(l.Packets()) * int64(s.Workload.UpdatesPerWorker) * int64(s.Workload.Workers)
 }
 
-// toCount multiplies a number by by and rounds it to a count. A missing number becomes 0.
+// toCount multiplies v by the given factor and rounds the product to a count. A missing number becomes 0.
 func toCount(v results.Float, by float64) int64 {
 	if !v.Known() {
 		return 0
@@ -247,8 +248,8 @@ func toCount(v results.Float, by float64) int64 {
 	return int64(math.Round(float64(v) * by))
 }
 
-// loopDoubts returns the reasons why a run of a loop is invalid. If the system is published as inexact under loss, or
-// workers do not wait for the complete sum, the contents of sums are results, not errors.
+// loopDoubts returns the reasons why a run of a closed loop is invalid. Incomplete sums are not such a reason if
+// workers do not wait for the complete sum, or if the system is published as inexact under loss.
 func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactly bool) []string {
 	var why []string
 	of := " of virtual time"
@@ -271,8 +272,8 @@ func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactl
 	return why
 }
 
-// ahead watches a loop of asynchronous workers: an update becomes an observation when the last worker has it or, if a
-// server stores the weights, when the server has. It implements closed.Observer.
+// ahead observes a closed loop with asynchronous workers. An update becomes an observation when the last worker has it
+// or, if a server stores the weights, when the server has it. It implements closed.Observer.
 type ahead struct {
 	*rounds
 	served bool // a server stores the weights
@@ -283,7 +284,7 @@ type ahead struct {
 	sums   closedloop.Sums
 }
 
-// OnSum implements wired.Listener.
+// OnSum implements wired.Listener. It records the gradients in a sum.
 func (a *ahead) OnSum(job int, inside uint64, all []wired.Gradient) {
 	var marks []uint64
 	for _, g := range all {
@@ -292,7 +293,7 @@ func (a *ahead) OnSum(job int, inside uint64, all []wired.Gradient) {
 	a.sums[closedloop.Sum{Job: job, Inside: inside}] = marks
 }
 
-// markOf returns a gradient's contribution to program.Trace.Inside, which numbers workers within their job.
+// markOf returns the mark that a gradient adds to program.Trace.Inside. Marks number workers within their job.
 func (a *ahead) markOf(job int, w olaf.WorkerID, vector uint32) uint64 {
 	return program.ContributionMark(w-olaf.WorkerID(job*a.fan), vector)
 }
@@ -303,7 +304,7 @@ func newAhead(r *rounds, served bool) *ahead {
 		out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs), sums: closedloop.Sums{}}
 }
 
-// recordGradient records when a worker's gradient was ready; it provides no values.
+// recordGradient records the time at which a worker's gradient was ready. It returns no values.
 func (a *ahead) recordGradient(now olaf.Time, worker int, vector uint32) []uint32 {
 	a.latest[worker] = olaf.Contributor{GenNS: uint64(now) / uint64(olaf.Nanosecond), Seq: vector,
 		Worker: olaf.WorkerID(worker)}
@@ -313,7 +314,7 @@ func (a *ahead) recordGradient(now olaf.Time, worker int, vector uint32) []uint3
 // OnCompute implements closed.Observer.
 func (a *ahead) OnCompute(olaf.Time, int) {}
 
-// OnSend implements closed.Observer. A gradient that is too old is not sent.
+// OnSend implements closed.Observer. It is not called for a gradient that is too old, which is not sent.
 func (a *ahead) OnSend(_ olaf.Time, worker int) {
 	job := worker / a.fan
 	a.out[job] = append(a.out[job], a.latest[worker])
@@ -328,7 +329,7 @@ func (a *ahead) OnDrop(olaf.Time, *program.Packet) {}
 // OnLoss implements closed.Observer.
 func (a *ahead) OnLoss(olaf.Time, *program.Packet) {}
 
-// recordApply records an update that a host applies.
+// recordApply records an update when a host applies it.
 func (a *ahead) recordApply(now olaf.Time, host int, sum *endpoint.Aggregate) {
 	if workers := len(a.made); host >= workers {
 		if a.served {
@@ -352,7 +353,7 @@ func (a *ahead) recordApply(now olaf.Time, host int, sum *endpoint.Aggregate) {
 	a.recordUpdate(now, job, sum)
 }
 
-// recordUpdate records an update of a job's weights.
+// recordUpdate records an update of a job's weights at the server.
 func (a *ahead) recordUpdate(now olaf.Time, job int, sum *endpoint.Aggregate) {
 	t := &sum.Trace
 	o := olaf.Observation{At: now, Queued: -1,
@@ -367,9 +368,9 @@ func (a *ahead) recordUpdate(now olaf.Time, job int, sum *endpoint.Aggregate) {
 	a.addObservation(o)
 }
 
-// takeGradients finds the gradients in an update among those in flight and removes them. A frame contains their number, their
-// range of times, and a sum of marks that verifies them. If the marks contradict, and the contents were not recorded,
-// the gradients stay unknown.
+// takeGradients moves the gradients that an update contains from those in flight to inside. A frame contains their
+// number, the range of their times, and a sum of marks that verifies them. If the marks do not match and the contents
+// were not recorded, the gradients stay unknown.
 func (a *ahead) takeGradients(inside []olaf.Contributor, job int, t *program.Trace) []olaf.Contributor {
 	first, marks := len(inside), uint64(0)
 	noted := a.sums[closedloop.Sum{Job: job, Inside: t.Inside}]

@@ -13,10 +13,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Loop describes closed-loop hosts connected to the device: each worker, and the server of each job if the system has
-// one, has its own link. The workload's clusters are the jobs, with equal numbers of workers; updates_per_worker is the
-// number of rounds, an output rate is the rate of all links in both directions, and slots is the size of the switch's
-// table. Zero options select the system's defaults.
+// Loop describes closed-loop hosts connected to the device. Each worker, and the server of each job if the system has
+// one, has a separate link. The workload's clusters are the jobs, with equal numbers of workers. updates_per_worker is
+// the number of rounds, the output rate is the rate of all links in both directions, and slots is the size of the
+// switch's table. Options that are zero select the system's defaults.
 type Loop struct {
 	Values  int           `json:"values"`          // per vector, 32 bits each
 	Model   string        `json:"model,omitempty"` // name of the model, for information
@@ -44,7 +44,7 @@ type Loop struct {
 	Wrap       bool           `json:"wrap,omitempty"`
 }
 
-// DefaultLoop returns a job that communicates all the time, over short links.
+// DefaultLoop returns a loop whose jobs communicate all the time, over short links.
 func DefaultLoop() *Loop {
 	return &Loop{Values: 100_000, Delay: 500 * olaf.Nanosecond, Apart: 10 * olaf.Microsecond, Limit: 60 * olaf.Second}
 }
@@ -59,7 +59,7 @@ const (
 )
 
 // AheadCompute is the default compute time of asynchronous workers: three times the transmission time of a vector at
-// the default rate. It is longer on slower links.
+// the default link rate. It is longer on slower links.
 const AheadCompute = olaf.Millisecond
 
 // Defaults on wires of this machine, whose links are timed by a thread and whose hosts sometimes wake up late, so
@@ -71,7 +71,8 @@ const (
 	MeasuredTimeout = 200 * olaf.Millisecond
 )
 
-// IsLoop reports whether workers run closed loop: a loop was requested, or the system under test has no open-loop mode.
+// IsLoop reports whether the workers run in a closed loop, either because a loop was requested or because the system
+// under test has no open-loop mode.
 func (s *Spec) IsLoop() bool {
 	if s.Loop != nil {
 		return true
@@ -80,8 +81,8 @@ func (s *Spec) IsLoop() bool {
 	return err == nil && !found.Open() && found.CanLoop()
 }
 
-// MakeLoop turns a specification into one of a loop, with defaults for every field that was not given; measured means that
-// the device has no virtual time.
+// MakeLoop turns a specification into one for a closed loop. It sets defaults for every field that given does not
+// report as set by the user. measured means that the device has no virtual time.
 func (s *Spec) MakeLoop(given func(field string) bool, measured bool) {
 	if s.Loop == nil {
 		s.Loop = DefaultLoop()
@@ -110,14 +111,15 @@ func (s *Spec) MakeLoop(given func(field string) bool, measured bool) {
 	s.setLoopDefaults(given)
 }
 
-// loopOption is an option of a system that a loop can set.
+// loopOption is a system option that a specification for a closed loop can set.
 type loopOption struct {
 	name  string // flag
 	field string // field of the specification
 	said  func(*Spec) bool
 }
 
-// loopOptions lists all options that a loop can set. Slots reserved per job count as slots.
+// loopOptions lists all system options that a closed loop can set. The option for slots has two fields, because slots
+// can also be reserved per job.
 var loopOptions = []loopOption{
 	{system.OptionSlots, "slots", func(s *Spec) bool { return s.Slots != 0 }},
 	{system.OptionSlots, "loop.slot_ranges", func(s *Spec) bool { return len(s.Loop.Ranges) > 0 }},
@@ -133,7 +135,7 @@ var loopOptions = []loopOption{
 	{system.OptionH, "h", func(s *Spec) bool { return s.H != nil }},
 }
 
-// LoopOptions returns the flags of the system options that a loop can set.
+// LoopOptions returns the flag names of the system options that a closed loop can set.
 func LoopOptions() (names []string) {
 	for i := range loopOptions {
 		if o := &loopOptions[i]; !slices.Contains(names, o.name) {
@@ -143,8 +145,8 @@ func LoopOptions() (names []string) {
 	return names
 }
 
-// CheckOptions rejects options, by flag, that apply to none of the systems, with the error from the system under test.
-// The error matches system.ErrOptions. An existing specification is not checked, because stored runs may contain
+// CheckOptions rejects given options, named by flag, that apply to none of the systems. The error is that of the system
+// under test and matches system.ErrOptions. An existing specification is not checked, because stored runs may contain
 // options that their system ignored.
 func (s *Spec) CheckOptions(given ...string) error {
 	var refused error
@@ -169,7 +171,7 @@ func (s *Spec) CheckOptions(given ...string) error {
 	return refused
 }
 
-// checkLoopOptions rejects options of a loop in a file that apply to no system, naming the field.
+// checkLoopOptions rejects options in a file's loop that apply to no system, and names the field.
 func (s *Spec) checkLoopOptions() error {
 	for i := range loopOptions {
 		o := &loopOptions[i]
@@ -183,10 +185,11 @@ func (s *Spec) checkLoopOptions() error {
 	return nil
 }
 
-// MaxLoopValues is the maximum number of values whose packets can be numbered, at the smallest packet size.
+// MaxLoopValues is the maximum number of values per vector. With more, frames could not number a vector's packets at
+// the smallest packet size.
 const MaxLoopValues = 1 << 30
 
-// checkLoop checks a loop without its hosts and switch, which NewPlan tries to build.
+// checkLoop checks the settings of a closed loop. It does not build hosts and switch; NewPlan tries that.
 func (s *Spec) checkLoop() error {
 	l, w := s.Loop, &s.Workload
 	refusals := []struct {
@@ -224,7 +227,7 @@ func (s *Spec) checkLoop() error {
 // workersPerJob returns the number of workers per job.
 func (s *Spec) workersPerJob() int { return max(1, s.Workload.Workers/s.Workload.Clusters) }
 
-// perRack returns the number of a job's workers per rack; 0 if all are on one switch.
+// perRack returns the number of a job's workers in each rack, or 0 if all are connected to one switch.
 func (s *Spec) perRack() int {
 	if s.Loop.Racks < 2 {
 		return 0
@@ -238,7 +241,7 @@ func (s *Spec) fillsRacks() bool {
 	return per == 0 || (s.workersPerJob()+per-1)/per == s.Loop.Racks
 }
 
-// buildParts returns the building blocks of a system's hosts and switch.
+// buildParts returns the building blocks for a system's hosts and switch.
 func (s *Spec) buildParts(of *system.System) (system.Parts, error) {
 	l := s.Loop
 	mode, err := s.modeOf(of)
@@ -257,13 +260,14 @@ func (s *Spec) buildParts(of *system.System) (system.Parts, error) {
 	return mode.Parts(&o)
 }
 
-// modeOf returns the mode of a system's workers here. The error matches system.ErrMode and lists the modes.
+// modeOf returns the mode in which a system's workers run in this specification. The error matches system.ErrMode and
+// lists the valid modes.
 func (s *Spec) modeOf(of *system.System) (*system.Mode, error) {
 	mode, err := s.Systems.LoopedOnes().Mode(of, s.Loop.Mode)
 	return mode, olaf.InField("mode", err)
 }
 
-// HasAsyncWorkers reports whether some system's workers continue without the complete sum.
+// HasAsyncWorkers reports whether the workers of at least one system continue without waiting for the complete sum.
 func (s *Spec) HasAsyncWorkers() bool {
 	return s.Loop != nil && slices.ContainsFunc(s.Queues(), func(name string) bool {
 		found, err := s.Systems.Find(name)
@@ -275,7 +279,7 @@ func (s *Spec) HasAsyncWorkers() bool {
 	})
 }
 
-// staleBound returns the largest staleness at which a gradient is sent.
+// staleBound returns the largest staleness with which a gradient is still sent.
 func (s *Spec) staleBound() int {
 	if s.Loop.Bound == nil {
 		return system.DefaultBound
@@ -283,14 +287,14 @@ func (s *Spec) staleBound() int {
 	return *s.Loop.Bound
 }
 
-// SetMode selects another mode.
+// SetMode selects another mode for the loop's workers and sets the defaults that depend on it.
 func (s *Spec) SetMode(mode string, given func(field string) bool) {
 	s.Loop.Mode = mode
 	s.setLoopDefaults(given)
 }
 
-// setLoopDefaults omits a mode that is the default of all systems, as in specifications from before there were other
-// modes, and sets the compute time of asynchronous workers.
+// setLoopDefaults clears the mode if it is the default of all systems, so that the specification equals those written
+// before other modes existed. It also sets the default compute time of asynchronous workers.
 func (s *Spec) setLoopDefaults(given func(field string) bool) {
 	l, usual := s.Loop, true
 	for _, name := range s.Queues() {
@@ -305,7 +309,7 @@ func (s *Spec) setLoopDefaults(given func(field string) bool) {
 	}
 }
 
-// checkPace rejects gradients that come faster than links can carry them, if no answer limits their workers.
+// checkPace rejects workers that produce gradients faster than their links can carry, if no reply limits their rate.
 func (s *Spec) checkPace(c *Config, net *closedloop.Network, parts *system.Parts) error {
 	if c.mode.Sync || parts.Server != nil {
 		return nil
@@ -323,7 +327,7 @@ func (s *Spec) checkPace(c *Config, net *closedloop.Network, parts *system.Parts
 		ErrSpec, s.Loop.Compute, olaf.Plural(l.Packets(), "packet"), c.OutRate, least, c.mode.Name))
 }
 
-// checkNumbers rejects a loop with more packets than its frames have packet numbers.
+// checkNumbers rejects a loop with more packets than the packet number in the system's frames can represent.
 func (s *Spec) checkNumbers(of *system.System) error {
 	parts, err := s.buildParts(of)
 	if err == nil {
@@ -336,7 +340,7 @@ func (s *Spec) checkNumbers(of *system.System) error {
 	return nil
 }
 
-// makeHosts returns a configuration's hosts, with their links and work.
+// makeHosts returns the hosts for one of the plan's configurations, with their links and their job.
 func (p *Plan) makeHosts(c *Config) (net closedloop.Network, job closedloop.Job, parts system.Parts, err error) {
 	s := &p.Spec
 	l := s.Loop
@@ -362,8 +366,8 @@ func (p *Plan) makeHosts(c *Config) (net closedloop.Network, job closedloop.Job,
 	return net, job, parts, s.checkPace(c, &net, &parts)
 }
 
-// CheckPatience rejects loops in virtual time that would take long or much memory. It accepts all open-loop work. The
-// error matches closedloop.ErrLong and gives the cost. It builds nothing.
+// CheckPatience rejects closed loops in virtual time that would take too long or too much memory. It accepts all
+// open-loop work. The error matches closedloop.ErrLong and contains the cost. CheckPatience builds nothing.
 func (s *Spec) CheckPatience() error {
 	if s.Loop == nil {
 		return nil
@@ -387,7 +391,7 @@ func (s *Spec) CheckPatience() error {
 	return all.CheckPatience()
 }
 
-// checkLoops checks that hosts and switches can be built.
+// checkLoops checks that the hosts and switches of all configurations can be built.
 func (p *Plan) checkLoops() error {
 	if p.Spec.Loop == nil {
 		return nil
@@ -401,7 +405,7 @@ func (p *Plan) checkLoops() error {
 	return nil
 }
 
-// loopJobs returns the jobs as configured at a configuration's switch.
+// loopJobs returns the jobs with which a configuration's switch is programmed.
 func (p *Plan) loopJobs(c *Config) ([]program.Job, error) {
 	net, job, parts, err := p.makeHosts(c)
 	if err != nil {
@@ -410,7 +414,7 @@ func (p *Plan) loopJobs(c *Config) ([]program.Job, error) {
 	return closedloop.PlanJobs(net, job, parts, c.mode.Sync)
 }
 
-// clusterID returns a cluster's number in tables: in a loop, the job number on the wire.
+// clusterID returns the number under which the tables list a cluster. In a closed loop it is the job number in packets.
 func (p *Plan) clusterID(c olaf.ClusterID) olaf.ClusterID {
 	if p.Spec.Loop != nil {
 		return c + closedloop.FirstJob
@@ -418,7 +422,8 @@ func (p *Plan) clusterID(c olaf.ClusterID) olaf.ClusterID {
 	return c
 }
 
-// checkLooper checks that closed-loop hosts can run on a device for a configuration's switch.
+// checkLooper checks that a device supports closed-loop hosts and contains the switch program that a configuration
+// needs.
 func checkLooper(dev fpga.Device, c *Config) error {
 	if _, ok := dev.(fpga.Looper); !ok {
 		return fmt.Errorf("%w: closed-loop workers cannot run on %s", fpga.ErrRefused,
@@ -440,7 +445,7 @@ func (s *Spec) LoopTitle() string {
 	return title
 }
 
-// loopAbout describes what ran.
+// loopAbout returns a description of the workers, the mode and the links.
 func (s *Spec) loopAbout() string {
 	l, w := s.Loop, &s.Workload
 	what := fmt.Sprintf("%d values", l.Values)
@@ -463,7 +468,7 @@ func (s *Spec) loopAbout() string {
 		olaf.Plural(s.Runs, "run"), s.Seed)
 }
 
-// loopStatements returns the statements for reading a loop's numbers.
+// loopStatements returns statements that help readers to interpret the numbers from a closed loop.
 func (s *Spec) loopStatements(measured bool) []string {
 	said := slices.Clone(ofLoops)
 	if measured {
@@ -487,12 +492,12 @@ func (s *Spec) loopStatements(measured bool) []string {
 		"tables of the same length, and program counts cover all of them")
 }
 
-// whoseAge states what an age is for closed-loop hosts.
+// whoseAge is the statement that defines ages for closed-loop hosts.
 const whoseAge = "an age is that of a job's model at the last worker that gets it, counted from when the newest " +
 	"gradient in it was computed; a round contains one gradient of every worker, so ages per worker differ only " +
 	"by the time at which each worker computed its own"
 
-// whoseAheadAge states what an age is for asynchronous workers.
+// whoseAheadAge is the statement that defines ages for asynchronous workers.
 const whoseAheadAge = "an age is that of a job's model at the last worker that gets it, or at the server if a " +
 	"server has the weights; it counts from when the newest gradient in the model was computed"
 
@@ -505,7 +510,8 @@ var ofWires = []string{
 		"expected one. Frames do not carry whose contributions they contain",
 }
 
-// insideAhead is a statement for runs on wires. It explains how the contents of sums without rounds are known.
+// insideAhead is a statement for runs on wires. It explains how the gradients in a sum are known although there are no
+// rounds.
 const insideAhead = "whether a sum is exact is judged by its values: hosts compare every value of every packet with " +
 	"the sum of the added gradients. Frames do not carry whose contributions they contain, so this process records " +
 	"the contributions, and the age of their weights, where frames leave and where the switch adds them, in order " +

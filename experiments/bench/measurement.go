@@ -24,10 +24,10 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// ErrInvalid reports that at least one run is invalid.
+// ErrInvalid reports that at least one run in a measurement is invalid.
 var ErrInvalid = errors.New("invalid run")
 
-// Options selects where a single-queue experiment runs.
+// Options configures where a single-queue experiment runs and what it is compared with.
 type Options struct {
 	Device string // address for testbed.OpenTestbed; empty for the twin
 	Access testbed.Access
@@ -45,8 +45,8 @@ type Options struct {
 	Declared *metric.Declaration
 }
 
-// Beside compares the results of a specification with published numbers, and returns statements for reading them. It
-// returns nothing if no paper ran such a specification.
+// Beside compares results with numbers that a paper published for the same specification, and returns statements about
+// the comparison. It returns nothing if no paper measured that specification.
 type Beside func(*Spec, *results.Bench) (rows []results.PaperRow, statements []string)
 
 // Measurement is the result of a single-queue experiment.
@@ -55,7 +55,8 @@ type Measurement struct {
 	Outcome *Outcome
 }
 
-// MeasureSpec runs spec to completion. If it is stopped early, it returns a report on the finished runs and the error.
+// MeasureSpec plans and runs the experiment in spec. If it is stopped early, it returns a report on the finished runs
+// together with the error.
 func MeasureSpec(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	plan, err := NewPlan(spec)
 	if err != nil {
@@ -100,7 +101,7 @@ func MeasureSpec(ctx context.Context, spec Spec, o Options) (*Measurement, error
 	return report, errors.Join(err, reportErr)
 }
 
-// withoutCycles returns the plan without engine cycles if the device has none, for any profile.
+// withoutCycles returns the plan without engine cycles, whatever the profile, if the device does not have any.
 func (p *Plan) withoutCycles(dev fpga.Device) (*Plan, error) {
 	if _, real := fpga.FindArrivalLog(dev); !real { // a model or a card's logic, which have some
 		return p, nil
@@ -123,7 +124,7 @@ func (o *Outcome) isEmpty() bool {
 	return !slices.ContainsFunc(o.Runs, func(runs []results.Run) bool { return len(runs) > 0 })
 }
 
-// NewMeasurement makes the document of an outcome; beside may be nil.
+// NewMeasurement builds the report on an outcome. beside may be nil.
 func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	config, err := json.Marshal(o.Plan)
 	if err != nil {
@@ -183,7 +184,8 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	return &Measurement{Bench: b, Outcome: o}, nil
 }
 
-// splitStatements describes the models of updates that take several frames, for every row.
+// splitStatements returns statements about updates that are split into several frames, with the torn updates and model
+// ages in each row.
 func (s *Spec) splitStatements(rows []results.Row) (all []string) {
 	if s.Trace == nil || s.Trace.Fragments < 2 {
 		return nil
@@ -201,7 +203,7 @@ func (s *Spec) splitStatements(rows []results.Row) (all []string) {
 	return all
 }
 
-// lostInFrontPct returns the percentage of updates lost before they reached the programs, over all runs.
+// lostInFrontPct returns the percentage of updates, over all runs, that were lost on their way to the switch programs.
 func (o *Outcome) lostInFrontPct() float64 {
 	lost, sent := int64(0), int64(0)
 	for i, runs := range o.Runs {
@@ -215,14 +217,15 @@ func (o *Outcome) lostInFrontPct() float64 {
 	return 100 * float64(lost) / float64(max(sent, 1))
 }
 
-// heldByDeliveries reports whether a card counted its table's occupancy without the time.
+// heldByDeliveries reports whether a card counted its table's occupancy at deliveries only, and not over time.
 func (o *Outcome) heldByDeliveries() bool {
 	return slices.ContainsFunc(slices.Concat(o.Runs...), func(r results.Run) bool {
 		return r.Counters.Of("held_slot_cycles") > 0 && r.Counters.Of("held_cycles") == 0
 	})
 }
 
-// compareSystems compares the system under test with each of the others at every output rate, within a topology.
+// compareSystems compares the system under test with every other system at each output rate. It compares only
+// configurations with the same topology.
 func (o *Outcome) compareSystems() []results.Comparison {
 	var out []results.Comparison
 	configs := o.Plan.Configs
@@ -238,10 +241,10 @@ func (o *Outcome) compareSystems() []results.Comparison {
 	return out
 }
 
-// isUnderTest reports whether a configuration belongs to the system under test.
+// isUnderTest reports whether a configuration is one of the system under test.
 func (p *Plan) isUnderTest(c *Config) bool { return c.system != nil && c.system.Name == p.Spec.Queue }
 
-// Result returns the report with all its runs, for workbook and store.
+// Result returns the report and all its runs, from which the workbook and the stored tables are made.
 func (r *Measurement) Result() *sheets.Result {
 	return &sheets.Result{Bench: r.Bench, Runs: slices.Concat(r.Outcome.Runs...)}
 }
@@ -249,10 +252,10 @@ func (r *Measurement) Result() *sheets.Result {
 // Sheets returns the tables of the report, with their figures.
 func (r *Measurement) Sheets() []table.Sheet { return sheets.Book(r.Result()).Sheets }
 
-// Document returns the JSON form, with schema results.BenchSchema.
+// Document returns the report in its JSON form, whose schema is results.BenchSchema.
 func (r *Measurement) Document() any { return r.Bench }
 
-// WriteText prints the results and the settings.
+// WriteText prints the settings and the results.
 func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	s := &r.Outcome.Plan.Spec
 	load := &s.Workload
@@ -276,7 +279,7 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
 }
 
-// describeTopology describes the topology unless it is the default.
+// describeTopology describes the topology, or returns "" for the default.
 func (s *Spec) describeTopology() string {
 	if s.Topology == "" {
 		return ""
@@ -296,8 +299,8 @@ func (s *Spec) describeUpdate() string {
 	return fmt.Sprintf("%d values in %d frames of %v", w.Values, w.Segments(), w.Size)
 }
 
-// describeArrivals describes the distribution of updates over time. If a program on this machine sends them, the rate
-// inside a burst is only planned.
+// describeArrivals describes how updates are distributed over time. If a program on this machine sends them, the rate
+// within a burst is only planned.
 func (s *Spec) describeArrivals(planned bool) string {
 	if s.Trace != nil {
 		return "as " + s.Trace.Name + " tells"
@@ -309,13 +312,14 @@ func (s *Spec) describeArrivals(planned bool) string {
 	return fmt.Sprintf("in bursts of %d %s %v", s.Workload.BurstPackets, at, s.Workload.LineRate)
 }
 
-// sentHere reports whether a program sent the updates in real time, so that their times depend on the machine.
+// sentHere reports whether a program on this machine sent the updates in real time. Their times then depend on the
+// machine.
 func (o *Outcome) sentHere() bool {
 	paced := func(r results.Run) bool { return r.LatenessNS != nil }
 	return o.Plan.Spec.Loop == nil && slices.ContainsFunc(slices.Concat(o.Runs...), paced)
 }
 
-// Table returns one line per configuration, with every statistic's mean and interval.
+// Table returns one line per configuration, with the mean and the interval of every statistic.
 func (r *Measurement) Table() (header []string, rows [][]string) {
 	header = []string{"queue", "out_rate_bps", "runs", "invalid_runs"}
 	metrics := results.MetricsOf(slices.Concat(r.Outcome.Runs...))
@@ -352,8 +356,8 @@ func (r *Measurement) Err() error {
 	return nil
 }
 
-// fairTerms returns the rules of a fair comparison that apply to an open-loop bench. It returns none unless systems of
-// different papers are compared.
+// fairTerms returns the rules of a fair comparison that apply to an open-loop bench. It returns none if all compared
+// systems are from one paper.
 func (p *Plan) fairTerms() []string {
 	systems, err := p.Spec.findSystems()
 	if err != nil || p.Spec.Loop != nil || countPapers(systems) < 2 {
@@ -374,7 +378,7 @@ func (p *Plan) fairTerms() []string {
 	return slices.DeleteFunc(terms, func(t string) bool { return t == "" })
 }
 
-// countPapers returns the number of different papers of some systems.
+// countPapers returns the number of different papers that describe the given systems.
 func countPapers(systems []*system.System) int {
 	named := map[string]bool{}
 	for _, s := range systems {
@@ -384,7 +388,7 @@ func countPapers(systems []*system.System) int {
 	return len(named)
 }
 
-// describeEach formats a description of every system.
+// describeEach returns a text that lists every system with its description from says.
 func (p *Plan) describeEach(systems []*system.System, says func(*system.System) string) string {
 	said := make([]string, len(systems))
 	for i, of := range systems {
@@ -393,7 +397,7 @@ func (p *Plan) describeEach(systems []*system.System, says func(*system.System) 
 	return strings.Join(said, ", ")
 }
 
-// describeCosts describes which systems have engine cycles, and whose accelerator is left out.
+// describeCosts describes which systems have engine cycles, and for which the accelerator's time is not included.
 func (p *Plan) describeCosts() string {
 	var pays, free, spared []string
 	for i := range p.Configs {
@@ -423,7 +427,7 @@ func (p *Plan) describeCosts() string {
 	return said
 }
 
-// describeMemory describes the frame memory of a system's switch.
+// describeMemory describes the frame memory in a system's switch.
 func (s *Spec) describeMemory(of *system.System) string {
 	queue := olaf.Size(s.Slots) * s.Workload.Size
 	if !of.Adds() {

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Config is one point in the measurement: a discipline at an output rate.
+// Config is one point of the measurement: a queue discipline at an output rate.
 type Config struct {
 	// Queue is the name in rows: the system and, in a plan with both topologies, S.
 	Queue   string    `json:"queue"`
@@ -37,7 +37,8 @@ type Config struct {
 	mode   *system.Mode // for closed-loop hosts; else nil
 }
 
-// Plan is a completely resolved specification. Equal plans give the same numbers on the twin, bit for bit.
+// Plan is a specification with all names and defaults resolved. Equal plans produce the same numbers on the twin, bit
+// for bit.
 type Plan struct {
 	Spec    Spec     `json:"spec"`
 	Configs []Config `json:"configs"` // by output rate, the queue under test first; with both topologies, P first
@@ -46,7 +47,7 @@ type Plan struct {
 	Declared *metric.Declaration `json:"-"`
 }
 
-// Declaration returns the counters and metrics of a configuration's runs.
+// Declaration returns the declaration of the counters and metrics in a configuration's runs.
 func (p *Plan) Declaration(c *Config) *metric.Declaration {
 	switch {
 	case p.Declared != nil:
@@ -57,7 +58,7 @@ func (p *Plan) Declaration(c *Config) *metric.Declaration {
 	return c.system.Declaration()
 }
 
-// DeclareAll returns the counters and metrics of all configurations together.
+// DeclareAll returns the declaration of the counters and metrics in the runs of all configurations.
 func (p *Plan) DeclareAll() *metric.Declaration {
 	all := make([]*metric.Declaration, len(p.Configs))
 	for i := range p.Configs {
@@ -66,7 +67,7 @@ func (p *Plan) DeclareAll() *metric.Declaration {
 	return metric.Union(all...)
 }
 
-// NewPlan validates and resolves s; its errors are those of Spec.Validate.
+// NewPlan validates spec and resolves its names and defaults. Its errors are those of Spec.Validate.
 func NewPlan(s Spec) (*Plan, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -106,18 +107,19 @@ func NewPlan(s Spec) (*Plan, error) {
 	return p, p.checkLoops()
 }
 
-// addressPlan returns the same addresses on every testbed, so that captures of different runs can be compared.
+// addressPlan returns the addressing of the generated frames. It is the same on every testbed, so that captures of
+// different runs can be compared.
 func (p *Plan) addressPlan() pktgen.Addressing { return pktgen.DefaultAddressing() }
 
-// generatorJob returns the generator's job for one seed's schedule.
+// generatorJob returns the job with which the generator sends one seed's schedule.
 func (p *Plan) generatorJob(source pktgen.Source) pktgen.Job {
 	w := &p.Spec.Workload
 	return pktgen.Job{Placement: w.Placement, Addressing: p.addressPlan(), Size: w.Size, Values: w.Values,
 		Source: source}
 }
 
-// queueConfig returns the card's settings for one configuration. Provenance is on if it only costs memory: without it the
-// workers of merged updates have no ages.
+// queueConfig returns the card's settings for one configuration. It enables provenance whenever that costs only memory,
+// because without it the workers in merged updates have no ages.
 func (p *Plan) queueConfig(c *Config) fpga.QueueConfig {
 	discipline, _ := engine.FindDiscipline(c.system.Discipline)
 	if p.Spec.Loop != nil { // a loop's packets bypass the queue
@@ -139,7 +141,7 @@ func (p *Plan) queueConfig(c *Config) fpga.QueueConfig {
 	return queue
 }
 
-// measureConfig returns the settings for measuring a configuration's runs.
+// measureConfig returns the settings with which a configuration's runs are measured.
 func (p *Plan) measureConfig(c *Config) results.Config {
 	if p.Spec.Loop != nil {
 		return results.Config{Declared: p.Declaration(c), Clusters: p.Spec.Workload.Clusters,
@@ -163,15 +165,15 @@ func (p *Plan) measureConfig(c *Config) results.Config {
 	return config
 }
 
-// speedupShare is the fraction of a worker's updates that T(N) waits for: a tenth, which FIFO can reach despite its
-// losses.
+// speedupShare is the fraction of a worker's updates that must be delivered within the time T(N). It is a tenth, which
+// FIFO can reach despite its losses.
 const speedupShare = 10
 
-// workerPort is the shell's port for all workers of a testbed.
+// workerPort is the port of the shell to which all workers of a testbed send.
 const workerPort = 0
 
-// Tables returns the contents of VNP4-1 and VNP4-2: every worker's identity, the parameter server, and a multicast
-// group per cluster. If a switch program precedes the queue, the program's tables contain the workers.
+// Tables returns the entries for the tables VNP4-1 and VNP4-2: every worker's identity, the parameter server, and one
+// multicast group per cluster. If a switch program precedes the queue, the workers are in the program's tables instead.
 func (p *Plan) Tables() (p4ctl.Tables, error) {
 	w, a := &p.Spec.Workload, p.addressPlan()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}
@@ -200,7 +202,7 @@ func (p *Plan) Tables() (p4ctl.Tables, error) {
 	return t.Canonical(), nil
 }
 
-// programJobs returns the clusters as configured at a configuration's switch program. Each worker has its own port.
+// programJobs returns the clusters as jobs for a configuration's switch program. Each worker has a separate port.
 func (p *Plan) programJobs(c *Config) ([]program.Job, error) {
 	if p.Spec.Loop != nil {
 		return p.loopJobs(c)
@@ -235,7 +237,7 @@ func (p *Plan) Outline() (*Outline, error) {
 	return o, nil
 }
 
-// Hash returns the SHA-256 of the plan's canonical JSON: equal plans have equal hashes.
+// Hash returns the SHA-256 of the plan's canonical JSON. Equal plans have equal hashes.
 func (p *Plan) Hash() (string, error) {
 	o, err := p.Outline()
 	if err != nil {
@@ -244,7 +246,7 @@ func (p *Plan) Hash() (string, error) {
 	return o.hashConfig(), nil
 }
 
-// Topology selects the receivers of results.
+// Topology selects whether results are sent to the parameter server, to the workers, or to both.
 type Topology string
 
 // The topologies.
@@ -254,10 +256,10 @@ const (
 	ToBoth    Topology = "P,S" // both with the same traffic: the second for systems that answer their workers
 )
 
-// ListTopologies returns the user's choices.
+// ListTopologies returns the names of topologies that the user can choose.
 func ListTopologies() []string { return []string{string(ToServer), string(ToWorkers), string(ToBoth)} }
 
-// Set parses the name of a topology. The error matches ErrSpec.
+// Set sets t from the name of a topology. The error matches ErrSpec.
 func (t *Topology) Set(name string) error {
 	switch Topology(strings.ReplaceAll(name, " ", "")) {
 	case ToServer:
@@ -272,7 +274,7 @@ func (t *Topology) Set(name string) error {
 	return nil
 }
 
-// UnmarshalText parses the name in a file or document.
+// UnmarshalText sets t from the name in a file or document.
 func (t *Topology) UnmarshalText(text []byte) error {
 	if err := t.Set(string(text)); err != nil { // reported later, with its position
 		*t = Topology(text)
@@ -288,10 +290,10 @@ func (t Topology) String() string {
 	return string(t)
 }
 
-// Type returns the name in help.
+// Type returns the name of the flag's type in help.
 func (t Topology) Type() string { return "P|S|P,S" }
 
-// muteSystems returns the names of the systems whose switches do not answer their workers.
+// muteSystems returns the names of the systems whose switches do not send results to their workers.
 func (s *Spec) muteSystems() (mute []string, err error) {
 	systems, err := s.findSystems()
 	for _, found := range systems {
@@ -302,7 +304,7 @@ func (s *Spec) muteSystems() (mute []string, err error) {
 	return mute, err
 }
 
-// checkTopology rejects systems whose switches do not answer if the results should go to workers.
+// checkTopology rejects systems whose switches do not reply, if results are to be sent to workers.
 func (s *Spec) checkTopology() error {
 	topology := s.Topology
 	if err := topology.Set(s.Topology.String()); err != nil || topology == "" {
@@ -324,16 +326,16 @@ func (s *Spec) checkTopology() error {
 	return nil
 }
 
-// answersWorkers reports whether results of a configuration go back to the workers.
+// answersWorkers reports whether a configuration's results are sent back to the workers.
 func (p *Plan) answersWorkers(c *Config) bool {
 	return p.Spec.Topology == ToWorkers || c.Topology == ToWorkers
 }
 
-// Answers reports whether results of one of the plan's configurations go back to the workers.
+// Answers reports whether the results of the configuration with the given index are sent back to the workers.
 func (p *Plan) Answers(config int) bool { return p.answersWorkers(&p.Configs[config]) }
 
-// addAnswering adds the configurations for S to a plan with both topologies: the same ones, for the systems that
-// answer.
+// addAnswering extends a plan for both topologies. For each system whose switch can reply, it adds a copy of the
+// configuration that sends results to workers.
 func (p *Plan) addAnswering() {
 	if p.Spec.Topology != ToBoth {
 		return
@@ -346,7 +348,8 @@ func (p *Plan) addAnswering() {
 	}
 }
 
-// topologyStatements states where ages of a topology are measured, and which systems have none.
+// topologyStatements returns statements about where a topology's ages are measured, and which systems have no ages
+// there.
 func (s *Spec) topologyStatements() []string {
 	const switched = "topology S: the switch answers; a sum leaves over one link per worker of its cluster at " +
 		"the output rate, without a limit, and ages are measured at the workers. These numbers are not " +

@@ -32,8 +32,8 @@ type Rig struct {
 	discarded []olaf.Observation
 }
 
-// Rig prepares a card for the plan's runs. Close releases their traffic and leaves the card open. It stops a running
-// generator, whose owner must be gone because this process has exclusive access.
+// Rig prepares a card for the plan's runs. Close releases their traffic and leaves the card open. Rig also stops a
+// running generator. That is safe, because this process has exclusive access and the owner must be gone.
 func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	accounts, tables := make([]*fpga.Account, len(p.Configs)), make([]built, len(p.Configs))
 	for i := range p.Configs {
@@ -66,8 +66,8 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	return &Rig{Card: card, Generator: generator, Plan: p, accounts: accounts, tables: tables, traffic: t}, nil
 }
 
-// feedQueue directs the generator's frames to the device's queue if they would leave on the wire. A device with an
-// older register map has no choice.
+// feedQueue directs the generator's frames to the device's queue if they would otherwise leave on the wire. It does
+// nothing on a device with an older register map, which offers no choice.
 func feedQueue(dev fpga.Device) error {
 	if able, err := fpga.HasGeneratorControl(dev); err != nil || !able {
 		return err
@@ -79,7 +79,7 @@ func feedQueue(dev fpga.Device) error {
 	return dev.Write32(regmap.GeneratorControl, v&^regmap.GeneratorControlWire)
 }
 
-// checkDevice checks that a device has what a configuration needs in front of its queue.
+// checkDevice checks that a device has the switch program that a configuration needs in front of the queue.
 func (p *Plan) checkDevice(dev fpga.Device, c *Config) error {
 	if p.Spec.Loop != nil {
 		return checkLooper(dev, c)
@@ -103,13 +103,14 @@ func (p *Plan) checkDevice(dev fpga.Device, c *Config) error {
 	return err
 }
 
-// built is the size of a program's table in front of the queue.
+// built is the size with which a program's table in front of the queue was built.
 type built struct {
 	slots  int
 	memory olaf.Size
 }
 
-// readTable reads the table's size from a device; zero if the configuration has no program there.
+// readTable reads the size of the program's table from a device. It returns zero if the configuration has no program
+// there.
 func (p *Plan) readTable(dev fpga.Device, c *Config) (t built, err error) {
 	if p.Spec.Loop != nil || !c.system.Adds() {
 		return t, nil
@@ -125,10 +126,10 @@ func (p *Plan) readTable(dev fpga.Device, c *Config) (t built, err error) {
 	return built{whole.Slots(), whole.Memory()}, nil
 }
 
-// Close ends the traffic.
+// Close releases the traffic of the loaded seeds.
 func (r *Rig) Close() error { return r.traffic.Close() }
 
-// Load programs the generator with the traffic of a seed and returns the number of updates per worker.
+// Load programs the generator with the traffic for a seed, and returns the number of updates per worker.
 func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	source, err := r.traffic.Load(r.Plan.Seeds[seed])
 	if err != nil {
@@ -147,7 +148,7 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	return counted.updates, nil
 }
 
-// describeFlows changes the loaded flows to a configuration's frame format.
+// describeFlows rewrites the loaded flows in a configuration's frame format.
 func (r *Rig) describeFlows(ctx context.Context, c *Config) error {
 	wire, err := r.Plan.wireOn(r.Device, c)
 	if err != nil || !r.loaded || wire == r.wire {
@@ -162,8 +163,8 @@ func (r *Rig) describeFlows(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// describeHosts sets the flows to the identities and frame format of a loop's hosts, for which the generator sends
-// nothing.
+// describeHosts sets the flows to the identities and the frame format of the hosts in a closed loop. The generator
+// sends nothing for these hosts.
 func (r *Rig) describeHosts(ctx context.Context, c *Config, parts *system.Parts) error {
 	wire, err := r.Plan.wireOn(r.Device, c)
 	if err != nil || wire == (pktgen.Wire{}) { // nothing for a card to parse
@@ -178,8 +179,8 @@ func (r *Rig) describeHosts(ctx context.Context, c *Config, parts *system.Parts)
 	return nil
 }
 
-// wireOn returns the frame format for a card: OLAF's without a program, else the program's. A card with OLAF's format
-// only is not configured.
+// wireOn returns the frame format for a card. It is the switch program's format, or OLAF's without a program. A card
+// that supports only OLAF's format is not configured.
 func (p *Plan) wireOn(dev fpga.Device, c *Config) (pktgen.Wire, error) {
 	if p.Spec.Loop == nil && !c.system.Adds() {
 		return pktgen.Wire{}, nil
@@ -192,7 +193,7 @@ func (p *Plan) wireOn(dev fpga.Device, c *Config) (pktgen.Wire, error) {
 	return pktgen.Wire{Format: uint8(d.Code), ToS: d.ToS}, nil
 }
 
-// tallied counts the updates of each worker while they are loaded.
+// tallied is a source that counts the updates of each worker while they are loaded.
 type tallied struct {
 	pktgen.Source
 	segments int
@@ -229,7 +230,7 @@ func (r *Rig) Prepare(ctx context.Context, config int) error {
 	return nil
 }
 
-// Snapshot reads the counters, including the program's if the configuration has one.
+// Snapshot reads the device's counters, including those of the switch program if the configuration has one.
 func (r *Rig) Snapshot() (fpga.Counters, error) {
 	if r.Plan.Spec.Loop != nil || r.Plan.Configs[r.config].system.Adds() {
 		return fpga.SnapshotProgram(r.Device)
@@ -249,7 +250,8 @@ func (r *Rig) Account(c *fpga.Counters, observed int64) olaf.Counts {
 	return counts
 }
 
-// queueOn returns a device's settings for one configuration: a card may not support provenance.
+// queueOn returns the settings of a device's queue for one configuration. They respect that a card may not support
+// provenance.
 func (p *Plan) queueOn(dev fpga.Device, c *Config) (fpga.QueueConfig, error) {
 	queue := p.queueConfig(c)
 	capabilities, err := dev.Read32(regmap.CommonCapabilities)
@@ -257,7 +259,7 @@ func (p *Plan) queueOn(dev fpga.Device, c *Config) (fpga.QueueConfig, error) {
 	return queue, err
 }
 
-// predictOnTwin runs the plan on the twin, without engine cycles, because real wires have none.
+// predictOnTwin runs spec's plan on the twin. It omits engine cycles, because real wires have none.
 func predictOnTwin(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error) {
 	spec.Profile, spec.DequeueCycles, spec.MergeCycles = engine.Ideal, nil, nil
 	plan, err := NewPlan(spec)
@@ -278,12 +280,13 @@ func predictOnTwin(ctx context.Context, spec Spec, o *Options) ([][]results.Run,
 	return outcome.Runs, nil
 }
 
-// compareWithTwin compares a run with the twin's run of the plan, and with the twin's result for the logged arrivals.
+// compareWithTwin compares a measured run with two runs of the twin: the run of the same plan, and a run with the
+// logged arrivals.
 func (b *station) compareWithTwin(id RunID, measured *results.Run) error {
 	return b.compareAt(id, id.Index, measured)
 }
 
-// compareAt is compareWithTwin for a different index of the twin's run.
+// compareAt does the work of compareWithTwin if the twin's run has a different index, planned.
 func (b *station) compareAt(id RunID, planned int, measured *results.Run) error {
 	log, err := logOf(b.Device)
 	if err != nil {
@@ -301,7 +304,7 @@ func (b *station) compareAt(id RunID, planned int, measured *results.Run) error 
 	return nil
 }
 
-// logOf returns a device's log of its queue's arrivals.
+// logOf returns the device's log of the arrivals at its queue.
 func logOf(dev fpga.Device) (fpga.ArrivalLog, error) {
 	log, ok := fpga.FindArrivalLog(dev)
 	if !ok {
@@ -311,8 +314,8 @@ func logOf(dev fpga.Device) (fpga.ArrivalLog, error) {
 	return log, nil
 }
 
-// replayArrivals sends logged arrivals through a queue with a cycle-accurate output. counts are those of the original
-// run: only the ages of the result are meaningful.
+// replayArrivals sends logged arrivals through a queue with a cycle-accurate output. The result contains the original
+// run's counts; only its ages come from the replay.
 func (p *Plan) replayArrivals(c *Config, arrivals []fpga.Arrival, counts olaf.Counts) (*results.Run, error) {
 	q := p.queueConfig(c)
 	observer := &observed{results.NewCollector(p.measureConfig(c))}
@@ -331,16 +334,16 @@ func (p *Plan) replayArrivals(c *Config, arrivals []fpga.Arrival, counts olaf.Co
 	return &run, nil
 }
 
-// observed is a sink that measures ages.
+// observed is a sink that passes departed frames to a collector, which measures ages.
 type observed struct{ collector *results.Collector }
 
-// Deliver records a frame whose last bit has left.
+// Deliver records a frame when its last bit has left the queue.
 func (o *observed) Deliver(d *engine.Departure) {
 	o.collector.Observe(&olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update,
 		Contributors: d.Frame.Contributors})
 }
 
-// HasLog reports whether a rig's device logs the arrivals at its queue, so that its runs can be compared with the twin's.
+// HasLog reports whether the device logs the arrivals at its queue. The twin can then be run with the same arrivals.
 func (r *Rig) HasLog() bool {
 	_, ok := fpga.FindArrivalLog(r.Device)
 	return ok
@@ -351,9 +354,9 @@ func (r *Rig) NewCollector(config int) *results.Collector {
 	return results.NewCollector(r.Plan.measureConfig(&r.Plan.Configs[config]))
 }
 
-// PairLast returns a row with only the last watched run. The run is judged as in a bench, and each age is compared with
-// the twin's for the plan and for the logged arrivals. The collector must have observed the whole run; ageErrorPct is
-// that of testbed.Testbed.
+// PairLast returns a row that contains only the run watched last. The run is judged as in a bench, and each age is
+// compared with the twin's age for the plan and for the logged arrivals. The collector must have observed the whole
+// run. ageErrorPct is the limit from testbed.Testbed.
 func (r *Rig) PairLast(ctx context.Context, id RunID, c *results.Collector, ageErrorPct float64) (*results.Row, error) {
 	spec := r.Plan.Spec
 	spec.Runs, spec.Seed = 1, r.Plan.Seeds[id.Index]

@@ -38,16 +38,15 @@ type Outcome struct {
 	captured captured
 }
 
-// RunPlan runs plan on bed and publishes events to stream. It writes and verifies the tables, then runs every seed on
-// every configuration, in parallel on the testbed's cards; the result does not depend on their number.
-//
-// If ctx ends or another controller takes the tables, it stops the generators, and returns the finished runs as a
-// partial outcome together with the cause.
+// RunPlan runs plan on bed and publishes events to stream. It writes and verifies the tables, and then runs every seed
+// on every configuration, in parallel on the testbed's cards. The number of cards does not affect the result. If ctx
+// ends or another controller takes the tables, RunPlan stops the generators and returns the finished runs as a partial
+// outcome, together with the cause.
 func RunPlan(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream) (*Outcome, error) {
 	return runWith(ctx, plan, bed, stream, nil)
 }
 
-// runWith is RunPlan with the twin's runs of the plan for comparison, if any.
+// runWith runs a plan like RunPlan, and compares the runs with the twin's runs in planned, if any.
 func runWith(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, planned [][]results.Run) (*Outcome,
 	error) {
 	ctx, stop := bed.Guard(ctx)
@@ -73,7 +72,7 @@ func runWith(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stre
 	return out, errors.Join(err, stream.publishEvent(Finished{err, out.Partial}))
 }
 
-// Program writes and verifies the tables, on a device that was built for the plan, and returns the hash of their
+// Program writes the tables and verifies them on a device that was built for the plan. It returns the hash of their
 // content.
 func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, err error) {
 	for i := range p.Configs {
@@ -99,7 +98,7 @@ func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, 
 	return bed.Program(ctx, tables)
 }
 
-// causeOf replaces an error by the cause of the context's end, if it has ended.
+// causeOf returns the cause of the context's end if the context has ended, and err otherwise.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -107,7 +106,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// collectSeeds sorts finished seeds by configuration.
+// collectSeeds stores the runs of finished seeds by configuration.
 func (o *Outcome) collectSeeds(done [][]results.Run) {
 	o.Runs = make([][]results.Run, len(o.Plan.Configs))
 	for _, seed := range done {
@@ -121,7 +120,7 @@ func (o *Outcome) collectSeeds(done [][]results.Run) {
 	}
 }
 
-// runner distributes seeds to cards.
+// runner distributes the seeds of a plan to the testbed's cards.
 type runner struct {
 	plan   *Plan
 	stream *Stream
@@ -137,7 +136,7 @@ type runner struct {
 	measured   bool            // see Outcome
 }
 
-// runSeeds runs all seeds on the cards in parallel, until done or until one fails.
+// runSeeds runs all seeds on the cards in parallel. It stops at the first error.
 func (r *runner) runSeeds(ctx context.Context, cards []testbed.Card) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, card := range cards {
@@ -154,7 +153,7 @@ func (r *runner) nextSeed() (seed int, ok bool) {
 	return seed, seed < len(r.plan.Seeds)
 }
 
-// runCard runs seeds on one card until none is left.
+// runCard runs seeds on one card until no seed is left.
 func (r *runner) runCard(ctx context.Context, card testbed.Card) (err error) {
 	rig, err := r.plan.Rig(card)
 	if err != nil {
@@ -178,7 +177,7 @@ func (r *runner) runCard(ctx context.Context, card testbed.Card) (err error) {
 	}
 }
 
-// station is one card with the buffers reused between its runs.
+// station is one card with the buffers that are reused between its runs.
 type station struct {
 	*runner
 	*Rig
@@ -189,7 +188,7 @@ type station struct {
 	packets      []twin.Packet
 }
 
-// runSeed loads one seed's traffic once and measures every configuration with it.
+// runSeed loads the traffic for one seed and runs every configuration with it.
 func (b *station) runSeed(ctx context.Context, index int) ([]results.Run, error) {
 	measure := b.runLoop
 	if b.plan.Spec.Loop == nil {
@@ -212,7 +211,8 @@ func (b *station) runSeed(ctx context.Context, index int) ([]results.Run, error)
 	return runs, nil
 }
 
-// measureRun measures one run: configure, clear, start, watch, drain, count.
+// measureRun measures one run. It configures the queue, clears the counters, starts the generator, waits until all
+// frames have arrived and reads the counters.
 func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, err error) {
 	portsBefore, err := b.prepareRun(ctx, id)
 	if err != nil {
@@ -255,7 +255,8 @@ func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, er
 	return run, err
 }
 
-// prepareRun configures the queue, discards the remains of an earlier run, and returns the network ports' current counts.
+// prepareRun configures the queue, discards frames left over from an earlier run, and returns the current counts of the
+// network ports.
 func (b *station) prepareRun(ctx context.Context, id RunID) ([]fpga.Port, error) {
 	b.recorder = nil
 	if r, ok := b.Device.(FrameRecorder); ok {
@@ -278,7 +279,7 @@ func (b *station) prepareRun(ctx context.Context, id RunID) ([]fpga.Port, error)
 	return fpga.PortCounts(b.Device)
 }
 
-// watchRun starts the generator and waits until everything that was sent has arrived or can no longer arrive.
+// watchRun starts the generator and waits until all frames that were sent have arrived or can no longer arrive.
 func (b *station) watchRun(ctx context.Context, id RunID, portsBefore []fpga.Port) (counters fpga.Counters, err error) {
 	if err := b.runGenerator(ctx, id); err != nil {
 		return counters, err
@@ -309,7 +310,8 @@ const (
 	SettleTime = 200 * olaf.Millisecond
 )
 
-// settleCable waits until the queue's port has received what another card's generator sent, or until no more is expected.
+// settleCable waits until the queue's port has received all frames from another card's generator, or until no more
+// frames are expected.
 func (b *station) settleCable(ctx context.Context, before []fpga.Port) error {
 	feeds := slices.IndexFunc(before, func(p fpga.Port) bool { return p.Feeds })
 	for waited := olaf.Duration(0); feeds >= 0 && waited < SettleTime; waited += settleStep {
@@ -324,7 +326,8 @@ func (b *station) settleCable(ctx context.Context, before []fpga.Port) error {
 	return nil
 }
 
-// settleFrames waits until as many frames were observed as the card has sent and delivered, or until no more are expected.
+// settleFrames waits until as many frames were observed as the card has sent and delivered, or until no more frames are
+// expected.
 func (b *station) settleFrames(ctx context.Context, id RunID, counters *fpga.Counters) error {
 	for waited := olaf.Duration(0); waited < SettleTime && b.expectsFrames(counters); waited += settleStep {
 		if err := b.Device.Sleep(ctx, settleStep); err != nil {
@@ -337,7 +340,7 @@ func (b *station) settleFrames(ctx context.Context, id RunID, counters *fpga.Cou
 	return nil
 }
 
-// expectsFrames reports whether more frames are expected at the tap, or at the captured ends.
+// expectsFrames reports whether more frames should still arrive at the tap or at the captured ends.
 func (b *station) expectsFrames(counters *fpga.Counters) bool {
 	delivered := counters.Queue.DeliveredFrames
 	if b.ends != nil {
@@ -348,7 +351,7 @@ func (b *station) expectsFrames(counters *fpga.Counters) bool {
 	return b.collector.ObservedCount() < int64(delivered)
 }
 
-// bookCapture records the quality of a run's capture and withholds results that it makes doubtful.
+// bookCapture records the quality of a run's capture and removes results that a poor capture makes doubtful.
 func (b *station) bookCapture(run *results.Run, seen *fpga.Capture) {
 	if seen == nil {
 		return
@@ -364,10 +367,11 @@ func (b *station) bookCapture(run *results.Run, seen *fpga.Capture) {
 	b.captured.addCapture(seen, withheld)
 }
 
-// WatchStep is the device time between polls of the generator.
+// WatchStep is the time, on the device's clock, between polls of the generator.
 const WatchStep = 100 * olaf.Microsecond
 
-// overdue limits how late a generator may finish. One that is busy for longer has stalled.
+// overdue is the longest time that a generator may take beyond its schedule. A generator that is busy for longer has
+// stalled.
 const overdue = 10 * olaf.Second
 
 // runGenerator starts the generator and collects arrivals until everything was sent.
@@ -398,7 +402,7 @@ func (b *station) runGenerator(ctx context.Context, id RunID) error {
 	})
 }
 
-// collectFrames collects what reached the parameter server, or the workers, since the last call.
+// collectFrames collects the frames that have reached the parameter server or the workers since the last call.
 func (b *station) collectFrames(id RunID) error {
 	b.observations = b.Tap.Drain(b.observations[:0])
 	for i := range b.observations {

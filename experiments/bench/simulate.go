@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// SimulateOptions contains settings of a Simulation that do not change its numbers.
+// SimulateOptions contains the settings for running a Simulation. They do not affect its numbers.
 type SimulateOptions struct {
 	// Stream receives all events; it may be nil. Without a sink the Collector's metrics are not needed, so
 	// Simulated.Runs contains counters only, and a simulation costs no more than its Results.
@@ -33,8 +33,8 @@ type SimulateOptions struct {
 	run func(context.Context, *netsim.Topology, netsim.Options) (*netsim.Result, error)
 }
 
-// SimulateAll carries out s in parallel on all cores and publishes events; the result does not depend on their number. If
-// ctx ends, it returns the seeds that every network finished, and ctx's error.
+// SimulateAll runs s in parallel on all cores and publishes events. The number of cores does not affect the result. If
+// ctx ends, SimulateAll returns the seeds that every network has finished, together with ctx's error.
 func SimulateAll(ctx context.Context, s *Simulation, o SimulateOptions) (*Simulated, error) {
 	outline, err := s.Outline()
 	if err != nil {
@@ -58,7 +58,7 @@ func SimulateAll(ctx context.Context, s *Simulation, o SimulateOptions) (*Simula
 	return out, errors.Join(err, o.Stream.publishEvent(Finished{err, out.Partial}))
 }
 
-// simulator distributes runs to cores, seed by seed.
+// simulator distributes the runs of a Simulation to cores, seed by seed.
 type simulator struct {
 	*Simulation
 	SimulateOptions
@@ -68,7 +68,7 @@ type simulator struct {
 	stopped *netsim.Result
 }
 
-// finished is the result of one run.
+// finished is the result of one simulated run.
 type finished struct {
 	there  bool
 	run    results.Run
@@ -100,7 +100,7 @@ func (r *simulator) runNetworks(ctx context.Context) error {
 	return g.Wait()
 }
 
-// runRemaining simulates the remaining runs, on one core.
+// runRemaining simulates runs on one core until none is left.
 func (r *simulator) runRemaining(ctx context.Context) error {
 	c := results.NewCollector(results.Config{})
 	for {
@@ -117,7 +117,7 @@ func (r *simulator) runRemaining(ctx context.Context) error {
 	}
 }
 
-// runNetwork simulates and accounts for one run.
+// runNetwork simulates one run and computes its metrics and counts.
 func (r *simulator) runNetwork(ctx context.Context, c *results.Collector, ordinal int) error {
 	id := RunID{Config: ordinal % len(r.Networks), Index: ordinal / len(r.Networks)}
 	network, seed := &r.Networks[id.Config], r.Seeds[id.Index]
@@ -163,10 +163,11 @@ func (r *simulator) runNetwork(ctx context.Context, c *results.Collector, ordina
 	return nil
 }
 
-// needsMetrics reports whether the metrics of runs are needed.
+// needsMetrics reports whether the metrics of runs must be computed.
 func (r *simulator) needsMetrics() bool { return r.Metrics || r.Stream.hasSinks() }
 
-// accountRun measures a run from what the tap observed or, if its metrics are not needed, only checks its validity.
+// accountRun computes the metrics of a run from the tap's observations. If metrics are not needed, it only checks that
+// the run is valid.
 func (r *simulator) accountRun(c *results.Collector, result *netsim.Result, broken error) (run results.Run) {
 	totals := olaf.NewCounts(system.NetworkDeclaration().Ledger)
 	if broken == nil {
@@ -187,7 +188,7 @@ func (r *simulator) accountRun(c *results.Collector, result *netsim.Result, brok
 	return run
 }
 
-// collectSeeds sorts the seeds that every network finished by network.
+// collectSeeds returns the runs of those seeds that every network has finished, sorted by network.
 func (r *simulator) collectSeeds() *Simulated {
 	n := len(r.Networks)
 	out := &Simulated{Simulation: r.Simulation, Stopped: r.stopped, Runs: make([][]results.Run, n),
@@ -228,7 +229,7 @@ type tap struct {
 	inside []olaf.Contributor // of all frames, concatenated
 }
 
-// newTap returns nil if there are no listeners.
+// newTap returns a tap for one run, or nil if nothing listens to the run's deliveries.
 func (r *simulator) newTap(id RunID, c *results.Collector, other netsim.Observer, stop context.CancelCauseFunc) *tap {
 	if !r.needsMetrics() {
 		if other == nil {
@@ -280,7 +281,7 @@ func (t *tap) publishBatch() error {
 	return t.err
 }
 
-// Simulation is work for the simulator: networks, each under every seed.
+// Simulation is work for the simulator: a set of networks, each of which runs once per seed.
 type Simulation struct {
 	Experiment string
 	Networks   []Network
@@ -298,7 +299,7 @@ type Network struct {
 // RunCount returns the number of single runs.
 func (s *Simulation) RunCount() int { return len(s.Networks) * len(s.Seeds) }
 
-// simulationFile is the JSON form of a Simulation, from which its stored runs are repeated.
+// simulationFile is the JSON form of a Simulation. Stored runs are repeated from it.
 type simulationFile struct {
 	Experiment string        `json:"experiment"`
 	Networks   []networkFile `json:"networks"`
@@ -338,8 +339,8 @@ func (s *Simulation) Outline() (*Outline, error) {
 	return o, nil
 }
 
-// ReadSimulation parses the output of Outline, for systems of a set. Networks with arrivals from a file come without
-// them and cannot run.
+// ReadSimulation parses the configuration that Outline writes. It looks up systems by name in systems. Networks that
+// read their arrivals from a file are returned without arrivals and cannot run.
 func ReadSimulation(systems system.Set, text []byte) (*Simulation, error) {
 	var file simulationFile
 	if err := json.Unmarshal(text, &file); err != nil {
@@ -362,7 +363,8 @@ const (
 	insideBytes = 5
 )
 
-// FrameBytes estimates the storage for the frames of one seed: an upper limit from the rates of workers and links.
+// FrameBytes estimates the storage, in bytes, for the frames of one seed. It is an upper limit computed from the rates
+// of workers and links.
 func (s *Simulation) FrameBytes() (bytes float64) {
 	for i := range s.Networks {
 		sent, delivered := s.Networks[i].Topology.EstimateTraffic()
@@ -374,7 +376,7 @@ func (s *Simulation) FrameBytes() (bytes float64) {
 	return bytes
 }
 
-// Simulated is the result of a Simulation.
+// Simulated contains the results of a Simulation.
 type Simulated struct {
 	Simulation *Simulation
 	// Runs and Results are indexed by network, then by the seeds that every network has finished. A run that breaks an
@@ -401,7 +403,7 @@ func (s *Simulated) Err() error {
 	return nil
 }
 
-// DescribeValidity describes which runs count.
+// DescribeValidity describes which runs are valid and are therefore included in the statistics.
 func (s *Simulated) DescribeValidity() string {
 	valid, total, why := 0, 0, ""
 	for i := range s.Runs {
@@ -424,12 +426,12 @@ func (s *Simulated) DescribeValidity() string {
 	return fmt.Sprintf("valid: %d of %d runs, accounting identities exact in every run", valid, total)
 }
 
-// simulatedCounts is the remark printed about the counts of every stored simulation.
+// simulatedCounts is a note stored with every simulation. It explains which part of a run its counts and ages cover.
 const simulatedCounts = "counts and lost_pct cover the whole run with the warm-up and treat the network as one " +
 	"queue, because only these counts balance; window_* and loss_* cover the time after the warm-up; ages cover " +
 	"the window, and workers are numbered within their cluster"
 
-// toBench returns the outcome in the form of a bench: one row per network.
+// toBench converts the outcome to the form of a bench result, with one row per network.
 func (s *Simulated) toBench(o *Outline) *results.Bench {
 	b := &results.Bench{
 		Schema: results.BenchSchema, Experiment: o.Experiment, Config: o.Config, Partial: s.Partial,

@@ -1,6 +1,6 @@
-// Package bench runs measurements: a Spec defines the work, a Plan fixes every seed and setting, a testbed (a card or
-// its twin) or a Simulation of networks runs it, and a stream of Events reports progress. The result is a Report; a
-// Keeper stores it in the run store, from which it can be run again.
+// Package bench runs measurements. A Spec describes the work, and a Plan fixes every seed and setting. A testbed (a
+// card or its twin) or a Simulation of networks runs it and reports progress as a stream of Events. A Keeper stores the
+// result in the run store, from which the measurement can be run again.
 package bench
 
 import (
@@ -25,8 +25,8 @@ import (
 // ErrSpec is matched by the error for any rejected specification.
 var ErrSpec = olaf.NewError(olaf.Usage, "bad specification")
 
-// Spec defines the work on a single-queue testbed, before anything is resolved. Zero optional fields stand for the
-// defaults of Table1.
+// Spec describes the work on a single-queue testbed, before names and defaults are resolved. Optional fields that are
+// zero stand for the defaults in Table1.
 type Spec struct {
 	Experiment string `json:"experiment"`
 	Queue      string `json:"queue"`            // the system under test
@@ -104,7 +104,7 @@ func (s *Spec) Validate() error {
 	return olaf.InField("out_rates", s.checkRates())
 }
 
-// checkSystems checks the systems, and the settings that only some of them support.
+// checkSystems checks the names of the systems, and the settings that only some systems support.
 func (s *Spec) checkSystems() error {
 	adds := false
 	for i, name := range s.Queues() {
@@ -150,7 +150,8 @@ func (s *Spec) checkSystems() error {
 	return nil
 }
 
-// accelerator returns the accelerator to simulate: that of the first system that has one; nil if none.
+// accelerator returns the accelerator to simulate. It belongs to the first system that has one. It returns nil if no
+// system has an accelerator.
 func (s *Spec) accelerator() *aggregator.Unit {
 	if !s.Accelerator {
 		return nil
@@ -169,7 +170,7 @@ func (s *Spec) accelerator() *aggregator.Unit {
 	return nil
 }
 
-// checkSegments rejects updates of several frames for queues that treat each frame as an update.
+// checkSegments rejects updates that take several frames if a queue treats each frame as an update.
 func (s *Spec) checkSegments() error {
 	if s.Workload.Segments() == 1 {
 		return nil
@@ -193,7 +194,7 @@ func (s *Spec) checkSegments() error {
 	return nil
 }
 
-// checkUnit rejects an accelerator for systems without one.
+// checkUnit rejects a request for an accelerator if no system has one, or if the profile models a card without one.
 func (s *Spec) checkUnit() error {
 	switch {
 	case s.accelerator() == nil:
@@ -204,8 +205,8 @@ func (s *Spec) checkUnit() error {
 	return nil
 }
 
-// Opening returns the options for opening a specification's testbed. An access without programs gets the systems'
-// programs.
+// Opening returns the options for opening the testbed that the specification needs. If access lists no programs, the
+// systems' programs are added.
 func (s *Spec) Opening(access testbed.Access) testbed.OpenOptions {
 	if access.Programs == nil {
 		access.Programs = s.Systems.Programs()
@@ -226,7 +227,7 @@ func (s *Spec) checkFilter() error {
 		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(systemNames(s.Systems, (*system.System).FiltersReward), ", "))
 }
 
-// systemNames returns the names of the systems for which holds is true.
+// systemNames returns the names of the systems for which holds returns true.
 func systemNames(all system.Set, holds func(*system.System) bool) (these []string) {
 	for i := range all {
 		if holds(&all[i]) {
@@ -236,10 +237,10 @@ func systemNames(all system.Set, holds func(*system.System) bool) (these []strin
 	return these
 }
 
-// MaxH is the largest number of updates that a frame can contain.
+// MaxH is the maximum number of updates that a frame can contain.
 const MaxH = math.MaxUint16
 
-// findSystem returns a system that can run with these settings.
+// findSystem returns the named system and checks that it can run with these settings.
 func (s *Spec) findSystem(name string) (*system.System, error) {
 	all := s.Systems
 	found, err := all.Find(name)
@@ -270,7 +271,7 @@ func (s *Spec) findSystem(name string) (*system.System, error) {
 	return found, nil
 }
 
-// findSystems returns the systems that run, the one under test first.
+// findSystems returns the systems to run. The first is the system under test.
 func (s *Spec) findSystems() ([]*system.System, error) {
 	var all []*system.System
 	for _, name := range s.Queues() {
@@ -283,7 +284,7 @@ func (s *Spec) findSystems() ([]*system.System, error) {
 	return all, nil
 }
 
-// Frame returns the frame format of the system under test; nil for OLAF's.
+// Frame returns the frame format of the system under test, or nil if it uses OLAF's format.
 func (s *Spec) Frame() *frame.Format {
 	found, err := s.findSystem(s.Queue)
 	switch {
@@ -320,7 +321,7 @@ func (s *Spec) checkRates() error {
 	return nil
 }
 
-// Queues returns the names of the systems that run, the one under test first, without duplicates.
+// Queues returns the names of the systems to run, without duplicates. The first is the system under test.
 func (s *Spec) Queues() []string {
 	names := []string{s.Queue}
 	if s.Versus == "" {
@@ -334,8 +335,8 @@ func (s *Spec) Queues() []string {
 	return names
 }
 
-// CheckVersus returns the error in a list of systems to compare with, or "". It does not apply to stored specifications,
-// whose duplicates are ignored.
+// CheckVersus returns a description of the first error in a list of systems to compare with, or "". It is not used for
+// stored specifications, in which duplicates are ignored.
 func CheckVersus(queue, versus string) string {
 	names := strings.Split(versus, ",")
 	for i := range names {
@@ -354,8 +355,8 @@ func CheckVersus(queue, versus string) string {
 	return ""
 }
 
-// resolveOutput resolves the serialiser of one system: the profile's cycles, unless the specification overrides those of the
-// system under test.
+// resolveOutput returns the serialiser of a system's output at the given rate. It uses the profile's cycles, unless the
+// specification overrides the cycles of the system under test.
 func (s *Spec) resolveOutput(of *system.System, rate olaf.Rate) (engine.Output, error) {
 	out, err := s.Profile.Output(of.Discipline, rate)
 	if err != nil {
@@ -376,9 +377,9 @@ func (s *Spec) resolveOutput(of *system.System, rate olaf.Rate) (engine.Output, 
 	return out, nil
 }
 
-// SingleConfig returns a specification with one system of s at one output rate. With the same seeds its numbers are
-// those of that configuration in s. It drops everything that cannot affect them, so that equal configurations have
-// equal specifications.
+// SingleConfig returns a specification that runs only one of the systems in s, at one output rate. With the same seeds,
+// it produces the same numbers as that configuration in s. Settings that cannot affect them are dropped, so that equal
+// configurations have equal specifications.
 func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
 	of, err := s.findSystem(name)
 	if err != nil {
@@ -405,10 +406,11 @@ func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
 	return one, nil
 }
 
-// benchName is the experiment's name in a specification that is not from an experiment.
+// benchName is the experiment name in specifications that do not belong to an experiment.
 const benchName = "bench"
 
-// DefaultSpec returns the lab testbed with the traffic fitted to the OLAF paper, for systems of a set.
+// DefaultSpec returns the specification of the lab testbed, with traffic that was fitted to the OLAF paper. Its systems
+// are looked up in systems.
 func DefaultSpec(systems system.Set) Spec {
 	workload, err := pktgen.PresetBurst("olaf-table1")
 	if err != nil {
@@ -426,11 +428,11 @@ func DefaultSpec(systems system.Set) Spec {
 	}
 }
 
-// SpecSchema is the schema of the files that ParseFile reads.
+// SpecSchema is the schema of the specification files that ParseFile reads.
 const SpecSchema = "olafctl.bench-spec/v1"
 
-// File is a specification file. Its fields are those of the plan in the JSON output; missing ones are as in
-// DefaultSpec.
+// File is a parsed specification file. Its fields are those of the plan in the JSON output. Missing fields have the
+// values of DefaultSpec.
 type File struct {
 	Name   string `json:"-"` // path, for messages
 	Schema string `json:"schema"`
@@ -441,12 +443,13 @@ type File struct {
 	lines  yamlfile.Lines
 }
 
-// NoVersus is the text for an empty Versus in a file and on the command line.
+// NoVersus is written for an empty Versus in files and on the command line.
 const NoVersus = "none"
 
-// ParseFile parses a specification for systems of a set; name is for messages, and paths in the file are relative to
-// its folder. It rejects unknown fields, wrong types and bad units with their lines, all at once. The combination of
-// fields is checked when the specification is used, and Locate adds the line.
+// ParseFile parses a specification file and looks up its systems in systems. name is used in messages, and paths in the
+// file are relative to its folder. ParseFile reports all unknown fields, wrong types and bad units at once, with their
+// lines. Whether the fields fit together is checked when the specification is used; Locate then adds the line to the
+// error.
 func ParseFile(systems system.Set, name string, text []byte) (*File, error) {
 	f := &File{Name: name, Spec: DefaultSpec(systems)}
 	format := yamlfile.Format{Name: "bench", Hint: "'olafctl bench -o yaml' prints one to start from",
@@ -490,7 +493,7 @@ func (f *File) makeError(line int, what string) error {
 	return &yamlfile.Error{Kind: ErrSpec, File: f.Name, Line: line, What: what}
 }
 
-// closeLoop sets defaults for a loop's missing fields.
+// closeLoop sets the defaults for missing fields of a closed loop.
 func (f *File) closeLoop(format yamlfile.Format, text []byte) error {
 	again := File{Spec: Spec{Loop: DefaultLoop()}}
 	if err := format.Decode(text, &again); err != nil {
@@ -501,7 +504,7 @@ func (f *File) closeLoop(format yamlfile.Format, text []byte) error {
 	return f.Locate(f.checkLoopOptions())
 }
 
-// findTrace loads the trace and reapplies the file's settings to it.
+// findTrace loads the trace that the file names and then applies the file's settings to it again.
 func (f *File) findTrace(format yamlfile.Format, text []byte) error {
 	path := f.Trace.Name
 	if !strings.HasPrefix(path, trace.Builtin) && !filepath.IsAbs(path) {
@@ -528,7 +531,7 @@ func (f *File) findTrace(format yamlfile.Format, text []byte) error {
 	return nil
 }
 
-// Locate adds the line to an error about a field of the specification, if the file sets that field.
+// Locate adds the line number to an error about a field in the specification, if the file sets that field.
 func (f *File) Locate(err error) error {
 	field := olaf.FieldOf(err)
 	if f == nil || field == "" {
@@ -541,7 +544,7 @@ func (f *File) Locate(err error) error {
 	return f.makeError(line, err.Error())
 }
 
-// Text returns f in the form that ParseFile reads.
+// Text returns f in the format that ParseFile reads.
 func (f File) Text() ([]byte, error) {
 	f.Schema, f.System = SpecSchema, f.Queue
 	if f.Versus == "" || f.Versus == f.Queue { // the bare system under test has no comparison
@@ -558,7 +561,8 @@ func (f File) Text() ([]byte, error) {
 	return yamlfile.Marshal(f, "experiment", "queue")
 }
 
-// FileSchema returns the JSON schema of such a file, for editors, with systems of a set.
+// FileSchema returns the JSON schema of specification files, for editors. It lists the names in systems as valid
+// systems.
 func FileSchema(systems system.Set) ([]byte, error) {
 	narrowed := func(name string) map[string]any { return ofField(systems, name) }
 	schema := yamlfile.Schema{ID: SpecSchema, Title: "olafctl bench", Field: narrowed,
@@ -569,7 +573,8 @@ func FileSchema(systems system.Set) ([]byte, error) {
 	return schema.Generate(reflect.TypeFor[File]())
 }
 
-// ofField returns the schema of a field whose Go type allows too much, such as the name of one of the systems in a set.
+// ofField returns the JSON schema of a field whose Go type accepts invalid values, such as a field for the name of a
+// system.
 func ofField(systems system.Set, name string) map[string]any {
 	benched := systems.ForBench().Names()
 	switch name {

@@ -52,7 +52,7 @@ func reloadTrace(t *trace.Traffic) error {
 	return err
 }
 
-// traffic is a generator's input, seed after seed.
+// traffic provides the generator's input, one seed after the other.
 type traffic interface {
 	// Load starts the stream for a seed.
 	Load(seed uint64) (pktgen.Source, error)
@@ -63,7 +63,7 @@ type traffic interface {
 	Close() error
 }
 
-// newTraffic returns the traffic of a specification.
+// newTraffic returns the traffic that a specification describes.
 func (s *Spec) newTraffic() (traffic, error) {
 	if s.Loop != nil {
 		return silence{}, nil
@@ -79,7 +79,7 @@ func (s *Spec) newTraffic() (traffic, error) {
 	return burstTraffic{schedule}, err
 }
 
-// silence is the traffic of an idle generator, for closed-loop hosts.
+// silence is the traffic of an idle generator. It is used if closed-loop hosts send the frames.
 type silence struct{}
 
 func (silence) Load(uint64) (pktgen.Source, error) { return nil, nil }

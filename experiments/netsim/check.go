@@ -38,7 +38,8 @@ func (c *checker) addError(p Pos, key, format string, args ...any) {
 	}
 }
 
-// Check checks t before anything runs. Every error matches ErrTopology and names the file, line and fix.
+// Check checks t before anything runs. Every error matches ErrTopology. It names the file and the line, and suggests a
+// fix.
 func (t *Topology) Check() error {
 	c := &checker{t: t, kind: map[string]string{}}
 	c.checkGeneral()
@@ -99,7 +100,8 @@ func (c *checker) checkFilter() {
 	}
 }
 
-// FiltersReward reports whether any queue in t has a reward filter, and passes single updates.
+// FiltersReward reports whether any queue in t has a reward filter. Only queues without a switch program, for open-loop
+// workers, have one.
 func (t *Topology) FiltersReward() bool {
 	filters := func(queue string) bool { return slices.Contains(engine.FilteringNames(), queue) }
 	return t.Waiting == nil && t.Program == "" && (filters(t.Queue) ||
@@ -113,7 +115,7 @@ func (c *checker) checkQueue(p Pos, name string, needed bool) {
 	c.addError(p, "queue", "queue %q is not known%s", name, yamlfile.Suggest(name, engine.DisciplineNames()))
 }
 
-// checkSwitchQueue checks the queue configuration of a switch.
+// checkSwitchQueue checks the queue settings of a switch.
 func (c *checker) checkSwitchQueue(s *Switch) {
 	c.checkQueue(s.Pos, s.Queue, false)
 	if s.Slots < 1 || s.Slots > engine.MaxSlots {
@@ -168,7 +170,8 @@ func (c *checker) checkNodes() {
 	}
 }
 
-// checkNode rejects an unknown name or one of the wrong kind; an empty kind accepts both.
+// checkNode rejects a name that is unknown or belongs to a node of the wrong kind. An empty kind accepts both kinds of
+// nodes.
 func (c *checker) checkNode(p Pos, key, name, kind string) {
 	have := c.kind[name]
 	if have == "" {
@@ -253,7 +256,7 @@ func (c *checker) checkClusters() {
 
 func (k *Clusters) clusterCount() int { return max(k.Count, 1) }
 
-// allGroups is the name of the total over all groups in reports.
+// allGroups is the name of the row for all groups together in reports.
 const allGroups = "all"
 
 func (c *checker) checkCluster(k *Clusters) {
@@ -352,14 +355,14 @@ func (c *checker) checkSchedule() {
 	}
 }
 
-// Open is the mode of open-loop workers on switches that add.
+// Open is the name of the mode in which open-loop workers send to switches that add updates.
 const Open = "open"
 
-// addingSystem returns the system of the switches' program. The error matches system.ErrUnknown.
+// addingSystem returns the system whose program the switches run. The error matches system.ErrUnknown.
 func (t *Topology) addingSystem() (*system.System, error) { return t.systems.Adding().Find(t.Program) }
 
-// AddUp sets the switches' program to s's, with open-loop workers. H becomes the number of workers in the first
-// cluster.
+// AddUp makes the switches run the program of s, with open-loop workers. It sets H to the number of workers in the
+// first cluster.
 func (t *Topology) AddUp(s *system.System) {
 	t.Queue, t.Waiting, t.Program, t.H = s.Discipline, nil, s.Name, 1
 	if len(t.Clusters) > 0 {
@@ -375,7 +378,7 @@ func (t *Topology) DescribeSums() string {
 	return fmt.Sprintf("%s, sums of %d", t.Program, t.H)
 }
 
-// checkProgram checks the program without the network.
+// checkProgram checks the settings of the switches' program, without building the network.
 func (c *checker) checkProgram() {
 	t := c.t
 	if t.Program == "" {
@@ -407,7 +410,7 @@ func (c *checker) checkProgram() {
 	}
 }
 
-// eventsPerSecond is the rate of one core with a few thousand workers, rounded down.
+// eventsPerSecond is the number of events that one core simulates per second with a few thousand workers, rounded down.
 const eventsPerSecond = 4e6
 
 // EstimateEvents estimates the number of events in runs of t, from its rates and path lengths.
@@ -436,8 +439,8 @@ func (t *Topology) EstimateEvents() (float64, error) {
 	return events, nil
 }
 
-// CheckPatience rejects runs of t that would take more than ten minutes on one core. The error matches
-// closedloop.ErrLong and gives the duration.
+// CheckPatience rejects simulations of t that would take more than ten minutes on one core. The error matches
+// closedloop.ErrLong and contains the duration.
 func (t *Topology) CheckPatience(runs int) error {
 	events, err := t.EstimateEvents()
 	if err != nil {
@@ -447,8 +450,8 @@ func (t *Topology) CheckPatience(runs int) error {
 	return closedloop.CheckDuration(events/eventsPerSecond, fmt.Sprintf("%.2g events", events), "shorten the duration")
 }
 
-// EstimateTraffic estimates upper limits: the number of updates sent per run, and the number of frames that the links into
-// servers can deliver.
+// EstimateTraffic returns upper limits for one run: the number of updates that workers send, and the number of frames
+// that the links to servers can deliver.
 func (t *Topology) EstimateTraffic() (sent, delivered float64) {
 	span := (t.Warmup + t.Duration).Seconds()
 	sent = float64(len(t.sends))

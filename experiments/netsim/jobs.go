@@ -15,9 +15,9 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Jobs runs the clusters of a topology as closed-loop jobs on the same switches, links, slots and workers. A gradient
-// takes as long as the gap between open-loop updates. The server is above the switches, answers every sum, and measures
-// the ages, so the statistics are those of open-loop runs.
+// Jobs runs the clusters of a topology as closed-loop jobs on the same switches, links, slots and workers. Computing a
+// gradient takes as long as the gap between updates in the open-loop run. The server is above the switches, answers
+// every sum and measures the ages, so that the statistics can be compared with those of open-loop runs.
 type Jobs struct {
 	System  *system.System
 	Mode    *system.Mode
@@ -31,8 +31,9 @@ type Jobs struct {
 	patience olaf.Duration // default retry timeout of a worker
 }
 
-// NewJobs prepares the jobs of a topology with Waiting set. Errors match ErrTopology if the network has features that
-// closed-loop workers do not support, and system.ErrOptions or closedloop.ErrConfig if options do not fit it.
+// NewJobs prepares the jobs of a topology whose field Waiting is set. Errors match ErrTopology if the network has
+// features that closed-loop workers do not support, and system.ErrOptions or closedloop.ErrConfig if the options are
+// not valid for the system.
 func NewJobs(t *Topology) (*Jobs, error) {
 	way, err := t.buildWay()
 	if err != nil {
@@ -53,16 +54,17 @@ func NewJobs(t *Topology) (*Jobs, error) {
 	return j, nil
 }
 
-// tryBuild checks that hosts and switches can be built, without running them.
+// tryBuild checks, without running them, that the hosts and switches can be built.
 func (j *Jobs) tryBuild() error {
 	_, err := closedloop.PlanJobs(j.Network, j.Job, j.parts, j.Mode.Sync)
 	return err
 }
 
-// unlimited replaces the missing rate of a worker's link.
+// unlimited is the rate of a worker's link for which the topology sets no rate.
 const unlimited = 1_000_000 * olaf.Gbps
 
-// setNetwork sets the network: the topology's switches below a root in place of its server.
+// setNetwork builds the closed-loop network from the topology. The topology's switches are below a root, which replaces
+// its server.
 func (j *Jobs) setNetwork() {
 	t := j.topology
 	access := &t.Clusters[0].Access
@@ -92,11 +94,11 @@ func (j *Jobs) setNetwork() {
 	}
 }
 
-// triesAfter is the default retry timeout in units of the expected response time. The systems' own timeouts are meant
-// for round trips of microseconds.
+// triesAfter is the default retry timeout as a multiple of the expected response time. The default timeouts of the
+// systems are meant for round trips of microseconds.
 const triesAfter = 4
 
-// setTimeout sets the workers' retry timeout.
+// setTimeout sets the timeout after which the workers retry.
 func (j *Jobs) setTimeout() {
 	_, longest := j.topology.periodRange()
 	j.patience = triesAfter * (j.roundTrip() + longest)
@@ -107,7 +109,7 @@ func (j *Jobs) setTimeout() {
 	}
 }
 
-// periodRange returns the shortest and the longest period of all clusters.
+// periodRange returns the shortest and the longest period of any cluster.
 func (t *Topology) periodRange() (shortest, longest olaf.Duration) {
 	shortest, longest = t.Clusters[0].Period, t.Clusters[0].Period
 	for i := range t.Clusters {
@@ -116,7 +118,7 @@ func (t *Topology) periodRange() (shortest, longest olaf.Duration) {
 	return shortest, longest
 }
 
-// roundTrip returns the longest round trip from a worker to the server, without transmission times.
+// roundTrip returns the longest round-trip time between a worker and the server, without transmission times.
 func (j *Jobs) roundTrip() (most olaf.Duration) {
 	for _, home := range j.way.homes {
 		delay := j.Network.Link.Delay
@@ -128,7 +130,7 @@ func (j *Jobs) roundTrip() (most olaf.Duration) {
 	return most
 }
 
-// setJob sets the workers' job, which lasts for the topology's duration.
+// setJob sets the job of the workers. It lasts as long as the topology's run.
 func (j *Jobs) setJob() {
 	t := j.topology
 	j.Job = closedloop.Job{Limit: t.Warmup + t.Duration, ServerApply: t.Servers[0].Processing}
@@ -148,7 +150,7 @@ type Waited struct {
 	Stalled int // clusters without recent deliveries at the end
 }
 
-// runOnce runs the jobs once, with the topology's seed.
+// runOnce runs the jobs once with the topology's seed.
 func (j *Jobs) runOnce(ctx context.Context, opt Options) (*Result, error) {
 	e, err := newLoopMeter(j, opt)
 	if err != nil {
@@ -173,21 +175,22 @@ func (j *Jobs) runOnce(ctx context.Context, opt Options) (*Result, error) {
 	return e.makeResult(run)
 }
 
-// way is a network's switches as a tree below its only server.
+// way is a network whose switches form a tree below a single server.
 type way struct {
 	switches []waySwitch
 	homes    []int // by cluster, the switch of its workers
 }
 
-// waySwitch is a switch in the tree.
+// waySwitch is one switch in the tree of a way.
 type waySwitch struct {
 	*Switch
 	parent int // index of the parent, less than its own; -1 for the server
 	up     *Link
 }
 
-// buildWay builds the tree. The error matches ErrTopology if the network is not a tree, such as with several servers, with a
-// cluster's workers on several switches, or with features that need open-loop workers.
+// buildWay arranges the network's switches as a tree. The error matches ErrTopology if that is impossible, for example
+// because there are several servers, because a cluster's workers are on several switches, or because a feature needs
+// open-loop workers.
 func (t *Topology) buildWay() (*way, error) {
 	n, err := buildNetwork(t)
 	if err != nil {
@@ -218,7 +221,7 @@ func (t *Topology) buildWay() (*way, error) {
 	return w, nil
 }
 
-// checkPlain rejects features that closed-loop workers do not support.
+// checkPlain rejects topologies with features that closed-loop workers do not support.
 func (t *Topology) checkPlain() error {
 	refuse := func(p Pos, field, what string) error {
 		return &Error{t.File, p.LineOf(field), what + ", which closed-loop workers do not support"}
@@ -262,8 +265,8 @@ func (t *Topology) checkPlain() error {
 	return nil
 }
 
-// Waiting makes workers closed loop, as in a published system: each cluster is one of its jobs. Fields are named like
-// flags; absent ones take the system's defaults.
+// Waiting makes the workers closed loop, as in a published system. Each cluster becomes a job of that system. Fields
+// are named like the flags. Absent fields have the system's defaults.
 type Waiting struct {
 	Pos        `yaml:"-"`
 	System     string        `yaml:"system"`
@@ -281,7 +284,7 @@ type Waiting struct {
 	Congestion bool          `yaml:"congestion,omitempty"`
 }
 
-// systemOptions returns the chosen options and the names of those given.
+// systemOptions returns the options that were set, and their names.
 func (w *Waiting) systemOptions() (o system.Options, given []string) {
 	o = system.Options{
 		H: w.H, Bound: system.DefaultBound, Slots: w.Slots, Wrap: w.Wrap, Profile: w.Profile, Recovery: w.Recovery,
@@ -308,7 +311,7 @@ func (w *Waiting) systemOptions() (o system.Options, given []string) {
 	return o, given
 }
 
-// resolveMode finds the system and its mode in a set. The error matches system.ErrUnknown or system.ErrOptions.
+// resolveMode looks up the system and its mode in all. The error matches system.ErrUnknown or system.ErrOptions.
 func (w *Waiting) resolveMode(all system.Set) (*system.System, *system.Mode, error) {
 	s, err := all.ClosedLoop().Find(w.System)
 	if err != nil {
@@ -327,7 +330,7 @@ func (w *Waiting) resolveMode(all system.Set) (*system.System, *system.Mode, err
 	return s, mode, mode.CheckOptions(s, given)
 }
 
-// checkWaiting checks the closed-loop settings without the network.
+// checkWaiting checks the closed-loop settings, without building the network.
 func (c *checker) checkWaiting() {
 	w := c.t.Waiting
 	if w == nil {
@@ -343,7 +346,7 @@ func (c *checker) checkWaiting() {
 	c.checkLoss(w.Pos, w.Loss)
 }
 
-// SetLoss sets the loss of every link, 0 to 1, in place of earlier values.
+// SetLoss sets the loss of every link to share, from 0 to 1.
 func (t *Topology) SetLoss(share float64) {
 	if t.Waiting != nil {
 		t.Waiting.Loss, share = share, 0 // Waiting.Loss applies to all links
@@ -356,7 +359,7 @@ func (t *Topology) SetLoss(share float64) {
 	}
 }
 
-// locateError adds the position in the file to an error from another package.
+// locateError adds the position in the topology file to an error from another package.
 func (t *Topology) locateError(p Pos, key string, err error) error {
 	if t.File == "" {
 		return err
@@ -364,8 +367,8 @@ func (t *Topology) locateError(p Pos, key string, err error) error {
 	return &Error{t.File, p.LineOf(key), err.Error()}
 }
 
-// System returns the name of the system that the network uses: that of the closed-loop workers, of the switches'
-// program, or of the queues.
+// System returns the name of the system that the network uses. It is the system of the closed-loop workers, of the
+// switches' program, or of the queues.
 func (t *Topology) System() string {
 	if t.Waiting != nil {
 		return t.Waiting.System
@@ -373,8 +376,8 @@ func (t *Topology) System() string {
 	return cmp.Or(t.Program, t.Queue)
 }
 
-// Title names the network for comparisons: the system with its mode, or the queue with whether transmission control is
-// on.
+// Title returns a title for comparisons: the system and its mode, or the queue and whether transmission control is
+// enabled.
 func (t *Topology) Title() string {
 	switch {
 	case t.Waiting != nil:
@@ -389,8 +392,8 @@ func (t *Topology) Title() string {
 	return t.System()
 }
 
-// CaptureInterface returns the interface description for captures at the server; nil for OLAF's frames, which come from Observers.
-// Errors are those of Resolve.
+// CaptureInterface returns the interface description for captures at the server. It returns nil for OLAF's frames,
+// which Observers receive. Errors are those of Resolve.
 func (t *Topology) CaptureInterface() (*capture.Interface, error) {
 	if t.Waiting == nil {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// loopMeter measures a run of closed-loop jobs by observing it. It implements closedloop.Observer.
+// loopMeter measures a run of closed-loop jobs. It receives the run's events as a closedloop.Observer.
 type loopMeter struct {
 	*Jobs
 	opt     Options
@@ -30,7 +30,7 @@ type loopMeter struct {
 	observation   olaf.Observation
 }
 
-// gone counts frames that are lost for good, and the gradients in them.
+// gone counts frames that were lost for good, and the gradients in them.
 type gone struct{ frames, updates uint64 }
 
 func newLoopMeter(j *Jobs, opt Options) (*loopMeter, error) {
@@ -51,8 +51,8 @@ func newLoopMeter(j *Jobs, opt Options) (*loopMeter, error) {
 	return e, nil
 }
 
-// computeTime returns the compute time of a gradient: the gap between the worker's previous and next update in open-loop runs
-// of the topology.
+// computeTime returns the compute time of a worker's gradient. It is the gap between the worker's previous and next
+// update in open-loop runs of the topology.
 func (e *loopMeter) computeTime(worker int, _ uint32) olaf.Duration {
 	next, more := e.outside.nextGeneration(worker)
 	if !more {
@@ -63,7 +63,7 @@ func (e *loopMeter) computeTime(worker int, _ uint32) olaf.Duration {
 	return takes
 }
 
-// OnCompute implements closedloop.Observer. A gradient that is unsent when the next one is ready was withheld.
+// OnCompute implements closedloop.Observer. If the worker's previous gradient was not sent, it counts as withheld.
 func (e *loopMeter) OnCompute(now olaf.Time, worker int) {
 	if e.pending[worker] {
 		e.outside.recordWithhold(worker, e.gens[worker])
@@ -92,7 +92,7 @@ func (e *loopMeter) OnSumPacket(now olaf.Time, p *program.Packet) {
 	}
 }
 
-// recordSum records a sum at the server. A sum without gradients in flight was counted before.
+// recordSum records that a sum arrived at the server. A sum without gradients in flight was already recorded.
 func (e *loopMeter) recordSum(now olaf.Time, job int, p *program.Packet) {
 	d := &e.heard[job]
 	inside, newest, n := d.TakeGradients(e.inside[:0], p)
@@ -130,8 +130,9 @@ func (e *loopMeter) OnDrop(now olaf.Time, p *program.Packet) {
 // OnLoss implements closedloop.Observer.
 func (e *loopMeter) OnLoss(_ olaf.Time, p *program.Packet) { e.removeLost(p, &e.lost) }
 
-// removeLost removes gradients that are lost for good from those in flight. Synchronous workers send them again, and
-// results on the way down have already been at the server.
+// removeLost removes gradients that were lost for good from those in flight, and returns their number. Gradients of
+// synchronous workers are not lost for good, because the workers send them again. Results on the way down are ignored,
+// because the server has already received their gradients.
 func (e *loopMeter) removeLost(p *program.Packet, of *gone) (n int) {
 	if e.Mode.Sync || p.Kind == program.Result {
 		return 0
@@ -144,8 +145,8 @@ func (e *loopMeter) removeLost(p *program.Packet, of *gone) (n int) {
 
 func timeOfNS(ns uint64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
 
-// newTap returns a tap that records what the server receives, in the system's own frames: the packets that reach the
-// root, or the jobs' servers.
+// newTap returns a tap that records the packets that reach the server, in the system's own format. Without servers for
+// the jobs, it records the packets that reach the root.
 func (e *loopMeter) newTap() func(*closedloop.Frame) {
 	framer := closedloop.NewFramer(e.parts.Frame, &e.Network, e.parts.Server != nil)
 	workers := e.Network.Jobs * e.Network.Workers
@@ -165,7 +166,7 @@ func (e *loopMeter) newTap() func(*closedloop.Frame) {
 	}
 }
 
-// followRun lets the watcher look at the run, and reports progress.
+// followRun lets the watcher look at the run, and reports the progress. It implements closedloop.Follow.
 func (e *loopMeter) followRun(last, next olaf.Time, look *closedloop.Look) (until olaf.Time, on bool) {
 	if e.opt.Progress != nil && look.Events() > 0 {
 		e.opt.Progress(float64(next) / float64(e.Job.Limit))
@@ -181,7 +182,7 @@ func (e *loopMeter) followRun(last, next olaf.Time, look *closedloop.Look) (unti
 	return until, on
 }
 
-// takeSnapshot returns a snapshot of the run.
+// takeSnapshot returns a snapshot of the run at the given instant.
 func (e *loopMeter) takeSnapshot(at olaf.Time, takeSnapshot *closedloop.Look) *Snapshot {
 	v := e.outside.sim.takeSnapshot(at)
 	v.Waits, v.Fate, v.Ports = e.topology.Title(), e.countFates(), nil
@@ -197,7 +198,7 @@ func (e *loopMeter) takeSnapshot(at olaf.Time, takeSnapshot *closedloop.Look) *S
 	return v
 }
 
-// countFates counts the sent gradients by outcome.
+// countFates counts the sent gradients by what happened to them.
 func (e *loopMeter) countFates() Fate {
 	t := &e.outside.sim.meter.total
 	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: e.dropped.updates, LostOnLinks: e.lost.updates}
@@ -207,7 +208,8 @@ func (e *loopMeter) countFates() Fate {
 	return f
 }
 
-// countStalled counts the clusters without a delivery for so long that their workers must have retried many times.
+// countStalled counts the stalled clusters. A cluster has stalled if its last delivery was so long ago that its workers
+// must have retried many times.
 func (e *loopMeter) countStalled(end olaf.Time) (n int) {
 	const tries = 10
 	for i := range e.heard {
@@ -218,7 +220,7 @@ func (e *loopMeter) countStalled(end olaf.Time) (n int) {
 	return n
 }
 
-// makeResult returns the measurements, with the ports towards the server.
+// makeResult returns the measurements of the run, including the switches' ports towards the server.
 func (e *loopMeter) makeResult(run *closedloop.Result) (*Result, error) {
 	for worker, kept := range e.pending {
 		if kept {
@@ -240,8 +242,8 @@ func (e *loopMeter) makeResult(run *closedloop.Result) (*Result, error) {
 	return r, nil
 }
 
-// checkAccounts verifies that every gradient is accounted for. For synchronous workers with exact sums it also checks that no
-// worker has more than one in flight. The error matches ErrAccounting.
+// checkAccounts verifies that every gradient is accounted for. For synchronous workers with exact sums it also verifies
+// that no worker has more than one gradient in flight. The error matches ErrAccounting.
 func (e *loopMeter) checkAccounts(run *closedloop.Result) error {
 	if f := e.countFates(); f.Sent != f.sumParts() {
 		return fmt.Errorf("%w: gradients sent = delivered + dropped + lost on links + on their way: %d ≠ %d + %d + %d + %d",
@@ -259,8 +261,8 @@ func (e *loopMeter) checkAccounts(run *closedloop.Result) error {
 	return nil
 }
 
-// sumTotals returns the account of all gradients in the whole run, with the network taken as one queue. A gradient in a
-// sum, or in a lost part of one, counts as merged into it.
+// sumTotals returns the counts of all gradients in the whole run, as if the network were a single queue. A gradient in
+// a sum, or in a lost part of a sum, counts as merged.
 func (e *loopMeter) sumTotals(window metric.Values) olaf.Counts {
 	t, f := &e.outside.sim.meter.total, e.countFates()
 	c := networkCounts(window)
@@ -278,7 +280,8 @@ func (e *loopMeter) sumTotals(window metric.Values) olaf.Counts {
 	return c
 }
 
-// portResult returns the result of a switch's port towards the server. It merges nothing, and its link never fails.
+// portResult returns the result for a switch's port towards the server. Such a port merges nothing, and its link never
+// fails.
 func (e *loopMeter) portResult(i int, p *closedloop.Port) PortResult {
 	sw := &e.way.switches[i]
 	values := map[string]results.Float{

@@ -21,7 +21,7 @@ func (s *sim) makeResult() (*Result, error) {
 	return r, nil
 }
 
-// measureRun closes the window and returns all measurements except the ports'.
+// measureRun ends the averaging window and returns all measurements except those of the ports.
 func (s *sim) measureRun() *Result {
 	m := &s.meter
 	r := &Result{Topology: s.t.Name, Queue: s.t.Queue, Control: s.t.Control.Enabled, Seed: s.t.Seed,
@@ -44,7 +44,7 @@ func (s *sim) measureRun() *Result {
 	return r
 }
 
-// measureGroups measures all clusters, group by group, and adds them up in all.
+// measureGroups measures all clusters, adds up their measurements in all, and returns the result of each group.
 func (s *sim) measureGroups(all *measured, cluster func(i int) *measured) []GroupResult {
 	s.sumSent()
 	out, groups := make([]GroupResult, len(s.groups)), make([]measured, len(s.groups))
@@ -62,8 +62,8 @@ func (s *sim) measureGroups(all *measured, cluster func(i int) *measured) []Grou
 	return out
 }
 
-// measureCluster measures a cluster over a window, minus updates that were counted as sent too early. It calls visit
-// with the age of each worker, missing if it has none.
+// measureCluster measures a cluster over a window. It subtracts early, the number of updates that were counted as sent
+// too early. It calls visit with the age of each worker, or with a missing value if the worker has no age.
 func (s *sim) measureCluster(i int, w results.Window, early uint64,
 	visit func(worker int32, age results.Float)) *measured {
 	c, k := &s.clusters[i], &s.meter.clusters[i]
@@ -87,7 +87,7 @@ func (s *sim) measureCluster(i int, w results.Window, early uint64,
 	return out
 }
 
-// averageAge returns the average of a sawtooth over a window, missing if there are too few deliveries.
+// averageAge returns the average of a sawtooth over a window. It is missing if there are too few deliveries.
 func averageAge(age results.Age, w results.Window) results.Float {
 	age.Close(w)
 	if age.Deliveries() >= 2 || w.InitialAge >= 0 {
@@ -105,7 +105,8 @@ func (s *sim) workerResult(c *cluster, i int32, age results.Float) WorkerResult 
 	return WorkerResult{int(c.id), int(i - c.firstWorker), share, w.sent, s.meter.workers[i].received, age}
 }
 
-// portResult returns a port's result at an instant; busy is its transmission time, both in ps.
+// portResult returns the result of a port at the instant now. busy is the time that the port has spent on transmission.
+// Both are in ps.
 func (s *sim) portResult(i int, now, busy int64) PortResult {
 	p := &s.ports[i]
 	sw := &s.t.Switches[p.from]
@@ -120,7 +121,7 @@ type ClusterResult struct {
 	Values  metric.Values // within the window
 }
 
-// GroupResult contains the averages over the clusters of a group.
+// GroupResult contains the averages over all clusters in a group.
 type GroupResult struct {
 	Group    string
 	Clusters int
@@ -168,13 +169,13 @@ type Result struct {
 	swept metric.Values // sweep statistics
 }
 
-// Of returns the run's value with the given name, missing if there is none.
+// Of returns the run's value with the given name. It is missing if the run has no such value.
 func (r *Result) Of(name string) results.Float { return r.Values.Of(name) }
 
-// SweepValues returns the run's values of SweepStatistics.
+// SweepValues returns the run's values for the metrics in SweepStatistics.
 func (r *Result) SweepValues() metric.Values { return r.swept }
 
-// setTotals sets the whole run's counts and the loss computed from them.
+// setTotals sets the counts of the whole run and the loss computed from them.
 func (r *Result) setTotals(totals olaf.Counts) error {
 	r.Totals = totals
 	if sent := totals.SumOffered(); sent > 0 {
@@ -183,8 +184,8 @@ func (r *Result) setTotals(totals olaf.Counts) error {
 	return totals.Balance()
 }
 
-// OnTheWayPct returns the percentage of sent updates that were in flight at the end of the run; missing if none was
-// sent.
+// OnTheWayPct returns the percentage of sent updates that were in flight at the end of the run. It is missing if no
+// update was sent.
 func (r *Result) OnTheWayPct() results.Float {
 	sent := r.Totals.SumOffered()
 	if sent == 0 {
@@ -193,8 +194,8 @@ func (r *Result) OnTheWayPct() results.Float {
 	return results.Float(100 * float64(r.Totals.SumInside()) / float64(sent))
 }
 
-// Watcher observes a run, and may slow, pause or end it. A run has only virtual time, so a watcher can slow it by
-// waiting before it returns. It cannot change results, except by ending the run.
+// Watcher observes a run and may slow it down, pause it or end it. A run has only virtual time, so a watcher slows it
+// down by waiting before it returns. Except by ending the run, a watcher cannot change results.
 type Watcher interface {
 	// Before is called between events: before the first, whenever the last returned instant is reached, every few
 	// thousand events, and once at the end, with the end as next. last and next are the instants of the latest and the
@@ -204,7 +205,7 @@ type Watcher interface {
 	Before(last, next olaf.Time, look func(at olaf.Time) *Snapshot) (until olaf.Time, on bool)
 }
 
-// Snapshot is the state of a run at an instant. It is immutable.
+// Snapshot is the state of a run at one instant. It is immutable.
 type Snapshot struct {
 	Topology string
 	Queue    string
@@ -224,14 +225,14 @@ type Snapshot struct {
 	Clusters         []ClusterSnapshot
 }
 
-// PortSnapshot contains an output port's values since the start.
+// PortSnapshot contains the measurements of an output port since the start of the run.
 type PortSnapshot struct {
 	PortResult
 	Occupancy int // slots in use
 	Down      bool
 }
 
-// ClusterSnapshot contains a cluster's values since the end of the warm-up.
+// ClusterSnapshot contains the measurements of a cluster since the end of the warm-up.
 type ClusterSnapshot struct {
 	Cluster int
 	Group   string
@@ -240,12 +241,12 @@ type ClusterSnapshot struct {
 	AoM     [olaf.Readings]results.Float // at this instant, in ns; missing before the first delivery
 }
 
-// MeanAoM returns the age averaged over the window so far, in ns.
+// MeanAoM returns the mean age in part over the window so far, in ns.
 func MeanAoM(part metric.Values, reading olaf.Reading) results.Float {
 	return part.Of([olaf.Readings]string{"aom_cluster_ns", "aom_worker_ns"}[reading])
 }
 
-// callWatcher calls the watcher before the event at next.
+// callWatcher calls the watcher before the event at the time next.
 func (s *sim) callWatcher(next int64) error {
 	until, on := s.opt.Watcher.Before(olaf.Time(s.now), olaf.Time(next), s.takeSnapshot)
 	if !on {
@@ -256,7 +257,7 @@ func (s *sim) callWatcher(next int64) error {
 	return nil
 }
 
-// stopAt ends the run at an instant.
+// stopAt ends the run at the given instant.
 func (s *sim) stopAt(at int64) {
 	for i := range s.workers {
 		w := &s.workers[i]
@@ -274,13 +275,13 @@ func (s *sim) stopAt(at int64) {
 	s.meter.window.To = max(s.meter.window.From, olaf.Time(at))
 }
 
-// isEarly reports whether a worker's latest update was counted as sent although its generation is at or after an instant.
-// Updates without a decision are counted when they are scheduled.
+// isEarly reports whether a worker's latest update was counted as sent although it is generated at or after the given
+// instant. An update that needs no decision is counted when it is scheduled.
 func (s *sim) isEarly(w *worker, at int64) bool {
 	return s.direct && w.gen >= at && w.gen < s.sources[w.source].end
 }
 
-// takeSnapshot returns a snapshot of the run.
+// takeSnapshot returns a snapshot of the run at the given instant.
 func (s *sim) takeSnapshot(at olaf.Time) *Snapshot {
 	v := &Snapshot{
 		Topology: s.t.Name, Queue: s.t.Queue, Sums: s.t.DescribeSums(), Control: s.t.Control.Enabled, Seed: s.t.Seed,
@@ -321,7 +322,7 @@ func (s *sim) takeSnapshot(at olaf.Time) *Snapshot {
 	return v
 }
 
-// lookAtCluster adds a cluster to a snapshot.
+// lookAtCluster adds a cluster's measurements to a snapshot.
 func (s *sim) lookAtCluster(i int, at olaf.Time, early uint64, all *measured, v *Snapshot) *measured {
 	c := &s.clusters[i]
 	w := s.meter.window
@@ -338,7 +339,7 @@ func (s *sim) lookAtCluster(i int, at olaf.Time, early uint64, all *measured, v 
 	return m
 }
 
-// ageAt returns the age of a sawtooth at an instant, missing before its first delivery.
+// ageAt returns the age of a sawtooth at an instant. It is missing before the first delivery.
 func ageAt(age results.Age, at olaf.Time) results.Float {
 	if d, ok := age.At(at); ok {
 		return results.Float(d.NS())
@@ -346,8 +347,8 @@ func ageAt(age results.Age, at olaf.Time) results.Float {
 	return results.Missing()
 }
 
-// CollectorConfig returns the configuration of a results.Collector for the deliveries of a run of t. Its output rate is the sum
-// of all links into servers, at their initial rates.
+// CollectorConfig returns the configuration of a results.Collector for the deliveries in a run of t. Its output rate is
+// the sum of the initial rates of all links to servers.
 func (t *Topology) CollectorConfig() results.Config {
 	m := results.Config{Declared: system.NetworkDeclaration(), Window: t.Window(), OwnFrames: t.Waiting != nil}
 	for i := range t.Clusters {
@@ -362,7 +363,7 @@ func (t *Topology) CollectorConfig() results.Config {
 	return m
 }
 
-// serverLinks returns the links that end at a server.
+// serverLinks returns the links that lead to a server.
 func (t *Topology) serverLinks() (links []*Link) {
 	for i := range t.Links {
 		l := &t.Links[i]

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// meter collects a run's counts and ages. They cover the window only, total the whole run.
+// meter collects the counts and ages of a run within the averaging window. Only total covers the whole run.
 type meter struct {
 	window   results.Window
 	from     int64
@@ -32,7 +32,7 @@ type clusterMeter struct {
 	peaks results.Peaks
 }
 
-// workerMeter is a worker's part of the meter; it fits in a cache line.
+// workerMeter contains the measurements of one worker. It fits in a cache line.
 type workerMeter struct {
 	age      results.Age
 	last     uint32 // last delivery that contained this worker
@@ -52,8 +52,9 @@ func newMeter(t *Topology, n *network) meter {
 	return m
 }
 
-// Window returns the span over which t's ages are averaged: from the end of the warm-up to the end. With ns-3's timing
-// every age is 0 at time 0, as in the ns-3 comparison; otherwise a sawtooth begins with its first delivery.
+// Window returns the time span over which t's ages are averaged, from the end of the warm-up to the end of the run.
+// With ns-3's timing every age is 0 at time 0, as in the comparison with ns-3. Otherwise a sawtooth begins with its
+// first delivery.
 func (t *Topology) Window() results.Window {
 	w := results.Window{From: olaf.Time(t.Warmup), To: olaf.Time(t.Warmup + t.Duration), InitialAge: results.UnknownAge}
 	if t.Timing == NS3 {
@@ -62,8 +63,8 @@ func (t *Topology) Window() results.Window {
 	return w
 }
 
-// countSend counts an update that a worker sends, generated at gen. sumSent later counts it for the cluster: here the
-// worker is in the CPU cache, the cluster is not.
+// countSend counts an update that a worker sends; gen is the time of its generation. sumSent later adds the worker's
+// count to its cluster, because only the worker is in the CPU cache here.
 func (m *meter) countSend(w *worker, gen int64) {
 	m.total[countGenerated]++
 	m.total[countSent]++
@@ -72,7 +73,7 @@ func (m *meter) countSend(w *worker, gen int64) {
 	}
 }
 
-// sumSent counts the updates that clusters sent and generated.
+// sumSent adds up, for each cluster, the updates that its workers sent and generated.
 func (s *sim) sumSent() {
 	clusters := s.meter.clusters
 	for i := range clusters {
@@ -117,7 +118,8 @@ func (m *meter) countDrop(cluster int32, u *olaf.Update, now int64) {
 	}
 }
 
-// recordFrame records the delivery of a frame with count updates of a cluster, the newest generated at gen.
+// recordFrame records the delivery of a cluster's frame with count updates. gen is the generation time of the newest
+// update in it.
 func (m *meter) recordFrame(c int32, at, gen olaf.Time, count uint16) {
 	m.deliveries++
 	m.total[countDelivered]++
@@ -167,11 +169,12 @@ func (m *meter) deliverWorker(i int32, at, gen olaf.Time) {
 	w.age.Deliver(m.window, at, gen)
 }
 
-// ErrAccounting is matched by errors about broken accounting identities.
+// ErrAccounting is matched by errors about violated accounting identities.
 var ErrAccounting = olaf.ErrAccounting
 
-// checkAccounts verifies that the simulator neither created nor lost updates: every update sent was delivered, dropped
-// by an engine, replaced or lost on a link, or is still in the network. It also checks every engine's own identities.
+// checkAccounts verifies that the simulator neither created nor lost updates. Every update that was sent must have been
+// delivered, dropped by an engine, replaced or lost on a link, or must still be in the network. It also verifies every
+// engine's own accounting identities.
 func (s *sim) checkAccounts() error {
 	var saturated uint64
 	for i := range s.ports {
@@ -191,7 +194,7 @@ func (s *sim) checkAccounts() error {
 	return s.meter.total.counts().Balance()
 }
 
-// Fate counts what happened to all updates sent, including the warm-up. Its parts add up to Sent.
+// Fate counts all sent updates, including those in the warm-up, by what happened to them. Its parts add up to Sent.
 type Fate struct {
 	Sent        uint64
 	Delivered   uint64 // merged ones included
@@ -206,7 +209,7 @@ func (f *Fate) sumParts() uint64 {
 	return f.Delivered + f.Dropped + f.Replaced + f.LostOnLinks + f.Queued + f.Flying
 }
 
-// countFates counts the sent updates by outcome.
+// countFates counts the sent updates by what happened to them.
 func (s *sim) countFates() Fate {
 	t := &s.meter.total
 	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: t[countDroppedUpdates],
@@ -240,7 +243,8 @@ func (s *sim) countFates() Fate {
 	return f
 }
 
-// networkCounts returns the account of a network with the counts after the warm-up, taken from window.
+// networkCounts returns counts for a network, with the counts after the warm-up taken from window. The other counts are
+// 0.
 func networkCounts(window metric.Values) olaf.Counts {
 	c := olaf.NewCounts(system.NetworkDeclaration().Ledger)
 	for _, counter := range metric.OfWindow().Counters {
@@ -251,9 +255,9 @@ func networkCounts(window metric.Values) olaf.Counts {
 	return c
 }
 
-// sumTotals returns the account of all updates in the whole run, including the warm-up, with the network taken as one
-// queue: it counts merges and losses at any hop, but not transfers to the next hop. Updates in flight at the end count
-// as queued, frames lost on links as flushed. It also contains the counts after the warm-up.
+// sumTotals returns the counts of all updates in the whole run, including the warm-up, as if the network were a single
+// queue. It counts merges and losses at any hop, but not transfers to the next hop. Updates in flight at the end count
+// as queued, and frames lost on links as flushed. The counts after the warm-up are included.
 func (s *sim) sumTotals(window metric.Values) olaf.Counts {
 	t, f := &s.meter.total, s.countFates()
 	c := networkCounts(window)
@@ -293,7 +297,7 @@ func (s *sim) sumTotals(window metric.Values) olaf.Counts {
 	return c
 }
 
-// framesInside counts the frames in slots or on links.
+// framesInside counts the frames that are in slots or on links.
 func (s *sim) framesInside() int64 {
 	n := int64(s.meter.airborne)
 	for i := range s.ports {

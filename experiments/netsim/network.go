@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// network is a topology with every name resolved to an index. Nodes are the switches, then the servers.
+// network is a topology in which every name is resolved to an index. The switches are the first nodes, followed by the
+// servers.
 type network struct {
 	names    []string
 	switches int
@@ -29,7 +30,7 @@ type network struct {
 	stations    []station // per switch; nil if they only forward
 }
 
-// port is an output of a switch onto a link.
+// port is an output port of a switch, which sends on a link.
 type port struct {
 	from, to int32
 	output   *engine.Port
@@ -40,7 +41,7 @@ type port struct {
 	portState
 }
 
-// cluster is one training job in the simulator; it fits in half a cache line.
+// cluster is one training job in the simulator. It fits in half a cache line.
 type cluster struct {
 	id          olaf.ClusterID
 	server      int32
@@ -52,7 +53,8 @@ type cluster struct {
 	listen      int32 // first listener; there is one per leaf of the tree, or one per worker
 }
 
-// tree is the path of ACKs from a server down to the switches of the workers in one entry of clusters.
+// tree is the path that ACKs take from a server down to the switches of the workers in one entry of the topology's
+// clusters.
 type tree struct {
 	spec     *Clusters
 	attached []int32 // switches, as in spec.At
@@ -63,14 +65,14 @@ type tree struct {
 	leafOf []int32 // per entry of Clusters.At, its leaf
 }
 
-// hop is one switch in a tree.
+// hop is one switch in the tree of an ACK.
 type hop struct {
 	uplink   int32 // the port whose link carries the ACK, and whose status it collects
 	children []int32
 	leaf     int32 // -1: no workers here
 }
 
-// Resolve checks t and finds its routes; it returns the first error that prevents a run.
+// Resolve checks t and finds its routes. It returns the first error that prevents a run.
 func (t *Topology) Resolve() error {
 	if t.Waiting == nil {
 		_, err := buildNetwork(t)
@@ -131,8 +133,8 @@ func (n *network) addPorts(t *Topology, index map[string]int32) {
 	}
 }
 
-// addRoutes finds the shortest path by hops to every server, preferring earlier links in the file, and then applies the
-// explicit routes.
+// addRoutes finds the path with the fewest hops to every server, and then applies the explicit routes. Among equally
+// short paths, it prefers links that come earlier in the file.
 func (n *network) addRoutes(t *Topology, index map[string]int32) {
 	into := make([][]int32, len(n.names)) // ports that lead to a node
 	for i := range n.ports {
@@ -164,7 +166,7 @@ func (n *network) addRoutes(t *Topology, index map[string]int32) {
 	}
 }
 
-// findPath returns the ports from a switch to a server.
+// findPath returns the ports along the path from a switch to a server.
 func (n *network) findPath(t *Topology, p Pos, from, server int32) ([]int32, error) {
 	var ports []int32
 	at := from
@@ -188,7 +190,7 @@ func (n *network) findPath(t *Topology, p Pos, from, server int32) ([]int32, err
 	return ports, nil
 }
 
-// formatLoop formats the loop at the end of a path that is longer than the number of switches.
+// formatLoop formats the loop in a path. The path has more ports than there are switches and therefore ends in a loop.
 func (n *network) formatLoop(ports []int32) string {
 	last := n.ports[ports[len(ports)-1]].from
 	names := []string{n.names[last]}
@@ -201,7 +203,7 @@ func (n *network) formatLoop(ports []int32) string {
 	return strings.Join(names, " → ")
 }
 
-// routeLine returns the line of the last explicit route on a path.
+// routeLine returns the file's line with the last explicit route on a path.
 func (n *network) routeLine(t *Topology, ports []int32) int {
 	for i := range t.Routes {
 		r := &t.Routes[i]
@@ -255,8 +257,8 @@ func (n *network) addClusters(t *Topology, index map[string]int32) error {
 	return nil
 }
 
-// listenerCount returns how many separate ACK states a cluster has: one per switch, or one per worker if their links lose
-// ACKs.
+// listenerCount returns the number of separate ACK states of a cluster: one per switch, or one per worker if the
+// workers' links lose ACKs.
 func (k *Clusters) listenerCount(tr *tree) int {
 	if k.Access.Loss > 0 {
 		return k.Workers
@@ -264,7 +266,7 @@ func (k *Clusters) listenerCount(tr *tree) int {
 	return int(tr.leaves)
 }
 
-// treeOf joins the reverse paths from a server to several switches.
+// treeOf combines the reverse paths from a server to several switches.
 func (n *network) treeOf(t *Topology, spec *Clusters, attached []int32, server int32) (tree, error) {
 	tr := tree{spec: spec, attached: attached}
 	hopAt := map[int32]int32{}
@@ -299,7 +301,7 @@ func (n *network) treeOf(t *Topology, spec *Clusters, attached []int32, server i
 	return tr, nil
 }
 
-// addOutputs creates every port's output, sized for the highest cluster id that passes.
+// addOutputs creates the output of every port. Its size depends on the highest id of the clusters that pass the port.
 func (n *network) addOutputs(t *Topology) error {
 	highest := make([]int, len(n.ports))
 	for i := range n.clusters {
@@ -347,13 +349,13 @@ func (n *network) addOutputs(t *Topology) error {
 
 const defaultBypass = 64
 
-// activityWindow returns the window of the ports' activity in ps.
+// activityWindow returns the length, in ps, of the window in which ports count active clusters.
 func (t *Topology) activityWindow() int64 { return int64(cmp.Or(t.Control.Window, olaf.Second)) }
 
-// queueOf returns the discipline of a switch's ports.
+// queueOf returns the queue discipline of a switch's ports.
 func (t *Topology) queueOf(sw *Switch) string { return cmp.Or(sw.Queue, t.Queue) }
 
-// linkClock returns the transmission times of frames on a link.
+// linkClock returns a clock for the transmission times of frames on a link with the given rate and overhead.
 func (t *Topology) linkClock(rate olaf.Rate, overhead olaf.Size) engine.Clock {
 	if t.Timing == NS3 {
 		return engine.NS3Clock(rate, overhead)
@@ -361,7 +363,7 @@ func (t *Topology) linkClock(rate olaf.Rate, overhead olaf.Size) engine.Clock {
 	return engine.PicosecondClock(rate, overhead)
 }
 
-// Merges reports whether any queue or switch can combine the updates of several workers.
+// Merges reports whether any queue or switch can combine updates from several workers.
 func (t *Topology) Merges() bool {
 	merges := func(queue string) bool {
 		k, _ := engine.FindDiscipline(queue)
@@ -371,7 +373,7 @@ func (t *Topology) Merges() bool {
 		slices.ContainsFunc(t.Switches, func(sw Switch) bool { return merges(sw.Queue) })
 }
 
-// ackStatus returns the status that the port writes into an ACK.
+// ackStatus returns the queue status that the port writes into an ACK.
 func (p *port) ackStatus(at int64, count Count) tc.Status {
 	d := p.output.Discipline()
 	active := uint32(d.ActiveClusters())

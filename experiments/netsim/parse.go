@@ -22,11 +22,11 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// ErrTopology is matched by the error for any rejected topology. The message names the fix, and the file and line if
-// known.
+// ErrTopology is matched by the error for any rejected topology. The message suggests a fix and names the file and the
+// line if they are known.
 var ErrTopology = olaf.NewError(olaf.Usage, "bad topology")
 
-// Error is one mistake in a topology.
+// Error is one error in a topology.
 type Error struct {
 	File string // empty for a topology built in memory
 	Line int    // 0 if unknown
@@ -40,8 +40,9 @@ func (e *Error) Error() string {
 // Unwrap returns ErrTopology.
 func (e *Error) Unwrap() error { return ErrTopology }
 
-// ParseTopology parses a topology file, which may name systems of the set. name is for messages. It rejects unknown fields,
-// wrong types and bad units with their lines, all at once; Check checks the combination of fields.
+// ParseTopology parses a topology file and looks up its systems in systems. name is used in messages. ParseTopology
+// reports all unknown fields, wrong types and bad units at once, with their lines. Check tests whether the fields fit
+// together.
 func ParseTopology(systems system.Set, name string, text []byte) (*Topology, error) {
 	t := &Topology{File: name, systems: systems}
 	format := yamlfile.Format{
@@ -55,7 +56,7 @@ func ParseTopology(systems system.Set, name string, text []byte) (*Topology, err
 	return t, nil
 }
 
-// LocateExpectation adds the line of the file's expectations to an error about them.
+// LocateExpectation adds the line of the expectations in the file to an error about them.
 func (t *Topology) LocateExpectation(err error) error {
 	if line := t.LineOf("expect"); t.File != "" && t.Has("expect") && olaf.FieldOf(err) != "" {
 		return &Error{t.File, line, err.Error()}
@@ -63,14 +64,14 @@ func (t *Topology) LocateExpectation(err error) error {
 	return err
 }
 
-// Text returns t as a topology file.
+// Text returns t in the format of a topology file.
 func (t *Topology) Text() ([]byte, error) {
 	c := *t
 	c.Schema = TopologySchema
 	return yaml.Marshal(&c)
 }
 
-// Document returns t for a JSON document: the fields of its file.
+// Document returns t for use in a JSON document, with the fields of a topology file.
 func (t *Topology) Document() (map[string]any, error) {
 	text, err := t.Text()
 	if err != nil {
@@ -80,7 +81,8 @@ func (t *Topology) Document() (map[string]any, error) {
 	return doc, yaml.Unmarshal(text, &doc)
 }
 
-// TopologyJSONSchema returns the JSON schema of a topology file, for editors, with the systems of a set.
+// TopologyJSONSchema returns the JSON schema of topology files, for editors. It lists the names in systems as valid
+// systems.
 func TopologyJSONSchema(systems system.Set) ([]byte, error) {
 	narrowed := func(name string) map[string]any { return ofField(systems, name) }
 	schema := yamlfile.Schema{
@@ -90,7 +92,7 @@ func TopologyJSONSchema(systems system.Set) ([]byte, error) {
 	return schema.Generate(reflect.TypeFor[Topology]())
 }
 
-// texts maps each type with a text form to its schema.
+// texts maps each type that is written as text to its JSON schema.
 var texts = map[reflect.Type]map[string]any{
 	reflect.TypeFor[Span]():          yamlfile.QuantitySchema("offsets: 54ms (from 0), 10ms..20ms, or =5ms for one value", ``),
 	reflect.TypeFor[Percent]():       yamlfile.QuantitySchema("a share: 10%", `^[0-9.]+%$`),
@@ -106,7 +108,8 @@ var texts = map[reflect.Type]map[string]any{
 		map[string]any{"type": "string"}, map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}},
 }
 
-// ofField narrows the fields whose type is plain text.
+// ofField returns the JSON schema for a field that is plain text in Go but accepts only certain values, or nil for
+// other fields.
 func ofField(systems system.Set, name string) map[string]any {
 	switch name {
 	case "queue":
@@ -123,18 +126,18 @@ func ofField(systems system.Set, name string) map[string]any {
 	return nil
 }
 
-// Send is one generation of an update, read from a file.
+// Send is the generation of one update, as read from a file.
 type Send struct {
 	At     olaf.Time
 	Worker int // dense index over all clusters
 }
 
-// SendsHeader is the optional first line of a file of sends.
+// SendsHeader is the optional first line of a file with sends.
 const SendsHeader = "time_ns,worker"
 
-// SetSends replaces all arrivals of t by those in a CSV with the columns time_ns,worker: one update per line, workers
-// counted from 0 over all clusters in the order of the topology. Lines may be in any order; sends at the same instant
-// stay in the file's order. Errors name file and line and match ErrTopology.
+// SetSends replaces all arrivals in t by those in a CSV file with the columns time_ns,worker. Each line is one update.
+// Workers are counted from 0 over all clusters, in the order of the topology. Lines may be in any order; sends at the
+// same instant stay in the file's order. Errors name the file and the line and match ErrTopology.
 func (t *Topology) SetSends(name string, r io.Reader) error {
 	_, workers := t.countWorkers()
 	sends, err := readSends(name, r, workers)
@@ -145,7 +148,8 @@ func (t *Topology) SetSends(name string, r io.Reader) error {
 	return nil
 }
 
-// SendsDigest returns a digest of the arrivals set by SetSends, which Document only names; empty if none were set.
+// SendsDigest returns a digest of the arrivals that SetSends set, or "" if none were set. Document contains only the
+// file name of the arrivals.
 func (t *Topology) SendsDigest() string {
 	if t.sends == nil {
 		return ""
@@ -157,8 +161,8 @@ func (t *Topology) SendsDigest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// LateSends returns the number of sends in the file and how many are ignored because they come at or after the end of
-// the run.
+// LateSends returns the number of sends in the file that are ignored because they come at or after the end of the run,
+// and the number of all sends.
 func (t *Topology) LateSends() (late, all int) {
 	end := olaf.Time(t.Warmup + t.Duration)
 	at, _ := slices.BinarySearchFunc(t.sends, end, func(s Send, end olaf.Time) int { return cmp.Compare(s.At, end) })
@@ -198,7 +202,7 @@ func readSends(name string, r io.Reader, workers int) ([]Send, error) {
 	return sends, nil
 }
 
-// scanCSV opens a file of comma-separated lines that may come from another program.
+// scanCSV returns a scanner for the lines of a CSV file, which another program may have written.
 func scanCSV(name string, r io.Reader) (*bufio.Scanner, error) {
 	in, err := csvtext.Open(r)
 	if err != nil {
@@ -224,7 +228,7 @@ func parseSend(text string, workers int) (Send, error) {
 	return Send{olaf.Time(ns) * olaf.Time(olaf.Nanosecond), w}, nil
 }
 
-// script contains the sends of a file, per worker, in the order of the file.
+// script contains the sends in a file. They are sorted by worker and keep the file's order.
 type script struct {
 	first []int32 // per worker, the index of its first entry; one more at the end
 	at    []int64
@@ -248,7 +252,7 @@ func newScript(sends []Send, workers int) *script {
 	return s
 }
 
-// sendOf returns when worker w generates update seq, and its line in the file, from 1.
+// sendOf returns the time at which worker w generates update seq, and the line in the file, counted from 1.
 func (s *script) sendOf(w int, seq uint32) (at int64, place uint64) {
 	i := int64(s.first[w]) + int64(seq)
 	if i >= int64(s.first[w+1]) {

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/internal/calendar"
 )
 
-// portState is the mutable part of a port.
+// portState is the part of a port that changes during a run.
 type portState struct {
 	up   closedloop.Direction // towards the server; it carries
 	link link                 // the frames in it
@@ -26,7 +26,7 @@ type portState struct {
 	bypassDropped                 uint64
 }
 
-// arriveFrame delivers the first frame on the link behind a port to the other end.
+// arriveFrame delivers the first frame on the link behind a port to the node at the other end.
 func (s *sim) arriveFrame(i int32) {
 	p := &s.ports[i]
 	f := p.link.at(0)
@@ -53,12 +53,12 @@ func (s *sim) arriveFrame(i int32) {
 	}
 }
 
-// portToward returns the port of a node that leads to a server.
+// portToward returns the port of a node on the path to a server.
 func (s *sim) portToward(server, node int32) int32 {
 	return s.next[int(server)*len(s.names)+int(node)]
 }
 
-// offerUpdate offers an update to a port.
+// offerUpdate offers an update to the queue of a port.
 func (s *sim) offerUpdate(to, c int32, u *olaf.Update, inside []olaf.Contributor) {
 	p := &s.ports[to]
 	if s.active {
@@ -83,7 +83,7 @@ func (s *sim) offerUpdate(to, c int32, u *olaf.Update, inside []olaf.Contributor
 	}
 }
 
-// delayFrame delays the arrival of the frame on the wire after a merge that delayed it.
+// delayFrame recomputes when the frame on the wire arrives, after a merge has delayed it.
 func (s *sim) delayFrame(p *port) {
 	if _, sending := p.output.Sending(); !sending {
 		return
@@ -94,7 +94,7 @@ func (s *sim) delayFrame(p *port) {
 	f.at = int64(out) + p.delay
 }
 
-// stepPort runs a port's output and schedules its next event.
+// stepPort advances a port's output and schedules its next event.
 func (s *sim) stepPort(i int32) {
 	output := s.ports[i].output
 	if output.Step(olaf.Time(s.now)) {
@@ -104,7 +104,8 @@ func (s *sim) stepPort(i int32) {
 	}
 }
 
-// launchFrame puts the frame that a port has started to send on its link, and schedules both ends of the transmission.
+// launchFrame puts the frame that a port has begun to send on the port's link. It schedules the start and the end of
+// the transmission.
 func (s *sim) launchFrame(i int32) {
 	p := &s.ports[i]
 	var f *frame
@@ -129,7 +130,7 @@ func (s *sim) launchFrame(i int32) {
 	}
 }
 
-// loseFrame marks the last frame on a link as lost, so that it will not arrive.
+// loseFrame marks the last frame on a port's link as lost. It will not arrive.
 func (s *sim) loseFrame(p *port) {
 	f := p.link.at(p.link.len() - 1)
 	if f.place == lost {
@@ -144,7 +145,8 @@ func (s *sim) loseFrame(p *port) {
 	f.inside, f.place = 0, lost
 }
 
-// applyChange applies an entry of the schedule. A new rate applies from the next frame; a frame on a failing link is lost.
+// applyChange applies one entry of the topology's schedule. A new rate is effective from the next frame. If the link
+// fails, the frame on it is lost.
 func (s *sim) applyChange(c *Change) {
 	there, back := s.portBetween(c.From, c.To), s.portBetween(c.To, c.From)
 	if c.Rate > 0 && there >= 0 {
@@ -184,7 +186,7 @@ func (s *sim) portName(i int) string {
 // A link delivers frames in order after a constant delay. It is therefore a queue in which only the first frame needs
 // an event, and whose memory is accessed sequentially.
 
-// frame is an update, or a background packet, on the link behind a port. It fits in one cache line.
+// frame is an update or a background packet on the link behind a port. It fits in one cache line.
 type frame struct {
 	at       int64 // when it reaches the other end, and
 	ord      uint64
@@ -194,18 +196,18 @@ type frame struct {
 	place    int32 // of the first of them in the link's ring; else index of the background source, or lost
 }
 
-// lost is the place of a frame that was lost on its link, or cut off by a link failure.
+// lost is the destination of a frame that was lost on its link or cut off by a link failure.
 const lost int32 = -1
 
-// link contains the frames queued behind a port. A second ring contains their contributors; those of one frame are
-// contiguous.
+// link contains the frames that were sent from a port and have not arrived. A second ring contains their contributors;
+// the contributors of one frame are contiguous.
 type link struct {
 	line[frame]
 	inside     []olaf.Contributor
 	head, tail int32
 }
 
-// pushFrame adds a frame and copies its contributors.
+// pushFrame appends a frame and copies its contributors.
 func (l *link) pushFrame(inside []olaf.Contributor) *frame {
 	n := int32(len(inside))
 	if l.len() == 0 {
@@ -221,7 +223,8 @@ func (l *link) pushFrame(inside []olaf.Contributor) *frame {
 	return f
 }
 
-// hasRoom reports whether n contributors fit at tail, which moves to the ring's start if they do not fit before its end.
+// hasRoom reports whether n contiguous contributors fit at the tail of the ring. If they fit only at the start of the
+// ring, it moves the tail there.
 func (l *link) hasRoom(n int32) bool {
 	end := int32(len(l.inside))
 	if l.tail < l.head {
@@ -237,7 +240,7 @@ func (l *link) hasRoom(n int32) bool {
 	return false
 }
 
-// growInside doubles the ring and moves its content to the start.
+// growInside doubles the size of the ring and moves its contents to the start.
 func (l *link) growInside() {
 	was := l.inside
 	l.inside = make([]olaf.Contributor, max(8, 2*len(was)))
@@ -261,7 +264,7 @@ func (l *link) contributorsOf(f *frame) []olaf.Contributor {
 	return l.inside[f.place : f.place+f.inside]
 }
 
-// dropFirst removes the first frame.
+// dropFirst removes the first frame on the link.
 func (l *link) dropFirst() {
 	if f := l.at(0); f.inside > 0 {
 		l.head = f.place + f.inside
@@ -269,7 +272,7 @@ func (l *link) dropFirst() {
 	l.line.drop()
 }
 
-// pool allocates indices of reusable items, the last released first.
+// pool allocates indices for reusable items. The item that was released last is used first.
 type pool[T any] struct {
 	items []T
 	free  []int32
@@ -287,10 +290,10 @@ func (p *pool[T]) take() int32 {
 
 func (p *pool[T]) give(i int32) { p.free = append(p.free, i) }
 
-// len returns the number of allocated items.
+// len returns the number of items that are in use.
 func (p *pool[T]) len() int { return len(p.items) - len(p.free) }
 
-// line is a FIFO queue in a ring that grows.
+// line is a FIFO queue in a ring buffer that grows.
 type line[T any] struct {
 	items []T // the length is a power of two
 	head  uint32
@@ -299,12 +302,12 @@ type line[T any] struct {
 
 func (l *line[T]) len() int { return int(l.tail - l.head) }
 
-// at returns item i, counted from the first.
+// at returns item i, counted from the front of the queue.
 func (l *line[T]) at(i int) *T {
 	return &l.items[int(l.head+uint32(i))&(len(l.items)-1)]
 }
 
-// push adds an item for the caller to fill; it may contain old data.
+// push appends an item and returns it for the caller to fill. The item may contain old data.
 func (l *line[T]) push() *T {
 	if l.len() == len(l.items) {
 		l.grow()
@@ -321,17 +324,17 @@ func (l *line[T]) grow() {
 	l.items, l.head, l.tail = items, 0, uint32(l.len())
 }
 
-// drop removes the first item.
+// drop removes the item at the front of the queue.
 func (l *line[T]) drop() { l.head++ }
 
-// unwrapStamp unwraps a stamp modulo 2^48 ns that is not later than at.
+// unwrapStamp returns the latest time that is not after at and equals the timestamp modulo 2^48 ns.
 func unwrapStamp(at olaf.Time, genNS uint64) olaf.Time {
 	age := (uint64(at.NS()) - genNS) % olaf.GenModulus
 	return olaf.Time(at.NS()-int64(age)) * olaf.Time(olaf.Nanosecond)
 }
 
-// station is a switch with workers and a program: it adds their updates before they reach a port, and forwards packets
-// from other switches.
+// station is a switch with a program and workers. It adds the workers' updates before they reach a port, and forwards
+// packets from other switches.
 type station struct {
 	closedloop.Switch
 	front    *aggregator.Aggregator // nil without workers
@@ -370,7 +373,7 @@ func (n *network) addPrograms(t *Topology) error {
 	return nil
 }
 
-// installProgram creates the switch's program, which precedes its ports.
+// installProgram creates the switch's program, which processes updates before they reach the ports.
 func (st *station) installProgram(d *program.Description, h int) error {
 	own := *d
 	own.New = func(cfg program.Config) (p program.Program, err error) {
@@ -383,7 +386,7 @@ func (st *station) installProgram(d *program.Description, h int) error {
 	return err
 }
 
-// reachSwitch delivers a worker's update to its switch, for output on a port.
+// reachSwitch delivers an update of cluster c from a worker's link to the switch, which sends it towards port to.
 func (s *sim) reachSwitch(to, c int32, u *olaf.Update) {
 	if s.stations == nil {
 		s.offerUpdate(to, c, u, nil)
@@ -398,7 +401,7 @@ func (s *sim) reachSwitch(to, c int32, u *olaf.Update) {
 	}
 }
 
-// offerSum offers a sum to a port.
+// offerSum offers a sum from the program to the queue of its port.
 func (st *station) offerSum(_ olaf.Time, u *olaf.Update, _ []int32, inside []olaf.Contributor) {
 	s := st.sim
 	c := s.byID[u.Cluster]
@@ -409,7 +412,7 @@ func (st *station) offerSum(_ olaf.Time, u *olaf.Update, _ []int32, inside []ola
 	s.offerUpdate(s.portToward(s.clusters[c].server, st.at), c, u, inside)
 }
 
-// countHeld returns the number of updates in partial sums.
+// countHeld returns the number of updates that are in incomplete sums.
 func (st *station) countHeld() uint64 {
 	if st.front == nil {
 		return 0
@@ -417,7 +420,7 @@ func (st *station) countHeld() uint64 {
 	return st.Counts()[st.vectors-program.VectorsIn+program.VectorsHeld]
 }
 
-// auditPrograms checks the programs' own accounts.
+// auditPrograms verifies the accounting identities of the switches' programs.
 func (s *sim) auditPrograms() error {
 	if s.stations == nil {
 		return nil
@@ -441,7 +444,7 @@ type serverState struct {
 	free       int64
 }
 
-// deliverToServer handles the reception of a frame by the server at the end of p's link, and answers it.
+// deliverToServer handles a frame that arrives at the server at the end of p's link, and answers it with an ACK.
 func (s *sim) deliverToServer(p *port, f *frame) {
 	if f.update.Count == 0 {
 		s.meter.backgroundDelivered++
@@ -461,7 +464,7 @@ func (s *sim) deliverToServer(p *port, f *frame) {
 	}
 }
 
-// ack is one copy of an ACK in flight.
+// ack is one copy of an ACK on its way to the workers.
 type ack struct {
 	at      int64
 	ord     uint64
@@ -470,7 +473,8 @@ type ack struct {
 	status  tc.Status
 }
 
-// sendAck sends one copy of an ACK down to a hop, not before now, nor before an earlier ACK to the same hop.
+// sendAck sends one copy of an ACK down to a hop. The copy arrives neither in the past nor before an earlier ACK to the
+// same hop.
 func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 	i := tr.hops[h].uplink
 	p := &s.ports[i]
@@ -486,7 +490,7 @@ func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 	s.pushAck(&p.acks, kindAck|uint64(i), ack{at, s.arrivalOrder(), c, h, status})
 }
 
-// pushAck adds an ACK to a link. Only the first one has an event.
+// pushAck appends an ACK to the ACKs on a link. Only the first of them has a scheduled event.
 func (s *sim) pushAck(acks *line[ack], what uint64, a ack) {
 	*acks.push() = a
 	if acks.len() == 1 {
@@ -494,7 +498,7 @@ func (s *sim) pushAck(acks *line[ack], what uint64, a ack) {
 	}
 }
 
-// popAck removes the first ACK from a link.
+// popAck removes and returns the first ACK on a link, and schedules the event for the next one.
 func (s *sim) popAck(acks *line[ack], what uint64) ack {
 	a := *acks.at(0)
 	acks.drop()
@@ -505,7 +509,7 @@ func (s *sim) popAck(acks *line[ack], what uint64) ack {
 	return a
 }
 
-// passAck writes the status of port i into an arriving ACK, and multicasts it downwards.
+// passAck writes the status of port i into an arriving ACK, and sends copies to the hops below.
 func (s *sim) passAck(i int32) {
 	p := &s.ports[i]
 	a := s.popAck(&p.acks, kindAck|uint64(i))
@@ -524,8 +528,8 @@ func (s *sim) passAck(i int32) {
 		ack{s.now + src.transmit + src.delay, s.arrivalOrder(), a.cluster, c.listen + h.leaf, status})
 }
 
-// hearAck delivers an ACK to all workers of a cluster behind one switch at once: their links are identical, so they
-// share one state, unless links lose ACKs.
+// hearAck delivers an ACK to all workers of a cluster behind one switch at once. Unless their links lose ACKs, the
+// links are identical and the workers share one state.
 func (s *sim) hearAck(i int32) {
 	a := s.popAck(&s.sources[i].acks, kindHeard|uint64(i))
 	s.meter.acks++
@@ -536,7 +540,8 @@ func (s *sim) hearAck(i int32) {
 	s.listeners[a.hop].OnAck(olaf.Time(s.now), a.status)
 }
 
-// hearApart delivers a copy of an ACK to each worker of a cluster behind one switch, over a link that may lose it.
+// hearApart delivers one copy of an ACK to each worker of a cluster behind one switch. Each copy may be lost on the
+// worker's link.
 func (s *sim) hearApart(a *ack) {
 	c := &s.clusters[a.cluster]
 	leafOf := s.trees[c.tree].leafOf

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// Scale changes the size and timing of a preset; zero values leave the preset's own.
+// Scale changes the size and the timing of a preset. Fields that are zero leave the preset unchanged.
 type Scale struct {
 	Clusters          int
 	WorkersPerCluster int
@@ -21,12 +21,12 @@ type Scale struct {
 	X1                olaf.Rate // of the link out of the first switch
 }
 
-// presetFiles are the built-in topologies.
+// presetFiles contains the files of the built-in topologies.
 //
 //go:embed presets
 var presetFiles embed.FS
 
-// presets lists the built-in topologies, simplest first.
+// presets lists the built-in topologies, from simple to complex.
 var presets = []struct{ name, about string }{
 	{"single", "one switch, one queue: 9 clusters of 3 workers"},
 	{"multihop", "the paper's Fig. 9 with the parameters of Tables 2 and 3: 10 clusters behind two switches, a " +
@@ -36,7 +36,7 @@ var presets = []struct{ name, about string }{
 	{"ns3-fifo", "the model of docs/notes/ns3: FIFO only, equal to ns-3 3.37 packet for packet"},
 }
 
-// Presets returns the names of the presets and their descriptions.
+// Presets returns the name and the description of each preset.
 func Presets() [][2]string {
 	var out [][2]string
 	for _, p := range presets {
@@ -45,9 +45,9 @@ func Presets() [][2]string {
 	return out
 }
 
-// Preset returns the named topology, which may use systems of the set; queues alone need none. If scale changes the
-// number of clusters or workers, link rates grow with the workers and slots with the clusters, so that the load stays
-// the same. The error matches ErrTopology.
+// Preset returns the topology with the given name. Systems are looked up in systems; topologies with queues only need
+// none. If scale changes the number of clusters or workers, link rates grow with the workers and slots with the
+// clusters, so that the load stays the same. The error matches ErrTopology.
 func Preset(systems system.Set, name string, scale Scale) (*Topology, error) {
 	var names []string
 	for _, p := range presets {
@@ -63,7 +63,7 @@ func Preset(systems system.Set, name string, scale Scale) (*Topology, error) {
 	return nil, &Error{What: fmt.Sprintf("there is no preset %q%s", name, yamlfile.Suggest(name, names))}
 }
 
-// readPreset reads the file of a preset. Its positions stay unknown, because users have no such file.
+// readPreset parses the file of a preset. It leaves the positions unset, because users do not have the file.
 func readPreset(systems system.Set, name string) (*Topology, error) {
 	text, err := presetFiles.ReadFile("presets/" + name + ".yaml")
 	if err != nil {
@@ -77,7 +77,7 @@ func readPreset(systems system.Set, name string) (*Topology, error) {
 	return t, nil
 }
 
-// Rescale applies s to t; see Preset.
+// Rescale applies s to t in the same way as Preset.
 func (t *Topology) Rescale(s Scale) error {
 	if s.Clusters < 0 || s.WorkersPerCluster < 0 {
 		return &Error{What: fmt.Sprintf("%d clusters of %d workers: both must be positive", s.Clusters,
@@ -122,7 +122,7 @@ func (t *Topology) Rescale(s Scale) error {
 	return nil
 }
 
-// setFirstRate changes the rate of the link out of the first cluster's first switch.
+// setFirstRate changes the rate of the link out of the switch to which the first cluster is connected.
 func (t *Topology) setFirstRate(r olaf.Rate) error {
 	if len(t.Clusters) > 0 && len(t.Clusters[0].At) > 0 {
 		for i := range t.Links {
@@ -135,7 +135,7 @@ func (t *Topology) setFirstRate(r olaf.Rate) error {
 	return &Error{What: "the first cluster's switch has no output link whose rate could be changed"}
 }
 
-// setClusters distributes n clusters evenly over the entries of t.
+// setClusters distributes n clusters evenly over the cluster entries of t.
 func (t *Topology) setClusters(n int) {
 	if n <= 0 {
 		return

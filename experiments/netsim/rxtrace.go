@@ -12,25 +12,25 @@ import (
 	"github.com/olafctl/olaf/internal/csvtext"
 )
 
-// RxHeader is the first line of a receive trace.
+// RxHeader is the first line of a receive trace file.
 const RxHeader = "rx_ns,worker,seq,gen_ns"
 
-// RxWriter writes a receive trace: one line per received frame, in the order of reception, with the dense index of the
-// newest contributor over all clusters. Lines end in LF.
+// RxWriter writes a receive trace. It has one line per received frame, in the order of reception. A line contains the
+// index of the frame's newest contributor, counted over all clusters. Lines end in LF.
 type RxWriter struct {
 	w   *bufio.Writer
 	buf []byte
 	err error
 }
 
-// NewRxWriter writes the header. Call Flush at the end.
+// NewRxWriter returns an RxWriter and writes the header. The caller must call Flush at the end.
 func NewRxWriter(w io.Writer) *RxWriter {
 	x := &RxWriter{w: bufio.NewWriterSize(w, 1<<16), buf: make([]byte, 0, 96)}
 	_, x.err = x.w.WriteString(RxHeader + "\n")
 	return x
 }
 
-// Deliver implements Observer.
+// Deliver implements Observer. It writes one line.
 func (x *RxWriter) Deliver(_, worker int, o *olaf.Observation) {
 	b := strconv.AppendInt(x.buf[:0], o.At.NS(), 10)
 	b = strconv.AppendInt(append(b, ','), int64(worker), 10)
@@ -51,9 +51,9 @@ func (x *RxWriter) Flush() error {
 	return x.err
 }
 
-// ImportRx measures a receive trace from any simulator, in the format of RxHeader, as a run of t, which assigns workers
-// to clusters and defines the averaging window. The result has no losses and no ports. Errors name file and line and
-// match ErrTopology.
+// ImportRx reads a receive trace that any simulator may have written and measures it as a run of t. The format is that
+// of RxHeader. t assigns workers to clusters and defines the averaging window. The result has no losses and no ports.
+// Errors name the file and the line and match ErrTopology.
 func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 	o, err := newExternalMeter(t)
 	if err != nil {
@@ -135,15 +135,15 @@ func parseRx(text string, workers int) (at int64, worker int, gen int64, err err
 	return at, worker, gen, err
 }
 
-// externalMeter measures a network that is simulated elsewhere, as in a trace or with closed-loop hosts, over the same
-// window and with the same statistics. Clusters are numbered over all entries of the topology, workers over all
-// clusters. Calls must be in the order of time.
+// externalMeter measures a network that is not simulated by this package, such as a trace or closed-loop hosts, over
+// the same window and with the same statistics. Clusters are numbered over all entries of the topology, and workers
+// over all clusters. Calls must be in the order of time.
 type externalMeter struct {
 	sim   *sim
 	owner []int32 // by worker, its cluster
 }
 
-// newExternalMeter returns a meter for the topology. Errors match ErrTopology.
+// newExternalMeter returns a meter for runs of the topology. Errors match ErrTopology.
 func newExternalMeter(t *Topology) (*externalMeter, error) {
 	n, err := buildNetwork(t)
 	if err != nil {
@@ -159,8 +159,8 @@ func newExternalMeter(t *Topology) (*externalMeter, error) {
 	return o, nil
 }
 
-// nextGeneration returns the time of a worker's next update in runs of the topology; false after the last one. Each call
-// advances by one.
+// nextGeneration returns the time of a worker's next update in runs of the topology, or false after the last update.
+// Each call advances the worker by one update.
 func (o *externalMeter) nextGeneration(worker int) (olaf.Time, bool) {
 	w := &o.sim.workers[o.sim.places[worker]]
 	src := &o.sim.sources[w.source]
@@ -169,42 +169,42 @@ func (o *externalMeter) nextGeneration(worker int) (olaf.Time, bool) {
 	return olaf.Time(w.gen), w.gen < src.end
 }
 
-// recordSend records an update that a worker sends, generated at at.
+// recordSend records that a worker sends an update that was generated at at.
 func (o *externalMeter) recordSend(worker int, at olaf.Time) {
 	o.sim.meter.countSend(&o.sim.workers[o.sim.places[worker]], int64(at))
 }
 
-// recordWithhold records an update that a worker withholds.
+// recordWithhold records that a worker withholds an update that was generated at at.
 func (o *externalMeter) recordWithhold(worker int, at olaf.Time) {
 	o.sim.meter.countWithhold(o.owner[worker], int64(at))
 }
 
-// recordDrop records a frame of a cluster that a queue dropped, with the updates lost in it.
+// recordDrop records that a queue dropped a cluster's frame with the given number of updates.
 func (o *externalMeter) recordDrop(cluster, updates int, at olaf.Time) {
 	u := olaf.Update{Count: uint16(updates)}
 	o.sim.meter.countDrop(int32(cluster), &u, int64(at))
 }
 
-// recordMerges records updates of a cluster that were added to a waiting one.
+// recordMerges records that updates of a cluster were merged into waiting updates.
 func (o *externalMeter) recordMerges(cluster, updates int, at olaf.Time) {
 	for range updates {
 		o.sim.meter.countMerge(int32(cluster), engine.Aggregated, int64(at))
 	}
 }
 
-// recordFrame records the delivery of a frame of a cluster, its newest update generated at gen. The caller then calls worker
-// for each update in it.
+// recordFrame records the delivery of a cluster's frame. gen is the generation time of its newest update. The caller
+// then calls recordWorker for each update in the frame.
 func (o *externalMeter) recordFrame(cluster int, at, gen olaf.Time, updates int) {
 	o.sim.meter.recordFrame(int32(cluster), at, gen, uint16(updates))
 }
 
-// recordWorker records one update in the latest frame.
+// recordWorker records one update of the frame that was recorded last.
 func (o *externalMeter) recordWorker(recordWorker int, at, gen olaf.Time) {
 	o.sim.meter.deliverWorker(int32(recordWorker), at, gen)
 }
 
-// setNameless records that a frame did not name its contributors.
+// setNameless records that a frame did not identify its contributors.
 func (o *externalMeter) setNameless() { o.sim.meter.nameless = true }
 
-// makeResult returns the measurements, without ports.
+// makeResult returns the measurements. They do not include ports.
 func (o *externalMeter) makeResult() *Result { return o.sim.measureRun() }

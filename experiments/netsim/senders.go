@@ -11,13 +11,13 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// heldUpdate waits for its worker's link.
+// heldUpdate is an update that waits for its worker's link.
 type heldUpdate struct {
 	update olaf.Update
 	next   int32 // 1 + index of the next one
 }
 
-// scheduleUpdate schedules the next update of a worker.
+// scheduleUpdate schedules the next update of worker i.
 func (s *sim) scheduleUpdate(i int32) {
 	w := &s.workers[i]
 	src := &s.sources[w.source]
@@ -44,7 +44,7 @@ func (s *sim) scheduleUpdate(i int32) {
 	s.queue.Push(calendar.Event{At: w.free + src.delay, Ord: order, What: kindFirst | uint64(i)})
 }
 
-// newUpdate returns the update that worker i generated last.
+// newUpdate returns the update that worker i generated most recently.
 func (s *sim) newUpdate(i int32) olaf.Update {
 	w := &s.workers[i]
 	u := olaf.Update{
@@ -57,7 +57,7 @@ func (s *sim) newUpdate(i int32) olaf.Update {
 	return u
 }
 
-// reachFirst delivers a worker's update to the port of its switch.
+// reachFirst delivers an update of worker i to the first switch, unless it is lost on the worker's link.
 func (s *sim) reachFirst(i int32) {
 	w := &s.workers[i]
 	s.update = s.newUpdate(i)
@@ -69,8 +69,8 @@ func (s *sim) reachFirst(i int32) {
 	s.scheduleUpdate(i)
 }
 
-// generateUpdate handles an update that a worker has just generated: transmission control decides whether to send it
-// over the access link.
+// generateUpdate handles an update that worker i has just generated. The transmission control decides whether to send
+// it over the access link.
 func (s *sim) generateUpdate(i int32) {
 	w := &s.workers[i]
 	if s.decideSend(w) {
@@ -104,14 +104,14 @@ func (s *sim) decideSend(w *worker) bool {
 	return s.listeners[w.listener].Decide(s.control, olaf.Time(s.now), draw)
 }
 
-// holdUpdate stores an update that must wait for its worker's link; it returns 1 + its index.
+// holdUpdate stores an update that must wait for its worker's link. It returns the index of the stored update, plus 1.
 func (s *sim) holdUpdate(u olaf.Update) int32 {
 	h := s.held.take()
 	s.held.items[h] = heldUpdate{update: u}
 	return h + 1
 }
 
-// transmitUpdate puts an update on its worker's link, which is idle.
+// transmitUpdate puts an update on the link of worker i. The link must be idle.
 func (s *sim) transmitUpdate(i int32, u *olaf.Update) {
 	w := &s.workers[i]
 	src := &s.sources[w.source]
@@ -127,7 +127,7 @@ func (s *sim) transmitUpdate(i int32, u *olaf.Update) {
 	}
 }
 
-// transmitHeld puts the next waiting update on a worker's link.
+// transmitHeld puts the next waiting update on the link of worker i.
 func (s *sim) transmitHeld(i int32) {
 	a := &s.waiting[i]
 	h := a.first - 1
@@ -139,7 +139,7 @@ func (s *sim) transmitHeld(i int32) {
 	}
 }
 
-// enterSwitch delivers the first update on a source's links to the port of its switch.
+// enterSwitch delivers the first update on the links of source i to its switch.
 func (s *sim) enterSwitch(i int32) {
 	sent := &s.sources[i].sent
 	x := sent.at(0)
@@ -151,8 +151,8 @@ func (s *sim) enterSwitch(i int32) {
 	}
 }
 
-// uniformDraw maps a draw to [0, 1). All randomness in a run is splitmix of seed, worker and update number, so that no draw
-// depends on the order of events, and ns-3 can reproduce it.
+// uniformDraw maps a random number to [0, 1). All random numbers in a run are computed with splitmix from seed, worker
+// and update number. They do not depend on the order of events, and ns-3 can reproduce them.
 func uniformDraw(x uint64) float64 { return float64(x>>11) / (1 << 53) }
 
 // Salts separate draws for different purposes.
@@ -163,7 +163,7 @@ const (
 	saltReward  = 0x5257
 )
 
-// source is the common state of the workers of one entry of Clusters.
+// source is the state that all workers in one entry of Clusters share.
 type source struct {
 	poisson    bool
 	jitter     uint64 // ns; 0 for none
@@ -177,7 +177,7 @@ type source struct {
 	acks line[ack]
 }
 
-// entering is an update on a worker's link.
+// entering is an update on a worker's link, with the time at which it reaches the switch.
 type entering struct {
 	at      int64 // when it reaches its switch, and
 	ord     uint64
@@ -186,7 +186,8 @@ type entering struct {
 	port    int32 // out of that switch
 }
 
-// worker is one sender, in one cache line. With a hundred thousand workers, an update costs one cache miss.
+// worker is one sender. It fits in one cache line, so that with a hundred thousand workers an update costs only one
+// cache miss.
 type worker struct {
 	base     uint64
 	period   int64
@@ -203,19 +204,19 @@ type worker struct {
 	number   olaf.WorkerID
 }
 
-// cable is a worker's link; it exists only if some links are lossy.
+// cable is the link of a worker, in both directions. Cables exist only if some links are lossy.
 type cable struct{ up, down closedloop.Direction }
 
-// access is the queue for a worker's link; it exists only if sends have separate events.
+// access is the queue in front of a worker's link. Access queues exist only if sends have separate events.
 type access struct {
 	done        uint64 // order of the event at which the link becomes idle
 	first, last int32  // 1 + index of the held update
 }
 
-// never is a generation time after every end.
+// never is a generation time later than the end of any run.
 const never = math.MaxInt64
 
-// generationTime returns when update w.seq is generated; the previous one was at w.gen.
+// generationTime returns the time at which update w.seq is generated. The previous update was generated at w.gen.
 func (s *source) generationTime(w *worker) int64 {
 	if s.poisson {
 		gap := -exactmath.Log1p(-uniformDraw(splitmix.MixBits(w.base ^ saltGap + uint64(w.seq))))
@@ -228,14 +229,15 @@ func (s *source) generationTime(w *worker) int64 {
 	return at
 }
 
-// drawReward returns the reward of update w.seq in Q24.8, standard normal as in a bench.
+// drawReward returns the reward of update w.seq in Q24.8. Rewards are normally distributed as in a bench, with mean 0
+// and standard deviation 1.
 func (w *worker) drawReward() int32 {
 	x := splitmix.MixBits(w.base ^ saltReward + uint64(w.seq))
 	r := rand.New(rand.NewPCG(x, splitmix.MixBits(x)))
 	return int32(math.RoundToEven(exactmath.NormFloat64(r) * 256))
 }
 
-// newWorker returns a worker with its phase and period. index counts over the whole network.
+// newWorker returns a worker with its phase and its period. index counts the workers in the whole network.
 func (k *Clusters) newWorker(seed uint64, index int) worker {
 	w := worker{base: splitmix.MixBits(seed*1000003 + uint64(index)), period: int64(k.Period), offset: int64(k.Start)}
 	w.gen = w.offset
@@ -281,7 +283,7 @@ func (s *sim) addExtras() {
 	}
 }
 
-// offerBackground offers a background packet to a port.
+// offerBackground offers a background packet from source x to a port.
 func (s *sim) offerBackground(to, x int32) {
 	p := &s.ports[to]
 	taken, started := p.output.Bypass(olaf.Time(s.now), s.extras[x].size, x)
@@ -293,7 +295,7 @@ func (s *sim) offerBackground(to, x int32) {
 	}
 }
 
-// scheduleExtra schedules a source's next background packet.
+// scheduleExtra schedules the next background packet of source i.
 func (s *sim) scheduleExtra(i int) {
 	x := &s.extras[i]
 	x.w.gen = x.source.generationTime(&x.w)

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// WriteText prints t: its links, the paths of updates, and the senders.
+// WriteText prints the links in t, the paths of updates, and the senders.
 func (t *Topology) WriteText(w io.Writer, width int) error {
 	n, err := buildNetwork(t)
 	if err != nil {
@@ -91,7 +91,7 @@ func (n *network) nodeIndex(name string) int32 {
 	return -1
 }
 
-// formatPaths formats the paths of a cluster's updates.
+// formatPaths formats the paths that a cluster's updates take.
 func (n *network) formatPaths(t *Topology, c *cluster) string {
 	var ways []string
 	tr := &n.trees[c.tree]
@@ -109,8 +109,8 @@ func (n *network) formatPaths(t *Topology, c *cluster) string {
 	return strings.Join(ways, ", ")
 }
 
-// ShortestWay returns the least time from the first bit to the last bit of an update, from any worker to its server,
-// through empty queues.
+// ShortestWay returns the shortest possible time in which an update travels from a worker to its server through empty
+// queues, measured from its first bit to its last bit.
 func (t *Topology) ShortestWay() (olaf.Duration, error) {
 	n, err := buildNetwork(t)
 	if err != nil {

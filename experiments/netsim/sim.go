@@ -14,13 +14,13 @@ import (
 	"github.com/olafctl/olaf/internal/calendar"
 )
 
-// Observer receives every frame that reaches a server. o is valid during the call; worker is the dense index, over all
-// clusters, of the newest contributor.
+// Observer receives every frame that reaches a server. o is valid during the call only. worker is the index of the
+// newest contributor, counted over all clusters.
 type Observer interface {
 	Deliver(server, worker int, o *olaf.Observation)
 }
 
-// Options contains settings of a run that do not change its result.
+// Options contains the settings of a run that do not change its result.
 type Options struct {
 	Observer Observer
 	Workers  bool // list every worker in the Result
@@ -33,9 +33,9 @@ type Options struct {
 	Record func(*capture.Packet) error
 }
 
-// Run simulates t and measures it. The same topology gives the same Result on every machine. It ends early only when
-// the context ends, with the context's error. Errors of the topology match ErrTopology; a broken accounting identity,
-// which would be a bug in this package, matches ErrAccounting.
+// Run simulates t and measures the run. The same topology produces the same Result on every machine. Run ends early
+// only if the context ends, with the context's error. Errors in the topology match ErrTopology. A violated accounting
+// identity, which would be a bug in this package, matches ErrAccounting.
 func Run(ctx context.Context, t *Topology, opt Options) (*Result, error) {
 	if t.Waiting != nil {
 		j, err := NewJobs(t)
@@ -58,8 +58,8 @@ func Run(ctx context.Context, t *Topology, opt Options) (*Result, error) {
 	return s.makeResult()
 }
 
-// RunSeeds simulates t once for every seed, in parallel on all cores, and returns the results in the order of the
-// seeds. It calls done, if not nil, after each run from any goroutine. After an error, including the context's, the
+// RunSeeds simulates t once per seed, in parallel on all cores, and returns the results in the order of the seeds. If
+// done is not nil, it is called after each run, from any goroutine. After an error, including the context's, the
 // missing results are nil.
 func RunSeeds(ctx context.Context, t *Topology, seeds []uint64, opt Options, done func()) ([]*Result, error) {
 	return closedloop.ForSeeds(ctx, seeds, func(ctx context.Context, seed uint64) (*Result, error) {
@@ -89,8 +89,8 @@ const (
 	kindMask = uint64(0xff) << 56
 )
 
-// sim is the state of one run. Everything is in slices indexed by small integers; once they have grown, an event
-// allocates nothing.
+// sim is the state of one run. All objects are in slices that are indexed by small integers. When the slices have
+// grown, an event allocates no memory.
 type sim struct {
 	*network
 	t      *Topology
@@ -129,10 +129,10 @@ type sim struct {
 	meter   meter
 }
 
-// departureOrder and arrival return the second word of an event's order. At equal instants departures come before arrivals
-// (docs/reference/semantics.md); otherwise, and always with ns-3's timing, events happen in the order of scheduling, as
-// in ns-3. Events therefore get their number at the point where ns-3's model schedules them: both ends of a
-// transmission at its start.
+// departureOrder returns the second word of a departure event's order; arrivalOrder does so for an arrival. At equal
+// instants, departures come before arrivals (docs/reference/semantics.md). Other simultaneous events happen in the
+// order of scheduling, as in ns-3; with ns-3's timing all of them do. Events are therefore numbered at the point where
+// ns-3's model schedules them: both ends of a transmission at its start.
 func (s *sim) departureOrder() uint64 {
 	s.number++
 	return s.number
@@ -165,7 +165,8 @@ const (
 	often  = 1 << 14
 )
 
-// pauseRun handles watcher, progress and cancellation before the event at next; on reports whether the run continues.
+// pauseRun calls the watcher, reports progress and checks for cancellation before the event at next. It returns whether
+// the run continues.
 func (s *sim) pauseRun(ctx context.Context, next int64) (on bool, err error) {
 	next = min(next, s.end)
 	interval := uint64(seldom)
@@ -189,7 +190,7 @@ func (s *sim) pauseRun(ctx context.Context, next int64) (on bool, err error) {
 	return true, nil
 }
 
-// prefetchWorkers prefetches the workers of coming events together, so that the memory accesses overlap.
+// prefetchWorkers prefetches the workers of several coming events together, so that the memory accesses overlap.
 func (s *sim) prefetchWorkers(next []calendar.Event) {
 	touched := int64(0)
 	for i := range next {
@@ -201,8 +202,8 @@ func (s *sim) prefetchWorkers(next []calendar.Event) {
 	s.touched ^= touched
 }
 
-// prefetchInside prefetches the measurements of the workers in the next few frames on a link, also together. It acts
-// once every few frames, and only on links with many.
+// prefetchInside prefetches the measurements of the workers that contributed to the next few frames on a link, so that
+// the memory accesses overlap. It does so once every few frames, and only on links with many frames.
 func (s *sim) prefetchInside(l *link) {
 	const few = 8
 	if l.line.head%few != 0 || l.len() < 2*few {
@@ -276,7 +277,7 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	return s
 }
 
-// initNodes initialises servers, ports and stations before the workers are added.
+// initNodes initialises the servers, ports and stations. Workers are added later.
 func (s *sim) initNodes() {
 	t, n := s.t, s.network
 	s.active = s.acks && t.Control.Enabled
@@ -297,7 +298,7 @@ func (s *sim) initNodes() {
 	}
 }
 
-// scheduleFirst schedules the first events.
+// scheduleFirst schedules the first events of the run.
 func (s *sim) scheduleFirst() {
 	if s.script != nil {
 		s.number = uint64(len(s.t.sends))
@@ -341,7 +342,7 @@ func (s *sim) addWorkers() {
 	s.sortWorkers()
 }
 
-// addCables creates the lossy links of workers, if there are any. They are numbered after the ports.
+// addCables creates the cables of workers if some links are lossy. Cables are numbered after the ports.
 func (s *sim) addCables() {
 	if !slices.ContainsFunc(s.sources, func(src source) bool { return src.lossy }) {
 		return
@@ -355,8 +356,8 @@ func (s *sim) addCables() {
 	}
 }
 
-// sortWorkers sorts workers by offset, so that consecutive events access adjacent memory. places maps their original
-// indices.
+// sortWorkers sorts the workers by offset, so that consecutive events access adjacent memory. places maps a worker's
+// original index to its new index.
 func (s *sim) sortWorkers() {
 	order := make([]int32, len(s.workers))
 	for i := range order {
@@ -385,7 +386,7 @@ func (s *sim) newSource(k *Clusters) source {
 	return src
 }
 
-// estimateHorizon estimates how far ahead most events are scheduled.
+// estimateHorizon estimates how far in the future most events are scheduled.
 func (s *sim) estimateHorizon() int64 {
 	far := int64(olaf.Microsecond)
 	for i := range s.t.Clusters {

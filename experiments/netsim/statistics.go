@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// tally contains the counts of one cluster, or of several.
+// tally contains the counts of one cluster or of several clusters.
 type tally [counts]uint64
 
 // The counters; docs/reference/metrics.md defines the losses.
@@ -42,7 +42,7 @@ func (t *tally) counts() olaf.Counts {
 	return c
 }
 
-// scope selects the objects that a statistic is listed for, in documents, text and on screen.
+// scope selects the parts of a simulation for which a statistic is listed: clusters and groups, whole runs, or sweeps.
 type scope uint8
 
 const (
@@ -51,7 +51,7 @@ const (
 	ofSweeps                   // each value of a sweep, over its runs
 )
 
-// statistic is one metric of a run.
+// statistic is one metric of a run, with the scope for which it is listed.
 type statistic struct {
 	*metric.Metric
 	of      scope
@@ -59,8 +59,8 @@ type statistic struct {
 	counter *olaf.Counter // nil if it is not a counter
 }
 
-// statistics lists every metric of a run, in the order of documents. To add one, add a row here, and for a counter a
-// constant above.
+// statistics lists every metric of a run, in the order in which documents list them. To add a metric, add a row here. A
+// counter also needs a constant above.
 var statistics = []statistic{
 	countStatistic(countGenerated, ofParts, "window_generated", ""),
 	countStatistic(countWithheld, ofParts, "window_withheld", ""),
@@ -93,33 +93,33 @@ var statistics = []statistic{
 		Doc: "copies of ACKs lost on links, at failed links or for lack of room, over the whole run"}),
 }
 
-// countStatistic returns the statistic for a counter that networks declare for the time after the warm-up.
+// countStatistic returns the statistic for a counter that networks count after the warm-up.
 func countStatistic(count int, of scope, name, column string) statistic {
 	c := metric.OfWindow().Counters[metric.OfWindow().Index(name)]
 	c.Column = column
 	return statistic{metric.CountOf(&c), of, count, &c}
 }
 
-// eventStatistic returns the statistic for a counter that only the simulator has, over the whole run.
+// eventStatistic returns the statistic for a counter that only the simulator has. It covers the whole run.
 func eventStatistic(count int, c olaf.Counter) statistic {
 	return statistic{metric.CountOf(&c), ofRuns, count, &c}
 }
 
-// benchStatistic returns a statistic that benches also have.
+// benchStatistic returns a statistic that benches have as well.
 func benchStatistic(name string, of scope, column string) statistic {
 	row := *metric.ByName(name)[0]
 	row.Column = column
 	return statistic{Metric: &row, of: of}
 }
 
-// shareStatistic returns the statistic for a share of the updates sent after the warm-up.
+// shareStatistic returns the statistic for a percentage of the updates that were sent after the warm-up.
 func shareStatistic(name string, of scope, column string) statistic {
 	row := *metric.WindowShare(name)
 	row.Column = column
 	return statistic{Metric: &row, of: of}
 }
 
-// ledger declares the counters, in the order of a tally.
+// ledger is the declaration of the counters, in the order of a tally.
 var ledger = func() *olaf.Ledger {
 	l := &olaf.Ledger{
 		Counters:   make([]olaf.Counter, counts),
@@ -133,12 +133,13 @@ var ledger = func() *olaf.Ledger {
 	return l
 }()
 
-// Statistics for clusters, groups and whole runs; for runs alone; and for sweeps.
+// partStatistics are listed for clusters, groups and whole runs, runStatistics for whole runs, and sweepStatistics for
+// sweeps.
 var partStatistics, runStatistics, sweepStatistics = listStatistics(ofParts), listStatistics(ofParts | ofRuns),
 	listStatistics(ofSweeps)
 
-// RunStatistics returns the metrics of whole runs; they begin with PartStatistics, which clusters and groups have too.
-// SweepStatistics are aggregated over the runs of each value of a sweep.
+// RunStatistics returns the metrics of whole runs. They begin with PartStatistics, which clusters and groups have too.
+// SweepStatistics are aggregated over all runs with the same value in a sweep.
 func RunStatistics() []*metric.Metric   { return runStatistics }
 func PartStatistics() []*metric.Metric  { return partStatistics }
 func SweepStatistics() []*metric.Metric { return sweepStatistics }
@@ -152,20 +153,20 @@ func listStatistics(of scope) (rows []*metric.Metric) {
 	return rows
 }
 
-// measured contains the measurements of a part of the network, before they become named values.
+// measured contains the measurements of a part of the network. values converts them to named values.
 type measured struct {
 	tally
 	metric.Measured
 }
 
-// values returns the values of some statistics.
+// values returns the measured values for the given metrics.
 func (m *measured) values(rows []*metric.Metric) metric.Values {
 	m.Counts = m.tally.counts()
 	m.AgeBelow = func(float64) results.Float { return results.Missing() } // the distribution of ages is not recorded
 	return metric.Evaluate(rows, &m.Measured)
 }
 
-// addCluster adds a cluster to a group or a run.
+// addCluster adds the measurements of a cluster to those of a group or a run.
 func (m *measured) addCluster(cluster *measured) {
 	m.tally.addCounts(&cluster.tally)
 	m.Clusters.Add(cluster.Clusters.Mean())
@@ -175,14 +176,15 @@ func (m *measured) addCluster(cluster *measured) {
 	m.Nameless = m.Nameless || cluster.Nameless
 }
 
-// portMeasured contains the measurements of an output port at an instant.
+// portMeasured contains the measurements of an output port at one instant.
 type portMeasured struct {
 	engine.Stats
 	*portState
 	busy, now int64
 }
 
-// portStatistics lists every metric of an output port, in the order of documents. To add one, add a row.
+// portStatistics lists every metric of an output port, in the order in which documents list them. To add a metric, add
+// a row.
 var portStatistics = []struct {
 	metric.Metric
 	of func(*portMeasured) float64
@@ -212,7 +214,7 @@ var portStatistics = []struct {
 		func(p *portMeasured) float64 { return float64(p.bypassDropped) }},
 }
 
-// countClasses returns a function that counts the arrivals of some classes.
+// countClasses returns a function that counts the arrivals that belong to the given classes.
 func countClasses(classes ...engine.Class) func(*portMeasured) float64 {
 	return func(p *portMeasured) float64 {
 		n := uint64(0)
@@ -237,14 +239,14 @@ func (p *portMeasured) values() metric.Values {
 	return metric.NewValues(portMetrics, func(i int) results.Float { return results.Float(portStatistics[i].of(p)) })
 }
 
-// tables contains the occupancy of all adding switches' tables within a window.
+// tables contains the occupancy of the tables in all adding switches, within the averaging window.
 type tables struct {
 	area, bytes float64 // slots × ps, and B × ps
 	peak        int     // sum over the switches
 	span        int64   // of the window, ps
 }
 
-// measureTables measures the tables at an instant, without side effects.
+// measureTables measures the tables at an instant. It has no side effects.
 func (s *sim) measureTables(now int64) (all tables) {
 	all.span = max(now-s.meter.from, 0)
 	for i := range s.stations {
@@ -260,7 +262,8 @@ func (s *sim) measureTables(now int64) (all tables) {
 	return all
 }
 
-// meanOver returns an area's mean over the window; missing if the window is empty.
+// meanOver returns the mean over the window of a quantity with the given time integral. It is missing if the window is
+// empty.
 func (t *tables) meanOver(area float64) results.Float {
 	if t.span == 0 {
 		return results.Missing()
@@ -268,7 +271,8 @@ func (t *tables) meanOver(area float64) results.Float {
 	return results.Float(area / float64(t.span))
 }
 
-// tableStatistics lists the additional metrics of runs with adding switches, in the order of documents.
+// tableStatistics lists the metrics that only runs with adding switches have, in the order in which documents list
+// them.
 var tableStatistics = []struct {
 	metric.Metric
 	of func(*tables) results.Float
@@ -280,12 +284,13 @@ var tableStatistics = []struct {
 		func(t *tables) results.Float { return t.meanOver(t.bytes) }},
 }
 
-// ofTables returns a metric that closed-loop hosts also have.
+// ofTables returns the metric with the name and unit of h, a metric that closed-loop hosts also have, and the given
+// column title.
 func ofTables(h metric.Host, column string) metric.Metric {
 	return metric.Metric{Name: h.Name, Title: h.Title, Unit: h.Unit, Doc: h.Doc, Column: column}
 }
 
-// StatisticsOf returns the metrics of whole runs of t.
+// StatisticsOf returns the metrics for whole runs of t.
 func StatisticsOf(t *Topology) []*metric.Metric {
 	if t.Program == "" {
 		return runStatistics
@@ -293,7 +298,7 @@ func StatisticsOf(t *Topology) []*metric.Metric {
 	return summingStatistics
 }
 
-// TableStatistics returns the additional metrics of whole runs with adding switches.
+// TableStatistics returns the metrics for whole runs that only runs with adding switches have.
 func TableStatistics() (rows []*metric.Metric) {
 	for i := range tableStatistics {
 		rows = append(rows, &tableStatistics[i].Metric)
@@ -301,10 +306,10 @@ func TableStatistics() (rows []*metric.Metric) {
 	return rows
 }
 
-// summingStatistics lists the metrics for runs with adding switches.
+// summingStatistics lists the metrics of runs with adding switches.
 var summingStatistics = slices.Concat(runStatistics, TableStatistics())
 
-// runValues returns the values of the whole run up to an instant.
+// runValues returns the values of the whole run up to now.
 func (s *sim) runValues(all *measured, now int64) metric.Values {
 	plain := all.values(runStatistics)
 	if s.stations == nil {

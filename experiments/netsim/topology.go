@@ -11,11 +11,11 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// TopologySchema is the schema of the files that ParseTopology reads.
+// TopologySchema is the schema of the topology files that ParseTopology reads.
 const TopologySchema = "olafctl.topology/v1"
 
-// Topology is a network, the clusters that train over it, and the duration of the measurement. It is the content of a
-// topology file with the same yaml names; docs/reference/topology-file.md explains each field.
+// Topology describes a network, the clusters that train over it, and the duration of the measurement. It has the yaml
+// fields of a topology file; docs/reference/topology-file.md explains each field.
 type Topology struct {
 	Pos      `yaml:"-"`
 	File     string        `yaml:"-"` // path, for messages
@@ -57,7 +57,7 @@ type Topology struct {
 	Expect []string `yaml:"expect,omitempty"`
 }
 
-// Control configures the transmission control of all workers (paper §5) and the counts in ACKs for it.
+// Control configures the transmission control of all workers (paper §5), and the counts that ACKs contain for it.
 type Control struct {
 	Pos       `yaml:"-"`
 	Enabled   bool          `yaml:"enabled"`
@@ -69,7 +69,7 @@ type Control struct {
 	Window    olaf.Duration `yaml:"window,omitempty"` // a cluster is active at a switch for one to two windows after its last update; default 1s
 }
 
-// buildLaw returns the control law. Check has rejected unknown ones.
+// buildLaw returns the control law. Unknown laws were already rejected by Check.
 func (c *Control) buildLaw() tc.Law {
 	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope, Ack: c.Ack})
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Control) buildLaw() tc.Law {
 	return law
 }
 
-// Switch forwards by static routes and has one engine per output port.
+// Switch is a switch that forwards by static routes. It has one engine per output port.
 type Switch struct {
 	Pos     `yaml:"-"`
 	Name    string `yaml:"name"`
@@ -89,14 +89,14 @@ type Switch struct {
 	Bypass  int    `yaml:"bypass_slots,omitempty"` // background packets per port; default 64
 }
 
-// Server is a parameter server. It answers every update after Processing; requests are processed one at a time.
+// Server is a parameter server. It answers every update after the time Processing and processes one request at a time.
 type Server struct {
 	Pos        `yaml:"-"`
 	Name       string        `yaml:"name"`
 	Processing olaf.Duration `yaml:"processing,omitempty"`
 }
 
-// Link is a full-duplex cable between two nodes, with an output port at each switch end.
+// Link is a full-duplex cable between two nodes. It has an output port at each end that is a switch.
 type Link struct {
 	Pos      `yaml:"-"`
 	From     string        `yaml:"from"`
@@ -109,7 +109,7 @@ type Link struct {
 	AckSlots int           `yaml:"ack_slots,omitempty"` // ACKs that can wait besides the one on the wire; if absent, any number
 }
 
-// Route overrides the shortest path: at node At, frames for server To leave towards Via.
+// Route overrides the shortest path. At node At, frames for server To are sent to Via.
 type Route struct {
 	Pos `yaml:"-"`
 	At  string `yaml:"at"`
@@ -117,7 +117,7 @@ type Route struct {
 	Via string `yaml:"via"`
 }
 
-// Access is a worker's own link to its switch.
+// Access is the link between a worker and its switch.
 type Access struct {
 	Pos      `yaml:"-"`
 	Rate     olaf.Rate     `yaml:"rate,omitempty"` // if absent, frames take only the delay
@@ -126,7 +126,7 @@ type Access struct {
 	Loss     float64       `yaml:"loss,omitempty"` // share of frames lost in each direction, 0 to 1
 }
 
-// Clusters describes Count identical clusters with Workers workers each and ids from ID up.
+// Clusters describes Count identical clusters with Workers workers each. Their ids are consecutive and begin at ID.
 type Clusters struct {
 	Pos      `yaml:"-"`
 	Group    string        `yaml:"group,omitempty"` // groups for averages in reports
@@ -145,7 +145,7 @@ type Clusters struct {
 	Stop     olaf.Duration `yaml:"stop,omitempty"` // if absent, the end
 }
 
-// Background is traffic that is not from training: it bypasses the engines and shares the links.
+// Background is traffic that does not belong to training. It bypasses the engines and shares the links.
 type Background struct {
 	Pos      `yaml:"-"`
 	At       string        `yaml:"at"`
@@ -157,7 +157,7 @@ type Background struct {
 	Stop     olaf.Duration `yaml:"stop,omitempty"`
 }
 
-// Change changes a link at an instant: the rate of From→To, or both directions down or up.
+// Change changes a link at an instant. It sets the rate from From to To, or takes both directions down or up.
 type Change struct {
 	Pos  `yaml:"-"`
 	At   olaf.Duration `yaml:"at"`
@@ -167,7 +167,7 @@ type Change struct {
 	Link LinkState     `yaml:"link,omitempty"`
 }
 
-// Timing selects how instants are computed and ordered.
+// Timing selects how times are computed and how simultaneous events are ordered.
 type Timing string
 
 const (
@@ -175,7 +175,7 @@ const (
 	NS3   Timing = "ns3"
 )
 
-// Acks selects the receivers of ACKs.
+// Acks selects the workers that receive ACKs.
 type Acks string
 
 const (
@@ -187,15 +187,15 @@ const (
 type Count string
 
 const (
-	// CountClusters counts the clusters whose updates a switch has seen recently: the paper's N.
+	// CountClusters counts the clusters whose updates a switch has seen recently, as in the paper.
 	CountClusters Count = "clusters"
-	// CountSenders counts the workers of those clusters.
+	// CountSenders counts the workers in the clusters whose updates a switch has seen recently.
 	CountSenders Count = "senders"
-	// CountInside counts the clusters with an update in the queue at that instant, like the register.
+	// CountInside counts the clusters that have an update in the queue at the time, like the hardware register.
 	CountInside Count = "inside"
 )
 
-// LinkState is up or down.
+// LinkState is the state of a link, up or down.
 type LinkState string
 
 const (
@@ -211,20 +211,20 @@ const (
 	Poisson  Arrivals = "poisson"
 )
 
-// Names is one name or a list of them.
+// Names is a single name or a list of names.
 type Names []string
 
-// Percent is a share, 0 to below 1 in memory; 10% in text.
+// Percent is a share. In memory it is at least 0 and below 1; in text it is written like 10%.
 type Percent float64
 
-// Span is a range of offsets, from From (inclusive) to To (exclusive); equal ends mean one value. 54ms is read as
-// 0..54ms, and =54ms as exactly that.
+// Span is a range of offsets from From (inclusive) to To (exclusive). Equal ends mean a single value. The text 54ms
+// means 0..54ms, and =54ms means exactly 54 ms.
 type Span struct{ From, To olaf.Duration }
 
-// IsZero reports whether no span was given.
+// IsZero reports whether no span was set.
 func (s Span) IsZero() bool { return s == Span{} }
 
-// UnmarshalText parses lo..hi, hi, or =value.
+// UnmarshalText parses a span in the form lo..hi, hi, or =value.
 func (s *Span) UnmarshalText(b []byte) error {
 	text := string(b)
 	low, high := "0s", text
@@ -251,7 +251,7 @@ func (s *Span) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// MarshalText is the inverse of UnmarshalText.
+// MarshalText formats the span for UnmarshalText.
 func (s Span) MarshalText() ([]byte, error) {
 	if s.From == s.To {
 		return []byte("=" + s.From.String()), nil
@@ -259,7 +259,7 @@ func (s Span) MarshalText() ([]byte, error) {
 	return []byte(s.From.String() + ".." + s.To.String()), nil
 }
 
-// UnmarshalText parses 10%.
+// UnmarshalText parses a percentage such as 10%.
 func (p *Percent) UnmarshalText(b []byte) error {
 	number, ok := strings.CutSuffix(string(b), "%")
 	v, err := olaf.ParseNumber(number)
@@ -270,7 +270,7 @@ func (p *Percent) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// MarshalText is the inverse of UnmarshalText.
+// MarshalText formats the share for UnmarshalText.
 func (p Percent) MarshalText() ([]byte, error) {
 	return []byte(strconv.FormatFloat(float64(p)*100, 'g', -1, 64) + "%"), nil
 }
@@ -303,10 +303,10 @@ func (c *Count) UnmarshalText(b []byte) error     { return oneOf(c, "count", b, 
 func (l *LinkState) UnmarshalText(b []byte) error { return oneOf(l, "link state", b, linkStates...) }
 func (a *Arrivals) UnmarshalText(b []byte) error  { return oneOf(a, "arrivals", b, arrivals...) }
 
-// Pos is a position in a file.
+// Pos is a position in a topology file.
 type Pos = yamlfile.Pos
 
-// formatIDs formats the range of cluster ids of an entry.
+// formatIDs formats the range of cluster ids in an entry.
 func (k *Clusters) formatIDs() string {
 	if k.clusterCount() == 1 {
 		return strconv.Itoa(k.ID)
@@ -314,7 +314,7 @@ func (k *Clusters) formatIDs() string {
 	return fmt.Sprintf("%d–%d", k.ID, k.ID+k.clusterCount()-1)
 }
 
-// formatLabel describes an entry in a few lines.
+// formatLabel describes an entry in a few lines of text.
 func (k *Clusters) formatLabel() string {
 	arrivals := "every " + k.Period.String()
 	if k.Arrivals == Poisson {
@@ -323,7 +323,7 @@ func (k *Clusters) formatLabel() string {
 	return fmt.Sprintf("clusters %s\n%s each, %s", k.formatIDs(), olaf.Plural(k.Workers, "worker"), arrivals)
 }
 
-// sweepable lists the parameters and their setters. A phase of 0 starts all workers at the same instant.
+// sweepable maps each parameter that can be swept to its setter. A phase of 0 starts all workers at the same instant.
 var sweepable = []struct {
 	name string
 	set  func(*Clusters, olaf.Duration)
@@ -333,7 +333,7 @@ var sweepable = []struct {
 	{"period", func(k *Clusters, v olaf.Duration) { k.Period = v }},
 }
 
-// SweepableNames returns the parameters of all workers that With can set.
+// SweepableNames returns the names of the worker parameters that With can set.
 func SweepableNames() []string {
 	var names []string
 	for _, p := range sweepable {
@@ -342,8 +342,8 @@ func SweepableNames() []string {
 	return names
 }
 
-// With returns a copy of the topology with a parameter of all workers set to a value. It changes nothing if the
-// parameter is unknown.
+// With returns a copy of the topology in which a parameter is set to v for all workers. If the parameter is unknown,
+// the copy is unchanged.
 func (t *Topology) With(parameter string, v olaf.Duration) *Topology {
 	one := *t
 	one.Clusters = append([]Clusters(nil), t.Clusters...)

@@ -9,9 +9,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// MeanAge returns the mean Age of Model per cluster of a finished training, in ns: the effect of its queue on the
-// updates in the learning curves, from a cluster's first arrival to the last update of any worker. It returns an error
-// with transmission control, because curves do not show which updates were sent.
+// MeanAge returns the mean Age of Model per cluster in a finished training run, in ns. It computes the effect of c's
+// queue on the updates in the learning curves, from a cluster's first arrival to the last update from any worker. It
+// returns an error if transmission control is enabled, because the curves do not show which updates were sent.
 func MeanAge(c *Config, curves [][]Point) (float64, error) {
 	if c.Control != nil {
 		return 0, fmt.Errorf("%w: the ages of a training with transmission control do not follow from its curves", ErrConfig)
@@ -50,18 +50,18 @@ func MeanAge(c *Config, curves [][]Point) (float64, error) {
 	return sum / known, nil
 }
 
-// toQ248 converts a reward to its form on the wire.
+// toQ248 converts a reward to the Q24.8 format that frames contain.
 func toQ248(reward float64) int32 {
 	return int32(min(max(math.Round(reward*256), math.MinInt32), math.MaxInt32))
 }
 
-// age integrates the sawtooth of one cluster, in ns.
+// age integrates the age sawtooth of one cluster, in ns.
 type age struct {
 	first, at, born, area float64
 	started               bool
 }
 
-// fallTo lowers the age to the age of the newest update in an arrival.
+// fallTo lowers the age to that of the newest update in an arrival.
 func (a *age) fallTo(d *arrival) {
 	now := float64(d.at) / float64(olaf.Nanosecond)
 	newest := uint64(0)
@@ -76,13 +76,13 @@ func (a *age) fallTo(d *arrival) {
 	a.born = max(a.born, float64(newest))
 }
 
-// addUntil adds the area below the sawtooth up to now.
+// addUntil adds the area below the sawtooth between the last change and now.
 func (a *age) addUntil(now float64) {
 	a.area += float64((now - a.at) * ((a.at+now)/2 - a.born))
 	a.at = now
 }
 
-// meanUntil returns the time average until end; NaN if nothing arrived before it.
+// meanUntil returns the time average of the age until end, or NaN if nothing arrived before end.
 func (a *age) meanUntil(end float64) float64 {
 	if !a.started || end <= a.at {
 		return math.NaN()

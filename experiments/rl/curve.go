@@ -1,13 +1,14 @@
 package rl
 
-// Flights is the number of episodes, without exploration, that judge a policy.
+// Flights is the number of episodes over which a trained policy is evaluated, without exploration.
 const Flights = 20
 
-// Tenth returns the number of iterations per part of a learning curve: a tenth of all, at least one.
+// Tenth returns the number of iterations in one part of a learning curve. It is a tenth of all iterations, but at least
+// one.
 func (c *Config) Tenth() int { return max(1, c.Iterations/10) }
 
-// Blocks returns the mean reward over all workers in successive blocks of iterations. A block counts as soon as one
-// worker has reached it.
+// Blocks returns the mean reward over all workers in successive blocks of iterations. A block is included if at least
+// one worker has reached it.
 func Blocks(curves [][]Point, iterations int) []float64 {
 	var sums []float64
 	var counts []int
@@ -27,8 +28,8 @@ func Blocks(curves [][]Point, iterations int) []float64 {
 	return sums
 }
 
-// Periods returns the mean reward over all workers in n equal spans of time from 0 to endNS. A span without updates
-// repeats its predecessor's mean.
+// Periods returns the mean reward over all workers in n equal spans of time from 0 to endNS. For a span without
+// updates, it repeats the mean of the previous span.
 func Periods(curves [][]Point, n int, endNS int64) []float64 {
 	sums, counts := make([]float64, n), make([]int, n)
 	for _, curve := range curves {

@@ -6,16 +6,17 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrDiverged is matched by errors from training whose weights or gradients became NaN or infinite, or whose weights
-// grew beyond MaxGrowth.
+// ErrDiverged is matched by errors from training runs whose weights or gradients became NaN or infinite, or whose
+// weights grew beyond MaxGrowth.
 var ErrDiverged = olaf.NewError(olaf.Failed, "the training diverged")
 
-// MaxGrowth is the ratio of the norm of a model's weights to that of its initial weights above which training has
-// diverged. While training improves the reward, the ratio stays below 1.5. It passes 5 with a learning rate of 0.03 and
-// 50 with a rate of 1, where the reward falls below the untrained policy's.
+// MaxGrowth is the ratio between the norm of a model's weights and that of its initial weights above which training is
+// considered to have diverged. While training improves the reward, the ratio stays below 1.5. It passes 5 with a
+// learning rate of 0.03, and 50 with a rate of 1, at which the reward falls below that of the untrained policy.
 const MaxGrowth = 10
 
-// CheckWeights returns an error that matches ErrDiverged if a cluster's weights are not finite or grew beyond MaxGrowth.
+// CheckWeights returns an error that matches ErrDiverged if a cluster's weights are not finite or have grown beyond
+// MaxGrowth.
 func (c *Config) CheckWeights(cluster int, w *Weights) error {
 	switch growth := gradientNorm(w) / gradientNorm(c.Initial(cluster)); {
 	case growth-growth != 0:
@@ -27,7 +28,7 @@ func (c *Config) CheckWeights(cluster int, w *Weights) error {
 	return nil
 }
 
-// checkWeights returns the error for the first cluster that diverged, and the number of clusters that did.
+// checkWeights returns the number of clusters whose training diverged, and the error for the first of them.
 func (o *Outcome) checkWeights(c *Config) (n int, first error) {
 	for i := range o.Weights {
 		if err := c.CheckWeights(i, &o.Weights[i]); err != nil {

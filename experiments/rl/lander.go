@@ -88,7 +88,7 @@ type World struct {
 // Seed restarts the random numbers like Gymnasium's reset(seed=…).
 func (w *World) Seed(seed uint64) { w.random = newRandom(seed) }
 
-// Reset starts a new episode and returns its first observation. Without an earlier Seed it seeds with 0.
+// Reset starts a new episode and returns its first observation. If Seed was not called before, it uses the seed 0.
 func (w *World) Reset() Observation {
 	if w.random == nil {
 		w.Seed(0)
@@ -182,7 +182,7 @@ func (w *World) buildLeg(index int, side float64) {
 	w.box.CreateJoint(&joint)
 }
 
-// touch converts Box2D's contacts to leg contacts and crashes.
+// touch converts Box2D's contacts to contacts of the legs and to crashes.
 type touch struct{ w *World }
 
 func (t touch) BeginContact(c box2d.B2ContactInterface) {
@@ -209,7 +209,8 @@ func (touch) PreSolve(box2d.B2ContactInterface, box2d.B2Manifold)         {}
 func (touch) PostSolve(box2d.B2ContactInterface, *box2d.B2ContactImpulse) {}
 
 // Step advances the world by one fiftieth of a second. terminated reports whether the lander crashed, left the world or
-// came to rest; truncated, whether MaxSteps have passed, after which a learner bootstraps.
+// came to rest. truncated reports whether MaxSteps steps have passed; a learner then estimates the remaining reward
+// from its value function.
 func (w *World) Step(action Action) (observation Observation, reward float64, terminated, truncated bool) {
 	w.last = action
 	fuel := w.fire(action)
@@ -235,15 +236,16 @@ func (w *World) Step(action Action) (observation Observation, reward float64, te
 	return observation, reward, terminated, w.steps >= MaxSteps
 }
 
-// shapingOf returns the potential whose difference is the reward: near the pad, slow, upright, legs down.
+// shapingOf returns the potential of a state. The reward is its difference between two states. It is high near the pad,
+// at low speed, upright, and with the legs down.
 func shapingOf(s *[ObservationSize]float64) float64 {
 	return -100*math.Sqrt(s[0]*s[0]+s[1]*s[1]) -
 		100*math.Sqrt(s[2]*s[2]+s[3]*s[3]) -
 		100*math.Abs(s[4]) + 10*s[6] + 10*s[7]
 }
 
-// fire applies the engines' impulse and returns its cost. It draws the two dispersion numbers for every action, as
-// the original does.
+// fire applies the impulse of the engines and returns the fuel cost. It draws the two dispersion numbers for every
+// action, like the original game.
 func (w *World) fire(action Action) float64 {
 	angle := w.hull.GetAngle()
 	tipX, tipY := math.Sin(angle), math.Cos(angle)

@@ -21,7 +21,7 @@ type LearnerConfig struct {
 	RewardScale float32 `json:"reward_scale"` // keeps value targets from dominating the policy on the shared trunk
 }
 
-// LearnerDefaults returns hyperparameters that work with asynchronous workers.
+// Defaults returns hyper-parameters with which asynchronous workers learn.
 func LearnerDefaults() LearnerConfig {
 	return LearnerConfig{Steps: 512, Epochs: 4, Minibatch: 64, LearnRate: 1e-4, Gamma: 0.995, Lambda: 0.98, Clip: 0.2,
 		Entropy: 0.003, ValueWeight: 0.5, MaxNorm: 0.5, RewardScale: 0.01}
@@ -43,18 +43,18 @@ func (c *LearnerConfig) Check() error {
 	return nil
 }
 
-// isPositive reports whether v is a finite number above 0.
+// isPositive reports whether v is finite and greater than 0.
 func isPositive[T float32 | float64](v T) bool { return v > 0 && v-v == 0 }
 
-// Iteration is the result of a learner's iteration.
+// Iteration is the result of one iteration of a learner.
 type Iteration struct {
 	Reward   float64 // mean return of its episodes, unscaled
 	Episodes int
 	Steps    int // of the environment, summed over episodes
 }
 
-// Learner is one worker: a world, its experience, and an optimiser whose state persists over iterations. It is not
-// safe for concurrent use; learners share nothing.
+// Learner is one worker with its world, its experience, and an optimiser whose state persists between iterations. It is
+// not safe for concurrent use. Different learners share nothing.
 type Learner struct {
 	config  LearnerConfig
 	random  *rand.Rand
@@ -70,7 +70,8 @@ type Learner struct {
 	order   []int32
 }
 
-// NewLearner returns worker number worker of a job. Its world and its choices depend only on seed and worker.
+// NewLearner returns the learner for the worker with the given number in a job. Its world and its choices depend only
+// on seed and worker.
 func NewLearner(config LearnerConfig, seed uint64, worker int) (*Learner, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -81,10 +82,11 @@ func NewLearner(config LearnerConfig, seed uint64, worker int) (*Learner, error)
 	return l, nil
 }
 
-// Local returns the learner's weights after its last iteration. The next one overwrites them.
+// Local returns the learner's weights after its last iteration. The next iteration overwrites them.
 func (l *Learner) Local() *Weights { return &l.local }
 
-// Improve runs one iteration with the weights start and then optimises for LearnerConfig.Epochs. The result is Local.
+// Improve runs one iteration with the weights start and then optimises the weights for Config.Epochs epochs. Local
+// returns the resulting weights.
 func (l *Learner) Improve(start *Weights) Iteration {
 	l.local = *start
 	it := l.collect()
@@ -100,8 +102,8 @@ func (l *Learner) Improve(start *Weights) Iteration {
 	return it
 }
 
-// Gradient runs one iteration with the weights start and stores in into the ascent gradient of the objective over
-// all samples: the literal reading of the paper's g, without local steps and optimiser.
+// Gradient runs one iteration with the weights start and stores the ascent gradient of the objective over all samples
+// in into. This is the literal reading of the paper's g, without local steps and without an optimiser.
 func (l *Learner) Gradient(start, into *Weights) Iteration {
 	l.local = *start
 	it := l.collect()
@@ -112,7 +114,8 @@ func (l *Learner) Gradient(start, into *Weights) Iteration {
 	return it
 }
 
-// gradient stores the mean ascent gradient over a minibatch in l.grad, with advantages normalised within it.
+// gradient stores the mean ascent gradient over a minibatch in l.grad. It normalises the advantages within the
+// minibatch.
 func (l *Learner) gradient(ws, g *layers, batch []int32) {
 	l.grad = Weights{}
 	mean, sd := l.advantageMoments(batch)
@@ -138,7 +141,7 @@ func (l *Learner) advantageMoments(batch []int32) (mean, sd float32) {
 	return float32(m), float32(math.Sqrt(squares/float64(len(batch)))) + 1e-8
 }
 
-// collect runs complete episodes with l.local until there are enough steps.
+// collect runs complete episodes with the weights l.local until there are enough steps.
 func (l *Learner) collect() Iteration {
 	l.scene, l.samples, l.order = l.scene[:0], l.samples[:0], l.order[:0]
 	l.rewards, l.values = l.rewards[:0], l.values[:0]
@@ -156,7 +159,7 @@ func (l *Learner) collect() Iteration {
 	return it
 }
 
-// episode runs one episode, appends its samples, and returns its unscaled return.
+// episode runs one episode, appends its samples, and returns the sum of its unscaled rewards.
 func (l *Learner) episode() (total float64) {
 	first := len(l.samples)
 	s := l.world.Reset()
@@ -181,7 +184,8 @@ func (l *Learner) episode() (total float64) {
 	}
 }
 
-// advantages computes the generalised advantage estimates (Schulman et al., 2016) of the samples from first on.
+// advantages computes the generalised advantage estimates (Schulman et al., 2016) for the samples from index first on.
+// beyond is the value of the state after the last sample.
 func (l *Learner) advantages(first int, beyond float32) {
 	var running float32
 	next := beyond

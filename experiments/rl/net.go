@@ -6,19 +6,20 @@ import (
 )
 
 const (
-	// Hidden is the width of both hidden layers, the largest that fits one frame.
+	// Hidden is the width of both hidden layers. It is the largest width whose weights fit into one frame.
 	Hidden  = 40
 	inputs  = ObservationSize
 	actions = Actions
 	outputs = actions + 1 // the logits, then the value
-	// Params is the number of weights of the network: 2,205 of the 2,243 lanes of a 9,036 byte frame.
+	// Params is the number of weights in the network. They use 2,205 of the 2,243 lanes in a frame of 9,036 bytes.
 	Params = Hidden*inputs + Hidden + Hidden*Hidden + Hidden + outputs*Hidden + outputs
 )
 
 // ParamsOf returns the number of weights that the network has if both hidden layers have the given width.
 func ParamsOf(hidden int) int { return hidden*hidden + (inputs+2+outputs)*hidden + outputs }
 
-// WidestFor returns the largest width whose weights fit into lanes, 0 if none does.
+// WidestFor returns the largest width of the hidden layers for which the weights fit into the given number of lanes, or
+// 0 if there is none.
 func WidestFor(lanes int) int {
 	hidden := 0
 	for ParamsOf(hidden+1) <= lanes {
@@ -30,7 +31,7 @@ func WidestFor(lanes int) int {
 // Weights contains all parameters of the network in the order of the frame's lanes. Gradients have the same layout.
 type Weights [Params]float32
 
-// layers is a view of Weights; matrices are row-major, one row per output.
+// layers is a view of Weights as matrices. They are row-major, with one row per output.
 type layers struct {
 	w1 *[Hidden * inputs]float32
 	b1 *[Hidden]float32
@@ -57,8 +58,8 @@ func (w *Weights) layers() layers {
 	}
 }
 
-// Initial draws initial weights: Gaussian rows of standard deviation gain/sqrt(inputs), a nearly flat policy, biases
-// 0.
+// Initial draws initial weights. Rows are Gaussian with standard deviation gain/sqrt(inputs), the policy is nearly
+// flat, and biases are 0.
 func Initial(random *rand.Rand) *Weights {
 	var w Weights
 	l := w.layers()
@@ -74,7 +75,7 @@ func Initial(random *rand.Rand) *Weights {
 	return &w
 }
 
-// pass contains the results of a forward pass for the backward pass.
+// pass contains the results of a forward pass that the backward pass needs.
 type pass struct {
 	in       Observation
 	h1, h2   [Hidden]float32
@@ -85,7 +86,7 @@ type pass struct {
 	dOutputs [outputs]float32
 }
 
-// forward evaluates the network at in.
+// forward evaluates the network for the observation in.
 func (p *pass) forward(l *layers, in *Observation) {
 	p.in = *in
 	for o := range p.h1 {
@@ -123,7 +124,8 @@ func (p *pass) softmax(logits *[actions]float32) {
 	}
 }
 
-// dot sums in four chains so that the processor can overlap the additions.
+// dot returns the dot product of w and x. It uses four independent sums, so that the processor can overlap the
+// additions.
 func dot(w, x *[Hidden]float32) float32 {
 	var a, b, c, d float32
 	for i := 0; i < Hidden; i += 4 {
@@ -135,7 +137,8 @@ func dot(w, x *[Hidden]float32) float32 {
 	return (a + b) + (c + d)
 }
 
-// tanh is the seventh convergent of Lambert's continued fraction, accurate to 1e-4 and limited to ±1.
+// tanh returns the hyperbolic tangent of x. It is the seventh convergent of Lambert's continued fraction, accurate to
+// 1e-4 and limited to ±1.
 func tanh(x float32) float32 {
 	const limit = 4.97
 	if x > limit {
@@ -150,7 +153,7 @@ func tanh(x float32) float32 {
 	return numerator / denominator
 }
 
-// exp returns e^x for float32 results: 2^k times a polynomial on [-ln2/2, ln2/2].
+// exp returns e^x with the precision of a float32. It computes 2^k times a polynomial on [-ln2/2, ln2/2].
 func exp(x float64) float64 {
 	if x < -87 {
 		return 0
@@ -165,16 +168,17 @@ func exp(x float64) float64 {
 	return math.Float64frombits(math.Float64bits(p) + uint64(int64(k))<<52)
 }
 
-// Policy evaluates a network. It is not safe for concurrent use.
+// Policy chooses actions by evaluating a network. It is not safe for concurrent use.
 type Policy struct {
 	weights layers
 	pass    pass
 }
 
-// Load makes the policy use w, without copying it.
+// Load makes the policy use w. It does not copy w.
 func (p *Policy) Load(w *Weights) { p.weights = w.layers() }
 
-// Sample draws an action; value is the network's estimate of the scaled return.
+// Sample draws an action. logProb is the logarithm of its probability, and value is the network's estimate of the
+// scaled return.
 func (p *Policy) Sample(s *Observation, random *rand.Rand) (action Action, logProb, value float32) {
 	p.pass.forward(&p.weights, s)
 	u := random.Float32()
@@ -186,7 +190,7 @@ func (p *Policy) Sample(s *Observation, random *rand.Rand) (action Action, logPr
 	return action, p.pass.logProb[action], p.pass.value
 }
 
-// Greedy returns the likeliest action.
+// Greedy returns the most likely action.
 func (p *Policy) Greedy(s Observation) Action {
 	p.pass.forward(&p.weights, &s)
 	best := 0

@@ -11,10 +11,12 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// fractionBits is the fixed point of gradient lanes, Q16.16 (docs/reference/semantics.md, Update on the wire).
+// fractionBits is the number of fraction bits in a gradient lane, which is in Q16.16 (docs/reference/semantics.md,
+// Update on the wire).
 const fractionBits = 16
 
-// arrival is a frame at a parameter server: the mean of the contained updates, or of their packets for one place.
+// arrival is a frame that arrives at a parameter server. It contains the mean of the updates in the frame or, if an
+// update takes several packets, of their packets for one place.
 type arrival struct {
 	at       olaf.Time
 	cluster  olaf.ClusterID
@@ -26,7 +28,7 @@ type arrival struct {
 	status   tc.Status // of the queue, for answers
 }
 
-// network carries updates from workers to servers.
+// network carries updates from workers to parameter servers.
 type network interface {
 	// send sends an update at now. Frames that leave before arrive first.
 	send(now olaf.Time, u *olaf.Update, reward float64, g *Weights)
@@ -38,7 +40,7 @@ type network interface {
 	stats() engine.Stats
 }
 
-// direct is the ideal network.
+// direct is the ideal network, which delivers every update immediately.
 type direct struct {
 	deliver func(*arrival)
 	counts  engine.Stats
@@ -56,9 +58,9 @@ func (d *direct) advance(olaf.Time)   {}
 func (d *direct) drain()              {}
 func (d *direct) stats() engine.Stats { return d.counts }
 
-// queued is a bottleneck with a queue: gradients travel as Q16.16 lanes and merge on the way. If an update takes
-// several packets, the queue sees packet i of a cluster as cluster × packets + i, so that only packets of the same
-// place merge.
+// queued is a bottleneck with a queue. Gradients are sent as Q16.16 lanes and may be merged in the queue. If an update
+// takes several packets, the queue receives packet i of a cluster under the number cluster × packets + i, so that only
+// packets for the same place are merged.
 type queued struct {
 	port     *engine.Port
 	deliver  func(*arrival)
@@ -116,7 +118,7 @@ func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *Weights) {
 // packets returns the number of packets per update.
 func (n *queued) packets() int { return (len(n.lanes) + n.packet - 1) / n.packet }
 
-// toFixed converts to Q16.16 with rounding and saturation. NaN becomes 0; training ends before it sends one.
+// toFixed converts v to Q16.16 with rounding and saturation. NaN becomes 0, but training ends before it sends a NaN.
 func toFixed(v float32) int32 {
 	f := math.RoundToEven(float64(v) * (1 << fractionBits))
 	if f != f {
@@ -125,7 +127,7 @@ func toFixed(v float32) int32 {
 	return int32(min(max(f, math.MinInt32), math.MaxInt32))
 }
 
-// Deliver receives a frame from the port.
+// Deliver receives a frame from the queue's port.
 func (n *queued) Deliver(d *engine.Departure) {
 	u := &d.Frame.Update
 	packets := olaf.ClusterID(n.packets())
@@ -138,7 +140,7 @@ func (n *queued) Deliver(d *engine.Departure) {
 		reward: float64(u.Reward) / 256 / float64(u.Count), inside: d.Frame.Contributors, status: n.queueStatus(d.At)})
 }
 
-// queueStatus returns what an ACK that leaves at now carries, in updates.
+// queueStatus returns the status in an ACK that leaves at now, counted in updates.
 func (n *queued) queueStatus(now olaf.Time) tc.Status {
 	active, ns := 0, int64(now/olaf.Time(olaf.Nanosecond))
 	for _, at := range n.seen {

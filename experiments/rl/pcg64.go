@@ -20,11 +20,10 @@ const (
 	multLow  = 0x4385df649fccf645
 )
 
-// random draws the same random numbers as numpy's default generator, numpy.random.Generator(PCG64(seed)), so
-// that an environment with the same seed starts exactly like the original in Python.
-//
-// SeedSequence spreads an integer seed over 256 bits of state (numpy NEP 19 and its documentation of SeedSequence);
-// the generator is O'Neill's PCG XSL-RR 128/64, which math/rand/v2 does not offer (its PCG is the DXSM variant).
+// random draws the same random numbers as numpy's default generator, numpy.random.Generator(PCG64(seed)), so that an
+// environment with the same seed starts exactly like the original in Python. SeedSequence spreads an integer seed over
+// 256 bits of state (numpy NEP 19 and numpy's documentation of SeedSequence). The generator is O'Neill's PCG XSL-RR
+// 128/64. math/rand/v2 does not offer it; its PCG is the DXSM variant.
 type random struct{ state, increment wide }
 
 // wide is an unsigned 128-bit integer.
@@ -41,7 +40,7 @@ func (a wide) mul(b wide) wide {
 	return wide{high + a.high*b.low + a.low*b.high, low}
 }
 
-// newRandom seeds a source like numpy.random.PCG64(numpy.random.SeedSequence(seed)).
+// newRandom returns a source that is seeded like numpy.random.PCG64(numpy.random.SeedSequence(seed)).
 func newRandom(seed uint64) *random {
 	state := expandSeed(seed)
 	s := &random{increment: wide{state[2]<<1 | state[3]>>63, state[3]<<1 | 1}}
@@ -55,19 +54,19 @@ func (s *random) advance() {
 	s.state = s.state.mul(wide{multHigh, multLow}).add(s.increment)
 }
 
-// Uint64 returns the next 64 bits.
+// Uint64 returns the next 64 random bits.
 func (s *random) Uint64() uint64 {
 	s.advance()
 	return bits.RotateLeft64(s.state.high^s.state.low, -int(s.state.high>>58))
 }
 
-// Float64 returns a uniform number in [0, 1) with 53 bits.
+// Float64 returns a uniformly distributed number in [0, 1) with 53 random bits.
 func (s *random) Float64() float64 { return float64(s.Uint64()>>11) * (1.0 / (1 << 53)) }
 
-// Uniform returns a uniform number in [low, high).
+// Uniform returns a uniformly distributed number in [low, high).
 func (s *random) Uniform(low, high float64) float64 { return low + (high-low)*s.Float64() }
 
-// hasher is the running constant of SeedSequence's word hash.
+// hasher computes SeedSequence's hash of words. Its value is the constant that changes with every word.
 type hasher struct{ constant, multiplier uint32 }
 
 func (h *hasher) hash(word uint32) uint32 {
@@ -82,8 +81,8 @@ func mixWords(a, b uint32) uint32 {
 	return word ^ word>>shift
 }
 
-// expandSeed returns SeedSequence(seed).generate_state(4, uint64). A 64-bit seed is at most two words of entropy, which
-// fit the pool of four.
+// expandSeed returns the result of SeedSequence(seed).generate_state(4, uint64). A 64-bit seed has at most two words of
+// entropy, which fit into the pool of four words.
 func expandSeed(seed uint64) (state [4]uint64) {
 	entropy := [poolWords]uint32{uint32(seed), uint32(seed >> 32)}
 	var pool [poolWords]uint32

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Pilot is one worker's learner for callers that transfer gradients and weights themselves.
+// Pilot computes one worker's gradients. It is for callers that transfer gradients and weights themselves.
 type Pilot struct {
 	config     *Config
 	worker     *worker
@@ -14,7 +14,7 @@ type Pilot struct {
 	diverged   error // since the first iteration that was not finite
 }
 
-// Pilot returns the learner of worker k. The error matches ErrConfig.
+// Pilot returns the Pilot of worker k. The error matches ErrConfig.
 func (c *Config) Pilot(k int) (*Pilot, error) {
 	w, err := c.newWorker(k)
 	if err != nil {
@@ -23,14 +23,14 @@ func (c *Config) Pilot(k int) (*Pilot, error) {
 	return &Pilot{config: c, worker: w}, nil
 }
 
-// Usual returns the duration of an iteration by the cost model, for the worker's number of steps.
+// Usual returns the duration of an iteration according to the cost model, for the worker's number of steps.
 func (p *Pilot) Usual() olaf.Duration {
 	cost := p.config.costNS(Iteration{Steps: p.config.steps(p.worker.id)})
 	return olaf.Duration(float64(cost)*p.worker.speed) * olaf.Nanosecond
 }
 
-// Offers returns an error if all workers together cannot offer Network.Rate with updates of this size. It matches
-// ErrConfig.
+// Offers returns an error if all workers together cannot offer Network.Rate with updates of the given size. The error
+// matches ErrConfig.
 func (c *Config) Offers(update olaf.Size) error {
 	if c.Network.Rate < 1 {
 		return fmt.Errorf("%w: an offered rate of %v; it must be positive", ErrConfig, c.Network.Rate)
@@ -42,8 +42,8 @@ func (c *Config) Offers(update olaf.Size) error {
 	return nil
 }
 
-// Fly runs one iteration from the given weights. It returns its gradient, which is valid until the next one, and its
-// reward. Pilots may fly concurrently.
+// Fly runs one iteration, beginning with the given weights. It returns the iteration's gradient, which is valid until
+// the next call, and its reward. Pilots may fly concurrently.
 func (p *Pilot) Fly(from *Weights) (gradient *Weights, reward float64) {
 	p.worker.start = *from
 	p.worker.fly(p.config)
@@ -57,30 +57,30 @@ func (p *Pilot) Fly(from *Weights) (gradient *Weights, reward float64) {
 // CheckFinite returns an error that matches ErrDiverged if the weights or the gradient of an iteration were not finite.
 func (p *Pilot) CheckFinite() error { return p.diverged }
 
-// Period returns the normalised duration of the last iteration, at which all workers together offer Network.Rate
-// with updates of this size. It must be called once per iteration.
+// Period returns the duration of the last iteration, normalised so that all workers together offer Network.Rate with
+// updates of the given size. It must be called exactly one time per iteration.
 func (p *Pilot) Period(update olaf.Size) olaf.Duration {
 	p.worker.cost = p.config.costNS(p.worker.result)
 	return olaf.Duration(p.worker.period(p.config.meanPeriodNS(update))) * olaf.Nanosecond
 }
 
-// FixedPoint converts a gradient's value to the wire format: Q16.16, saturating.
+// FixedPoint converts a gradient's value to the format in frames, Q16.16. It saturates.
 func FixedPoint(v float32) int32 { return toFixed(v) }
 
-// OfFixedPoint returns the mean of count values from their sum on the wire.
+// OfFixedPoint returns the mean of count values from their sum in Q16.16.
 func OfFixedPoint(sum int32, count int) float32 {
 	return float32(float64(sum) / (float64(count) * (1 << fractionBits)))
 }
 
-// Keeper is the parameter server of a cluster for callers that transfer gradients and weights themselves, in parts
-// that arrive and are stepped separately.
+// Keeper is the parameter server of a cluster. It is for callers that transfer gradients and weights themselves, in
+// parts that arrive and are applied separately.
 type Keeper struct {
 	weights Weights
 	part    int // values per part; the last one may be shorter
 	parts   []*server
 }
 
-// Keeper returns the server of a cluster whose gradients arrive in parts of the given number of values.
+// Keeper returns the parameter server of a cluster. Gradients arrive in parts with the given number of values.
 func (c *Config) Keeper(cluster, part int) *Keeper {
 	k := &Keeper{weights: *c.Initial(cluster), part: part}
 	first, end := c.Members(cluster)
@@ -90,8 +90,8 @@ func (c *Config) Keeper(cluster, part int) *Keeper {
 	return k
 }
 
-// Take steps part i by the mean gradient and reward of count updates and returns the part's weights, which it still
-// owns.
+// Take steps part i of the weights by the mean gradient of count updates with the given mean reward. It returns the
+// weights of the part. The returned slice still belongs to the Keeper.
 func (k *Keeper) Take(i int, gradient []float32, reward float64, count int) []float32 {
 	k.parts[i].receive(gradient, reward, count)
 	return k.parts[i].weights
@@ -100,7 +100,7 @@ func (k *Keeper) Take(i int, gradient []float32, reward float64, count int) []fl
 // Weights returns the current weights of all parts.
 func (k *Keeper) Weights() *Weights { return &k.weights }
 
-// Inside returns the number of updates received for each part.
+// Inside returns the number of updates that were received for each part.
 func (k *Keeper) Inside() (all []uint64) {
 	for _, p := range k.parts {
 		all = append(all, p.stats.Inside)
@@ -108,7 +108,7 @@ func (k *Keeper) Inside() (all []uint64) {
 	return all
 }
 
-// AddPlaces adds two keepers' numbers by place.
+// AddPlaces adds the numbers of two keepers, place by place.
 func AddPlaces(sum, more []uint64) []uint64 {
 	if sum == nil {
 		return more
@@ -119,7 +119,7 @@ func AddPlaces(sum, more []uint64) []uint64 {
 	return sum
 }
 
-// Stats returns the sums over all parts.
+// Stats returns the statistics, summed over all parts.
 func (k *Keeper) Stats() (s ServerStats) {
 	for _, p := range k.parts {
 		s.Received += p.stats.Received

@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// TraceHeader returns the trace header for the training c: everything that determines its bytes.
+// TraceHeader returns the header for a trace of the training c. The header contains everything that determines the
+// trace's bytes.
 func TraceHeader(c *Config, clock string, payload bool) (trace.Header, error) {
 	job, err := json.Marshal(c)
 	if err != nil {
@@ -46,10 +47,10 @@ func TraceHeader(c *Config, clock string, payload bool) (trace.Header, error) {
 	return h, nil
 }
 
-// recordFlush is the maximum number of updates that a recording loses in a power failure.
+// recordFlush is the maximum number of updates in a recording that a power failure can destroy.
 const recordFlush = 256
 
-// Recorder is an Observer that writes a trace file. The caller must close the file, also after an interrupt.
+// Recorder is an Observer that writes a trace file. The caller must close the file, even after an interrupt.
 type Recorder struct {
 	File *trace.File
 	// Then, if not nil, observes every update that was written, for a live curve.
@@ -57,7 +58,7 @@ type Recorder struct {
 	written int
 }
 
-// OnUpdate appends one update and flushes the file from time to time.
+// OnUpdate appends one update to the trace and flushes the file from time to time.
 func (r *Recorder) OnUpdate(u *trace.Update, gradient *Weights) error {
 	if err := r.File.Append(u, gradient[:]); err != nil {
 		return err

@@ -12,7 +12,8 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// FrameDelay is the time between two pictures of an animation with every second step, in hundredths of a second.
+// FrameDelay is the time between two pictures of an animation, in hundredths of a second. An animation shows every
+// second step.
 const FrameDelay = 4
 
 // The colours of an animation.
@@ -25,8 +26,8 @@ var (
 	flame = color.RGBA{255, 128, 48, 255}
 )
 
-// Picture draws the world with 600 x 400 pixels. It is for viewing only: one picture takes as long as dozens of
-// steps.
+// Picture draws the world with 600 x 400 pixels. It is meant for viewing only, because one picture takes as long as
+// dozens of steps.
 func (w *World) Picture() *image.RGBA {
 	canvas := vgimg.NewWith(vgimg.UseWH(viewportW, viewportH), vgimg.UseDPI(72), vgimg.UseBackgroundColor(space))
 	w.drawGround(canvas)
@@ -87,7 +88,7 @@ func drawBody(canvas vg.Canvas, body *box2d.B2Body, paint color.Color) {
 	fillPolygon(canvas, outline, paint)
 }
 
-// fillPolygon fills an outline given in metres.
+// fillPolygon fills the polygon with the given outline, whose coordinates are in metres.
 func fillPolygon(canvas vg.Canvas, outline [][2]float64, paint color.Color) {
 	var path vg.Path
 	for i, p := range outline {
@@ -103,8 +104,8 @@ func fillPolygon(canvas vg.Canvas, outline [][2]float64, paint color.Color) {
 	canvas.Fill(path)
 }
 
-// Fly plays one episode from seed with the given pilot and returns its reward and length. It calls see, if not nil,
-// after every step.
+// Fly plays one episode from seed and returns its reward and its number of steps. pilot chooses the actions. If see is
+// not nil, it is called after every step.
 func Fly(seed uint64, pilot func(Observation) Action, see func(*World)) (reward float64, steps int) {
 	var w World
 	w.Seed(seed)
@@ -121,7 +122,7 @@ func Fly(seed uint64, pilot func(Observation) Action, see func(*World)) (reward 
 	}
 }
 
-// Film plays one episode like Fly and returns it as an animation at true speed, with every second step.
+// Film plays one episode like Fly. It returns an animation at true speed, with every second step, and the reward.
 func Film(seed uint64, pilot func(Observation) Action) (*gif.GIF, float64) {
 	palette := shades(space, moon, hull, leg, flag, flame)
 	var film gif.GIF
@@ -138,7 +139,8 @@ func Film(seed uint64, pilot func(Observation) Action) (*gif.GIF, float64) {
 	return &film, reward
 }
 
-// shades returns the first colour, and all others at full and half strength over it, for soft edges.
+// shades returns a palette for drawing with soft edges: the ground colour, and every other colour at full strength and
+// mixed with half of the ground colour.
 func shades(ground color.RGBA, others ...color.RGBA) color.Palette {
 	palette := color.Palette{ground}
 	for _, c := range others {

@@ -25,56 +25,58 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// ErrConfig is matched by errors in a training configuration.
+// ErrConfig is matched by errors in the configuration of a training run.
 var ErrConfig = olaf.NewError(olaf.Usage, "cannot train")
 
 // Values of Config, in the order in which help lists them.
 const (
-	// Async answers each update at once (paper §2.1).
+	// Async answers each update immediately (paper §2.1).
 	Async = "async"
-	// Periodic averages Threshold updates and then answers all workers; no worker waits (iSwitch style).
+	// Periodic averages Threshold updates and then sends the new weights to all workers. No worker waits, as in
+	// iSwitch.
 	Periodic = "periodic"
-	// Sync averages one update from each worker, and all workers wait for it (SwitchML style).
+	// Sync averages one update from each worker. All workers wait for the result, as in SwitchML.
 	Sync = "sync"
 
-	// Delta reads the paper's g as (weights after local PPO − weights before)/γ, which learns.
+	// Delta interprets the paper's g as (weights after local PPO − weights before)/γ. Training with this interpretation
+	// learns.
 	Delta = "delta"
-	// Literal reads it as one PPO gradient, applied by plain SGD with γ: it does not learn in the paper's 200
-	// iterations.
+	// Literal interprets the paper's g as one PPO gradient, which is applied by plain SGD with the rate γ. Training
+	// with this interpretation does not learn within the paper's 200 iterations.
 	Literal = "literal"
 
 	// NoGate accepts every update.
 	NoGate = "none"
-	// MaxGate accepts an update only if its reward exceeds the best accepted so far: the literal reading, which
-	// stalls.
+	// MaxGate accepts an update only if its reward exceeds the highest reward accepted so far. This is the literal
+	// reading of the paper, with which training stalls.
 	MaxGate = "max"
-	// EMAGate compares with a running mean of the received rewards.
+	// EMAGate accepts an update if its reward exceeds a running mean of the received rewards.
 	EMAGate = "ema"
-	// BandGate is EMAGate lowered by Config.Band.
+	// BandGate is like EMAGate, but lowers the running mean by Config.Band.
 	BandGate = "band"
 
-	// CommonStart begins all workers of a cluster and its server from the same weights.
+	// CommonStart gives all workers of a cluster and its server the same initial weights.
 	CommonStart = "common"
-	// FirstStart lets every worker draw and submit its own; the server begins from the weights that arrive first, the
-	// fastest worker's, and discards the others (paper §2.1).
+	// FirstStart lets every worker draw and send its own initial weights. The server starts from the weights that
+	// arrive first, which are the fastest worker's, and discards the others (paper §2.1).
 	FirstStart = "first"
 
-	// Ideal delivers every update at once.
+	// Ideal is a network that delivers every update immediately.
 	Ideal = "ideal"
 )
 
 var (
-	// Names of the choices.
+	// modes, gradients, gates and starts list the valid names of the choices.
 	modes     = []string{Async, Periodic, Sync}
 	gradients = []string{Delta, Literal}
 	gates     = []string{NoGate, MaxGate, EMAGate, BandGate}
 	starts    = []string{CommonStart, FirstStart}
 )
 
-// Networks returns the kinds of networks.
+// Networks returns the names of the kinds of networks.
 func Networks() []string { return append([]string{Ideal}, engine.DisciplineNames()...) }
 
-// Network is the bottleneck between workers and parameter server.
+// Network configures the bottleneck between the workers and the parameter servers.
 type Network struct {
 	Kind    string    `json:"kind"`               // Ideal or an engine
 	OutRate olaf.Rate `json:"out_rate,omitempty"` // of the bottleneck
@@ -94,7 +96,7 @@ type Network struct {
 	RewardThreshold float64 `json:"reward_threshold,omitempty"`
 }
 
-// Through returns the network with another queue, without the reward filter if that queue has none.
+// Through returns n with another kind of queue. It removes the reward filter if that kind does not support one.
 func (n Network) Through(kind string) Network {
 	n.Kind = kind
 	if k, _ := engine.FindDiscipline(kind); !k.FiltersReward {
@@ -103,7 +105,7 @@ func (n Network) Through(kind string) Network {
 	return n
 }
 
-// Cost is the model of an iteration's duration at speed 1.
+// Cost is a model of the duration of an iteration for a worker with speed 1.
 type Cost struct {
 	StepNS   int64 `json:"step_ns"`   // one step of the environment with inference
 	SampleNS int64 `json:"sample_ns"` // one sample in one epoch
@@ -138,8 +140,9 @@ type Config struct {
 	Control      *Control      `json:"control,omitempty"` // nil: workers send every update
 }
 
-// Control is the workers' transmission control (paper §5). Through an emulated queue, N counts the clusters with an update
-// in the last mean period of the slowest worker; the card's register, and so its ACKs, count those inside the queue.
+// Control configures the transmission control at the workers (paper §5). In an emulated queue, N counts the clusters
+// that sent an update within the last mean period of the slowest worker. On the card, the register, and therefore the
+// ACKs, count the clusters with an update in the queue.
 type Control struct {
 	Law       tc.LawName    `json:"law"`
 	Threshold olaf.Duration `json:"threshold,omitempty"` // Δ̄T
@@ -156,7 +159,8 @@ func (c *Control) buildLaw() (tc.Law, error) {
 	return law, nil
 }
 
-// Defaults returns eight workers of one job on an ideal network, which learns to land in 200 iterations.
+// Defaults returns the configuration of a training run with eight workers in one job on an ideal network. It learns to
+// land within 200 iterations.
 func Defaults() Config {
 	return Config{
 		Placement: pktgen.Placement{Workers: 8, Clusters: 1}, Iterations: 200, Seed: 1,
@@ -166,8 +170,8 @@ func Defaults() Config {
 	}
 }
 
-// ParseConfig parses the configuration of a training run: the configuration alone, or the document that training
-// prints. The error matches ErrConfig.
+// ParseConfig parses the configuration of a training run from the configuration alone or from the JSON output of a
+// training run. The error matches ErrConfig.
 func ParseConfig(text []byte) (*Config, error) {
 	var document struct {
 		Config json.RawMessage `json:"config"`
@@ -189,7 +193,7 @@ func ParseConfig(text []byte) (*Config, error) {
 	return c, nil
 }
 
-// Check returns an error if c is invalid. It matches ErrConfig.
+// Check returns an error if c is invalid. The error matches ErrConfig.
 func (c *Config) Check() error {
 	for _, choice := range []struct {
 		what, value string
@@ -235,10 +239,11 @@ func (c *Config) Check() error {
 	return c.checkNetwork()
 }
 
-// longestNS limits iterations to eleven days: times in picoseconds have 63 bits, which is 106 days.
+// longestNS limits the duration of an iteration to eleven days. Times in picoseconds have 63 bits, which is 106 days.
 const longestNS = 1e15
 
-// longestIterationNS returns an upper bound on an iteration's duration, including the completion of its last episode.
+// longestIterationNS returns an upper bound on the duration of an iteration, including the time to complete its last
+// episode.
 func (c *Config) longestIterationNS() float64 {
 	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + MaxSteps
 	return steps * (float64(c.Cost.StepNS) + float64(c.PPO.Epochs)*float64(c.Cost.SampleNS)) * c.Spread
@@ -313,7 +318,7 @@ func (n *Network) packets() int {
 	return (Params + n.Lanes - 1) / n.Lanes
 }
 
-// update returns the size of an update on the wire, in all its packets.
+// update returns the size of an update on the wire, including all its packets.
 func (n *Network) update() (sum olaf.Size) {
 	if n.Lanes == 0 {
 		return n.frame()
@@ -324,7 +329,7 @@ func (n *Network) update() (sum olaf.Size) {
 	return sum
 }
 
-// frame returns the size of an update in one frame.
+// frame returns the size of a frame that contains a whole update.
 func (n *Network) frame() olaf.Size {
 	if n.Frame != 0 {
 		return n.Frame
@@ -332,7 +337,7 @@ func (n *Network) frame() olaf.Size {
 	return olaf.FrameSize(Params)
 }
 
-// Speed returns the ratio of worker k's time to the fastest's.
+// Speed returns the ratio between the iteration times of worker k and of the fastest worker.
 func (c *Config) Speed(k int) float64 {
 	if c.Workers == 1 {
 		return 1
@@ -340,10 +345,11 @@ func (c *Config) Speed(k int) float64 {
 	return roundTo30(math.Exp(math.Log(c.Spread) * float64(k) / float64(c.Workers-1)))
 }
 
-// roundTo30 removes the last bits, in which math.Exp differs between processors.
+// roundTo30 removes the last bits of v, in which results of math.Exp differ between processors.
 func roundTo30(v float64) float64 { return math.Round(v*(1<<30)) / (1 << 30) }
 
-// steps returns worker k's PPO.Steps; its order differs from that of the speeds.
+// steps returns the number of steps per iteration for worker k, which replaces PPO.Steps. The workers' order by steps
+// differs from their order by speed.
 func (c *Config) steps(k int) int {
 	if c.Workers == 1 {
 		return c.PPO.Steps

@@ -1,9 +1,9 @@
 package rl
 
-// emaRate is the rate at which a gate's running reward follows new rewards.
+// emaRate is the rate at which the running mean of a gate follows new rewards.
 const emaRate = 0.1
 
-// ServerStats counts a parameter server's frames, updates and steps.
+// ServerStats contains the numbers of frames, updates and steps at a parameter server.
 type ServerStats struct {
 	Received uint64 `json:"received"` // frames, merged or not
 	Inside   uint64 `json:"inside"`   // updates inside them
@@ -33,8 +33,8 @@ func newServer(c *Config, initial []float32, members int) *server {
 	return s
 }
 
-// receive processes the mean gradient and reward of count updates. broadcast means that all workers get the new
-// weights; otherwise only the contributors do.
+// receive processes a frame with the mean gradient and the mean reward of count updates. It returns true if all workers
+// get the new weights, and false if only the contributors do.
 func (s *server) receive(g []float32, reward float64, count int) (broadcast bool) {
 	s.stats.Received++
 	s.stats.Inside += uint64(count)
@@ -76,7 +76,7 @@ func (s *server) apply(g []float32, reward float64, count int) {
 	s.step(s.running, size)
 }
 
-// step moves the weights. The plus sign of the paper's w ← w + γ·g_a means that g ascends.
+// step moves the weights by size·g. The plus sign in the paper's w ← w + γ·g_a means that g is an ascent direction.
 func (s *server) step(g []float32, size float32) {
 	for i, v := range g {
 		s.weights[i] += float32(size * v)
@@ -84,7 +84,7 @@ func (s *server) step(g []float32, size float32) {
 	s.stats.Versions++
 }
 
-// pass reports whether the gate accepts a reward, and updates the gate.
+// pass reports whether the gate accepts an update with the given reward. It also updates the gate's state.
 func (s *server) pass(reward float64) bool {
 	first := !s.hasBar
 	s.hasBar = true

@@ -14,19 +14,19 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// Observer receives every update when it is sent to the network, in order of time. gradient is only valid during the
-// call. An error ends the training.
+// Observer receives every update at the time when it is sent to the network, in order of time. gradient is valid during
+// the call only. An error ends the training.
 type Observer interface {
 	OnUpdate(u *trace.Update, gradient *Weights) error
 }
 
-// Point is one update on a worker's learning curve.
+// Point is one update on the learning curve of a worker.
 type Point struct {
 	AtNS   int64
 	Reward float64
 }
 
-// Outcome is the result of training. After an interrupt it contains the finished part.
+// Outcome is the result of a training run. After an interrupt it contains the finished part.
 type Outcome struct {
 	Curves  [][]Point // by worker, one point per iteration
 	Servers []ServerStats
@@ -42,7 +42,7 @@ type Outcome struct {
 	EndNS        int64
 }
 
-// worker is one learner in virtual time.
+// worker is one learner with its state in virtual time.
 type worker struct {
 	id       int
 	cluster  olaf.ClusterID
@@ -66,7 +66,7 @@ type worker struct {
 	control  tc.Controller
 }
 
-// training is a training in virtual time.
+// training is the state of a training run in virtual time.
 type training struct {
 	config   *Config
 	workers  []*worker
@@ -88,9 +88,9 @@ const (
 	usualRate      = 0.1 // rate at which the running mean of a worker's cost follows
 )
 
-// Train runs c in virtual time. observer may be nil. If the context ends, it returns the finished part with the
-// context's error. Configuration errors match ErrConfig. If training diverges, it returns an outcome and an error that
-// matches ErrDiverged.
+// Train carries out the training run c in virtual time. observer may be nil. If the context ends, Train returns the
+// finished part together with the context's error. Errors in the configuration match ErrConfig. If training diverges,
+// Train returns an outcome and an error that matches ErrDiverged.
 func Train(ctx context.Context, c Config, observer Observer) (*Outcome, error) {
 	t, err := newTraining(&c, observer)
 	if err != nil {
@@ -156,7 +156,8 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 	return t, nil
 }
 
-// Initial returns a cluster's initial weights. Different clusters are different jobs.
+// Initial returns the initial weights of a cluster. They differ between clusters, because each cluster is a separate
+// job.
 func (c *Config) Initial(cluster int) *Weights {
 	if c.Start == FirstStart {
 		fastest, _ := c.Members(cluster) // see Speed
@@ -175,8 +176,8 @@ func (c *Config) newWorker(k int) (*worker, error) {
 	return &worker{id: k, cluster: c.Cluster(k), learner: learner, speed: c.Speed(k)}, nil
 }
 
-// meanPeriodNS returns the period of a worker with speed 1 at which all workers together offer Network.Rate with
-// updates of this size.
+// meanPeriodNS returns the mean period of a worker with speed 1, in ns. With this period, all workers together offer
+// Network.Rate with updates of the given size.
 func (c *Config) meanPeriodNS(update olaf.Size) float64 {
 	perPeriod := 0.0
 	for k := range c.Workers {
@@ -185,7 +186,7 @@ func (c *Config) meanPeriodNS(update olaf.Size) float64 {
 	return perPeriod * float64(update.Bits()) / float64(c.Network.Rate) * 1e9
 }
 
-// begin starts w's next iteration at now on its own goroutine.
+// begin starts w's next iteration at the time now, in a separate goroutine.
 func (t *training) begin(w *worker, now int64) {
 	w.start, w.base = w.received, w.version
 	t.out.Models++
@@ -201,7 +202,7 @@ func (t *training) begin(w *worker, now int64) {
 	}()
 }
 
-// fly runs one iteration. Everything it writes is private until done is closed.
+// fly runs one iteration. Other goroutines must not read its results until done is closed.
 func (w *worker) fly(c *Config) {
 	if c.Gradient == Literal {
 		w.result = w.learner.Gradient(&w.start, &w.gradient)
@@ -214,7 +215,7 @@ func (w *worker) fly(c *Config) {
 	}
 }
 
-// costNS returns an iteration's duration at speed 1.
+// costNS returns the duration of an iteration for a worker with speed 1, in ns.
 func (c *Config) costNS(it Iteration) int64 {
 	epochs := int64(c.PPO.Epochs)
 	if c.Gradient == Literal {
@@ -223,7 +224,8 @@ func (c *Config) costNS(it Iteration) int64 {
 	return int64(it.Steps) * (c.Cost.StepNS + epochs*c.Cost.SampleNS)
 }
 
-// soonestNS returns a lower bound of w's finish, known before the iteration ends.
+// soonestNS returns a lower bound on the time at which w finishes its iteration. It can be computed before the
+// iteration ends.
 func (t *training) soonestNS(w *worker) int64 {
 	if t.periodNS > 0 {
 		return w.startNS + int64(t.periodNS*w.speed*shortestPeriod)
@@ -232,7 +234,7 @@ func (t *training) soonestNS(w *worker) int64 {
 	return w.startNS + int64(float64(shortest)*w.speed)
 }
 
-// learn waits for w's iteration and sets its finish.
+// learn waits for the end of w's iteration and computes the virtual time at which w finishes it.
 func (t *training) learn(w *worker) {
 	<-w.done
 	w.known = true
@@ -244,7 +246,7 @@ func (t *training) learn(w *worker) {
 	w.finishNS = w.startNS + w.period(t.periodNS)
 }
 
-// period returns the duration of w's iteration, normalised to a mean.
+// period returns the duration of w's iteration in ns, normalised so that its mean is meanNS for a worker with speed 1.
 func (w *worker) period(meanNS float64) int64 {
 	if w.usualNS == 0 {
 		w.usualNS = float64(w.cost)
@@ -254,9 +256,9 @@ func (w *worker) period(meanNS float64) int64 {
 	return int64(float64(meanNS*w.speed) * ratio)
 }
 
-// next returns the worker that finishes first, nil if none is running. It waits only for iterations that could
-// finish before the first known one, so that the others run in parallel. The order does not depend on the
-// goroutines' timing.
+// next returns the worker that finishes first, or nil if none is running. It waits only for iterations that could
+// finish before the first finish that is already known, so that other iterations continue in parallel. The order does
+// not depend on the timing of goroutines.
 func (t *training) next() *worker {
 	for {
 		var first, unknown *worker
@@ -284,7 +286,7 @@ func (t *training) finish(w *worker) {
 	}
 }
 
-// hand passes w's update to the observer and the network when it is finished.
+// hand passes w's finished update to the observer and to the network.
 func (t *training) hand(w *worker) {
 	t.now = w.finishNS
 	t.network.advance(virtualTime(t.now))
@@ -310,7 +312,8 @@ func (t *training) hand(w *worker) {
 	t.network.send(virtualTime(t.now), &update, row.Reward, &w.gradient)
 }
 
-// decideSend asks the worker's transmission control whether to send update seq. Draws do not depend on the order of events.
+// decideSend reports whether the worker's transmission control sends update seq. The random numbers do not depend on
+// the order of events.
 func (t *training) decideSend(w *worker, seq uint32) bool {
 	if t.law == nil {
 		return true
@@ -321,15 +324,15 @@ func (t *training) decideSend(w *worker, seq uint32) bool {
 
 func virtualTime(ns int64) olaf.Time { return olaf.Time(ns * int64(olaf.Nanosecond)) }
 
-// row returns w's finished iteration as a trace row.
+// row returns w's finished iteration as a row of a trace.
 func (w *worker) row(atNS int64) trace.Update {
 	return trace.Update{GenNS: atNS, Worker: olaf.WorkerID(w.id), Cluster: w.cluster, Seq: w.seq, BaseVersion: w.base,
 		Reward: w.result.Reward, Episodes: uint32(w.result.Episodes), EnvSteps: uint32(w.result.Steps), CostNS: w.cost,
 		GradNorm: gradientNorm(&w.gradient), Digest: trace.GradientDigest(w.gradient[:])}
 }
 
-// checkFinite returns an error if the worker's weights or gradient are not finite. The lander would fly on with such
-// a policy, and its lanes would be zeros, so nothing else would show it.
+// checkFinite returns an error if the worker's weights or gradient are not finite. Without the check such values would
+// go unnoticed, because the lander flies on with any policy and the lanes would contain zeros.
 func (w *worker) checkFinite(norm float32, iteration uint32) error {
 	finite := func(v float32) bool { return v-v == 0 }
 	what := ""
@@ -354,8 +357,8 @@ func gradientNorm(g *Weights) float32 {
 	return float32(math.Sqrt(sum))
 }
 
-// onArrival handles an arrival at a parameter server: it steps, then sends the stepped part to the contributors or all
-// workers.
+// onArrival handles a frame that arrives at a parameter server. The server steps its weights and sends the changed part
+// to the contributors or to all workers.
 func (t *training) onArrival(a *arrival) {
 	s := t.servers[a.cluster]
 	broadcast := s.parts[a.place].receive(a.gradient, a.reward, a.count)
@@ -383,7 +386,7 @@ func (w *worker) answer(s *Keeper, place int) {
 	w.version, w.inside[place] = s.Stats().Versions, s.parts[place].stats.Inside
 }
 
-// settle waits for iterations in progress, so that nothing outlives the training.
+// settle waits for all iterations in progress, so that no goroutine outlives the training.
 func (t *training) settle() {
 	for _, w := range t.workers {
 		if w.running {
@@ -402,7 +405,7 @@ func (t *training) close() {
 	t.out.EndNS = t.now
 }
 
-// Evaluate runs episodes without exploration, one per seed, and returns the mean reward.
+// Evaluate runs one episode without exploration for each of the given number of seeds, and returns the mean reward.
 func Evaluate(weights *Weights, seeds int) float64 {
 	var policy Policy
 	policy.Load(weights)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Clock is a real machine's clock.
+// Clock is the clock of a real machine.
 type Clock interface {
 	// NowNS returns the time since some origin.
 	NowNS() int64
@@ -17,9 +17,9 @@ type Clock interface {
 	Sleep(ctx context.Context, ns int64)
 }
 
-// TrainLive runs c on a wall clock: every worker is a thread, and slower workers sleep for the rest of their time.
-// It records a real machine, including its scheduler, and is not repeatable. It supports only an ideal network and
-// modes without waiting.
+// TrainLive carries out the training run c on a wall clock. Every worker is a thread, and slower workers sleep for the
+// remainder of their period. The run depends on the machine and its scheduler and cannot be repeated. TrainLive
+// supports only an ideal network and modes in which workers do not wait.
 func TrainLive(ctx context.Context, c Config, clock Clock, observer Observer) (*Outcome, error) {
 	if c.Mode == Sync || c.Network.Kind != Ideal {
 		return nil, fmt.Errorf("%w: on a wall clock there are the modes %s and %s on an %s network", ErrConfig, Async, Periodic, Ideal)
@@ -41,7 +41,7 @@ func TrainLive(ctx context.Context, c Config, clock Clock, observer Observer) (*
 	return &t.out, ctx.Err()
 }
 
-// live is training on a wall clock; the mutex guards all state that workers share.
+// live is the state of a training run on a wall clock. The mutex guards all state that workers share.
 type live struct {
 	*training
 	mu     sync.Mutex
@@ -64,7 +64,7 @@ func (l *live) work(ctx context.Context, w *worker) {
 	}
 }
 
-// takeUp adopts the newest weights and reports whether the training continues.
+// takeUp copies the newest weights to a worker and reports whether the training continues.
 func (l *live) takeUp(ctx context.Context, w *worker) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

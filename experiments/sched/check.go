@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Rule is a constraint of the schedule.
+// Rule is the name of a constraint on schedules.
 type Rule string
 
 // The rules, in listing order.
@@ -28,10 +28,10 @@ const (
 	wrongClaim        Rule = "claim"       // the plan's own figures
 )
 
-// tolerance is the relative amount by which sums of floating-point rates may exceed a limit.
+// tolerance is the relative amount by which a sum of floating-point rates may exceed a limit.
 const tolerance = 1e-6
 
-// Violation is one broken rule. A violation over several slots is listed once, at its worst.
+// Violation is one broken rule. A rule that is broken in several slots is listed once, at its worst violation.
 type Violation struct {
 	Rule Rule   `json:"rule"`
 	What string `json:"what"` // one sentence
@@ -40,7 +40,7 @@ type Violation struct {
 	Unit string `json:"unit,omitempty"`
 }
 
-// Verdict is the checker's result.
+// Verdict is the result of checking a plan.
 type Verdict struct {
 	Violations []Violation `json:"violations"`
 	Outcome    Outcome     `json:"outcome"` // recomputed; reliable only without violations
@@ -51,7 +51,7 @@ type Verdict struct {
 // OK reports whether every rule is satisfied.
 func (v *Verdict) OK() bool { return len(v.Violations) == 0 }
 
-// Summary returns the numbers of violations by rule, as text for one line.
+// Summary returns one line of text with the number of violations of each rule.
 func (v *Verdict) Summary() string {
 	var order []Rule
 	count := map[Rule]int{}
@@ -68,7 +68,7 @@ func (v *Verdict) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// checking is the state of one check.
+// checking is the state of checking one plan.
 type checking struct {
 	problem *Problem
 	plan    *Plan
@@ -78,8 +78,8 @@ type checking struct {
 	verdict Verdict
 }
 
-// link contains the connections between two units: the number before slot 0, and the numbers from each slot in at, in
-// ascending order.
+// link contains the number of connections between two units before slot 0, and the number from each slot in at on. The
+// slots are in ascending order.
 type link struct {
 	before int
 	at     []int
@@ -101,7 +101,7 @@ func (l *link) countIn(i int) int {
 	return l.count[k]
 }
 
-// increaseIn returns by how much the connections increase in slot i.
+// increaseIn returns the increase in the number of connections in slot i.
 func (l *link) increaseIn(i int) int {
 	if l == nil {
 		return 0
@@ -112,9 +112,9 @@ func (l *link) increaseIn(i int) int {
 	return max(0, l.countIn(i)-l.countIn(i-1))
 }
 
-// CheckPlan checks whether a plan respects its network and serves its jobs. Its problem must satisfy Problem.Check. It
-// uses only the problem and the plan and shares no code with the planners. It recomputes every constraint, and the
-// plan's claims, from names and the plan's rates.
+// Package check checks whether a plan respects its network and serves its jobs. It uses only the problem and the plan
+// and shares no code with the planners. From the names and the rates in the plan, it recomputes every constraint in
+// package sched and all the plan's claims.
 func CheckPlan(plan *Plan) *Verdict {
 	c := &checking{problem: plan.Problem, plan: plan, units: map[string]*Unit{}, jobs: map[string]*Job{}}
 	for i := range c.problem.Units {
@@ -138,7 +138,7 @@ func (c *checking) addViolation(rule Rule, slot int, job, unit, format string, a
 	c.verdict.Violations = append(c.verdict.Violations, Violation{rule, fmt.Sprintf(format, args...), slot, job, unit})
 }
 
-// form checks the plan's form. If that is invalid, nothing else can be checked.
+// form checks the form of the plan. If it returns false, nothing else can be checked.
 func (c *checking) form() bool {
 	if c.plan.Slots < 0 || c.plan.Slots > c.problem.Longest() {
 		c.addViolation(BadForm, -1, "", "", "the plan has %d slots; 0 to %d", c.plan.Slots, c.problem.Longest())
@@ -188,7 +188,7 @@ func pairOf(a, b string) [2]string {
 	return [2]string{a, b}
 }
 
-// connect collects the connections of all pairs.
+// connect collects the connections between all pairs of units.
 func (c *checking) connect() {
 	c.links = map[[2]string]*link{}
 	of := func(a, b string) *link {
@@ -221,7 +221,7 @@ func (c *checking) connect() {
 	}
 }
 
-// pairs returns the pairs that ever have connections, in order.
+// pairs returns all pairs of units that are connected at any time, sorted by name.
 func (c *checking) pairs() [][2]string {
 	out := make([][2]string, 0, len(c.links))
 	for pair := range c.links {
@@ -231,7 +231,7 @@ func (c *checking) pairs() [][2]string {
 	return out
 }
 
-// rateIn returns the rate of job a's workers in slot i.
+// rateIn returns the rate at which each worker of job a sends in slot i.
 func rateIn(a *Assignment, i int) float64 {
 	if k := i - a.Start; k >= 0 && k < len(a.Rates) {
 		return a.Rates[k]
@@ -239,7 +239,7 @@ func rateIn(a *Assignment, i int) float64 {
 	return 0
 }
 
-// sendingSpan returns the first and one past the last slot in which a sends; both 0 if it never does.
+// sendingSpan returns the first slot in which a sends and the slot after the last one. Both are 0 if a never sends.
 func sendingSpan(a *Assignment) (from, to int) {
 	from, to = -1, 0
 	for k, r := range a.Rates {
@@ -256,10 +256,10 @@ func sendingSpan(a *Assignment) (from, to int) {
 // isWhole reports whether all of j's workers are in one unit.
 func isWhole(j *Job) bool { return len(j.Workers) == 1 }
 
-// isOffloaded reports whether a switch replaces j's server.
+// isOffloaded reports whether the switch named inc replaces j's server.
 func isOffloaded(j *Job, inc string) bool { return inc != "" && isWhole(j) && j.Workers[inc] > 0 }
 
-// streamsOf returns the number of streams from j's workers in a unit to the server.
+// streamsOf returns the number of streams that j's workers in a unit send to the server.
 func streamsOf(j *Job, unit, inc string) float64 {
 	switch {
 	case unit != inc:
@@ -270,7 +270,7 @@ func streamsOf(j *Job, unit, inc string) float64 {
 	return 1
 }
 
-// each checks constraints of single jobs.
+// each checks the constraints that concern a single job.
 func (c *checking) each() {
 	for i := range c.plan.Jobs {
 		a := &c.plan.Jobs[i]
@@ -303,7 +303,7 @@ func (c *checking) each() {
 	}
 }
 
-// arrives returns the first slot that begins at or after j's arrival.
+// arrives returns the first slot that begins when j has arrived.
 func (c *checking) arrives(j *Job) int {
 	n := j.Arrival / c.problem.Slot
 	if n*c.problem.Slot < j.Arrival {
@@ -333,7 +333,7 @@ func (c *checking) aggregator(a *Assignment, j *Job) {
 
 func formatGbps(r float64) string { return fmt.Sprintf("%.6g Gbps", r/1e9) }
 
-// load is one unit's load in one slot.
+// load is the load on one unit in one slot.
 type load struct {
 	jobs    int
 	segment olaf.Size
@@ -341,7 +341,8 @@ type load struct {
 	ports   int
 }
 
-// perSlot checks constraints that jobs share. If a unit or pair breaks a rule in several slots, the first is listed.
+// perSlot checks the constraints that several jobs share. If a unit or a pair breaks a rule in several slots, the first
+// of them is listed.
 func (c *checking) perSlot() {
 	said := map[string]bool{}
 	once := func(key string) bool {
@@ -362,8 +363,8 @@ func (c *checking) perSlot() {
 	}
 }
 
-// active returns the plan's jobs by slot, from their first to their last. Slots without jobs are included if
-// connections change, and slot 0 always.
+// active returns the jobs in each slot, from a job's first slot to its last. Slot 0 and slots in which connections
+// change are included even if they have no jobs.
 func (c *checking) active() map[int][]int {
 	slots := map[int][]int{0: nil}
 	for _, l := range c.links {
@@ -380,7 +381,7 @@ func (c *checking) active() map[int][]int {
 	return slots
 }
 
-// loads sums the loads of units and of directions between units in slot i.
+// loads adds up the load on each unit, and the traffic in each direction between two units, in slot i.
 func (c *checking) loads(i int, active []int) (map[string]*load, map[[2]string]float64) {
 	loads, flows := make(map[string]*load, len(c.units)), map[[2]string]float64{}
 	for name := range c.units {
@@ -449,7 +450,7 @@ func (c *checking) judgePairs(i int, flows map[[2]string]float64, once func(stri
 	}
 }
 
-// volumes sums what every worker sent, minus the loss while connections were set up.
+// volumes checks that every worker sent its volume. The loss while connections were set up is subtracted.
 func (c *checking) volumes() {
 	carried := map[string]float64{}
 	for k := range c.plan.Jobs {
@@ -481,7 +482,7 @@ func sortedUnits(j *Job) []string {
 	return names
 }
 
-// carry returns the bits that one worker of a in unit sends.
+// carry returns the number of bits that one worker of a in unit sends.
 func (c *checking) carry(a *Assignment, j *Job, unit string) float64 {
 	slot, epsilon := c.problem.Slot.Seconds(), c.problem.Reconfiguration.Seconds()
 	crosses := unit != j.Server && !isOffloaded(j, a.INC)
@@ -496,7 +497,7 @@ func (c *checking) carry(a *Assignment, j *Job, unit string) float64 {
 	return sum
 }
 
-// claims computes the outcome and compares it with the plan's.
+// claims computes the outcome of the plan and compares it with the outcome that the plan claims.
 func (c *checking) claims() {
 	out := &c.verdict.Outcome
 	origin, end := olaf.Duration(math.MaxInt64), olaf.Duration(0)
@@ -530,7 +531,7 @@ func (c *checking) claims() {
 	c.compare(&c.plan.Outcome, out)
 }
 
-// finish returns when a job with no volume left is done.
+// finish returns the time at which a job whose volume has been sent is done.
 func (c *checking) finish(a *Assignment, j *Job) olaf.Duration {
 	_, to := sendingSpan(a)
 	end := c.problem.Slot * olaf.Duration(to)

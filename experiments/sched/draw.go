@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Sheets returns a plan as sheets for figures and reports: when each of the first jobs (0 for all) waits, sends and
-// is updated; and the use of switches and optics by slot.
+// Sheets returns the plan as tables for figures and reports. They contain the times at which each of the first jobs (0
+// means all) waits, sends and is updated, and the use of switches and optics by slot.
 func (p *Plan) Sheets(jobs int) []table.Sheet { return []table.Sheet{p.ganttSheet(jobs), p.useSheet()} }
 
 func (p *Plan) ganttSheet(jobs int) table.Sheet {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// ParseProblem reads and checks a jobs file; name is for messages. The error matches ErrProblem and lists up to
+// ParseProblem parses and checks a jobs file. name is used in messages. The error matches ErrProblem and lists up to
 // yamlfile.MaxErrors mistakes with their lines.
 func ParseProblem(name string, text []byte) (*Problem, error) {
 	p := &Problem{File: name}
@@ -31,14 +31,14 @@ func ParseProblem(name string, text []byte) (*Problem, error) {
 	return p, p.Check()
 }
 
-// Text returns p as a jobs file.
+// Text returns p in the format of a jobs file.
 func (p *Problem) Text() ([]byte, error) {
 	c := *p
 	c.Schema = JobsSchema
 	return yaml.Marshal(&c)
 }
 
-// expand expands units given by a count and sets omitted counts.
+// expand replaces entries that stand for several units by single units, and sets counts that were left out.
 func (p *Problem) expand() error {
 	var units []Unit
 	for i := range p.Units {
@@ -64,7 +64,7 @@ func (p *Problem) expand() error {
 	return nil
 }
 
-// checker collects the faults of a problem.
+// checker collects the errors in a problem.
 type checker struct {
 	p     *Problem
 	units map[string]*Unit
@@ -79,7 +79,7 @@ func (c *checker) fail(at yamlfile.Pos, key, format string, args ...any) {
 	}
 }
 
-// Check returns the faults of p. Every error matches ErrProblem and names file, line and fix.
+// Check checks p. Every error matches ErrProblem. It names the file and the line, and suggests a fix.
 func (p *Problem) Check() error {
 	c := &checker{p: p, units: map[string]*Unit{}, used: map[string]int{}, wired: map[[2]string]bool{}}
 	c.general()
@@ -108,7 +108,7 @@ func (c *checker) rate(at yamlfile.Pos, key string, r olaf.Rate) {
 	}
 }
 
-// within checks that a number is from 0 to most.
+// within checks that n is between 0 and most.
 func (c *checker) within(at yamlfile.Pos, key, of string, n, most int) {
 	if n < 0 || n > most {
 		c.fail(at, key, "%s has %s %d; 0 to %d", of, key, n, most)
@@ -142,7 +142,7 @@ func (c *checker) allUnits() {
 	}
 }
 
-// isName reports whether s can be used unquoted in files, tables and solvers.
+// isName reports whether s can be used without quotes in files, tables and solver models.
 func isName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
@@ -177,7 +177,7 @@ func (c *checker) connections() {
 
 func orderPair(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 
-// unit returns a unit and records a fault if there is none.
+// unit returns the unit with the given name. If there is none, it records an error.
 func (c *checker) unit(at yamlfile.Pos, key, name string) *Unit {
 	u := c.units[name]
 	if u == nil {
@@ -245,7 +245,7 @@ func (c *checker) job(j *Job) {
 	c.reachable(j, of)
 }
 
-// memory rejects a job that fits into no switch.
+// memory rejects a job that fits into no switch's memory.
 func (c *checker) memory(j *Job, of string) {
 	if j.Segment == 0 || j.ServerOnly {
 		return
@@ -260,7 +260,7 @@ func (c *checker) memory(j *Job, of string) {
 	}
 }
 
-// reachable rejects a job that can neither reach its server nor do without it.
+// reachable rejects a job whose workers have no path to its server if no switch can replace the server.
 func (c *checker) reachable(j *Job, of string) {
 	if c.canOffload(j) {
 		return

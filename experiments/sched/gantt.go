@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Gantt draws a plan as text with at most the given numbers of time columns and jobs (0 for all): jobs waiting (·),
-// sending (█) and done, then for each unit the jobs in its switch and its connected ports, and last the new
-// connections. A column is one slot or several, of which the busiest counts.
+// Gantt draws a plan as text, with at most the given numbers of time columns and jobs (0 means all). Rows show when
+// each job waits (·), sends (█) and is done, then for each unit the jobs in its switch and its connected ports, and
+// finally the new connections. A column stands for one slot or for several slots, of which the busiest is shown.
 func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
 	columns = max(1, min(columns, p.Slots))
 	g := gantt{plan: p, per: (p.Slots + columns - 1) / columns}
@@ -51,7 +51,8 @@ func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
 	return err
 }
 
-// Bars returns the time lines of the jobs, in order, with at most the given number of columns: · waits, █ sends.
+// Bars returns the time lines of the jobs, in order, with at most the given number of columns. A job that waits is
+// drawn as ·, and a job that sends as █.
 func (p *Plan) Bars(columns int) []string {
 	columns = max(1, min(columns, p.Slots))
 	g := gantt{plan: p, per: max(1, (p.Slots+columns-1)/columns)}
@@ -63,7 +64,7 @@ func (p *Plan) Bars(columns int) []string {
 	return bars
 }
 
-// ConnectedPorts returns the number of connected ports of a unit in a slot.
+// ConnectedPorts returns the number of ports that a unit has connected in a slot.
 func (p *Plan) ConnectedPorts(unit string, slot int) int {
 	g := gantt{plan: p}
 	return g.ports(unit)[slot]
@@ -76,7 +77,7 @@ func finishText(a *Assignment) string {
 	return a.Finish.String()
 }
 
-// gantt contains the plan and the scale of a Gantt chart.
+// gantt contains a plan and the scale of its Gantt chart.
 type gantt struct {
 	plan         *Plan
 	per, columns int
@@ -108,7 +109,7 @@ func (g *gantt) job(a *Assignment) string {
 	return string(row)
 }
 
-// digits draws a count for every column: a digit, + above 9, a space for 0.
+// digits draws one character per column: the count as a digit, + for a count above 9, and a space for 0.
 func (g *gantt) digits(counts []int) string {
 	row := []rune(strings.Repeat(" ", g.columns))
 	most := make([]int, g.columns)
@@ -126,7 +127,7 @@ func (g *gantt) digits(counts []int) string {
 	return string(row)
 }
 
-// jobsHeld returns the jobs in a unit's switch by slot.
+// jobsHeld returns, for each slot, the number of jobs in a unit's switch.
 func (g *gantt) jobsHeld(unit string) []int {
 	counts := make([]int, g.plan.Slots)
 	for i := range g.plan.Jobs {
@@ -139,7 +140,7 @@ func (g *gantt) jobsHeld(unit string) []int {
 	return counts
 }
 
-// ports returns the connected ports of a unit by slot.
+// ports returns, for each slot, the number of connected ports of a unit.
 func (g *gantt) ports(unit string) []int {
 	change := make([]int, g.plan.Slots)
 	g.eachChange(func(pair [2]string, slot, more int) {
@@ -153,7 +154,7 @@ func (g *gantt) ports(unit string) []int {
 	return change
 }
 
-// setUp returns the connections set up by slot.
+// setUp returns, for each slot, the number of connections that are set up.
 func (g *gantt) setUp() []int {
 	counts := make([]int, g.plan.Slots)
 	g.eachChange(func(_ [2]string, slot, more int) {
@@ -164,7 +165,7 @@ func (g *gantt) setUp() []int {
 	return counts
 }
 
-// eachChange calls f for every change of connections, with slot −1 for connections before slot 0.
+// eachChange calls f for every change in the number of connections. The slot is −1 for connections before slot 0.
 func (g *gantt) eachChange(f func(pair [2]string, slot, more int)) {
 	live := map[[2]string]int{}
 	for _, c := range g.plan.Problem.Connections {

@@ -6,7 +6,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Instance is a problem in numbers for planners: units and jobs by index, bits, bits per second and seconds.
+// Instance is a problem in numerical form for planners. Units and jobs are identified by index, and quantities are in
+// bits, bits per second and seconds.
 type Instance struct {
 	Problem *Problem
 	Slot    float64 // s
@@ -21,10 +22,10 @@ type Instance struct {
 	index   map[string]int
 }
 
-// Unit returns the index of an existing unit.
+// Unit returns the index of the unit with the given name, which must exist.
 func (in *Instance) Unit(name string) int { return in.index[name] }
 
-// Member is a job of an instance.
+// Member is one job in an instance.
 type Member struct {
 	ID      string
 	Arrival int     // first slot
@@ -39,19 +40,19 @@ type Member struct {
 	Switches []int
 }
 
-// Share is a job's workers in one unit.
+// Share describes the workers of a job in one unit.
 type Share struct{ Unit, Workers int }
 
-// NoSwitch stands for aggregation by the parameter server.
+// NoSwitch is used as the unit if the parameter server aggregates.
 const NoSwitch = -1
 
-// IsWhole reports whether all workers are in one unit.
+// IsWhole reports whether all workers of the job are in one unit.
 func (m *Member) IsWhole() bool { return len(m.Shares) == 1 }
 
-// IsOffloaded reports whether unit's switch replaces the server.
+// IsOffloaded reports whether the switch of unit replaces the job's server.
 func (m *Member) IsOffloaded(unit int) bool { return m.IsWhole() && m.Shares[0].Unit == unit }
 
-// Streams returns the number of streams from share s to the server if unit's switch aggregates.
+// Streams returns the number of streams from the workers in share s to the server if the switch of unit aggregates.
 func (m *Member) Streams(s Share, unit int) int {
 	switch {
 	case s.Unit != unit:
@@ -62,7 +63,8 @@ func (m *Member) Streams(s Share, unit int) int {
 	return 1
 }
 
-// Instance converts a problem that satisfies Check. With partial, a switch may aggregate some of a job's workers.
+// Instance converts a problem that satisfies Check. If partial is set, a switch may aggregate only some of a job's
+// workers.
 func (p *Problem) Instance(partial bool) *Instance {
 	in := &Instance{
 		Problem: p, Slot: p.Slot.Seconds(), Epsilon: p.Reconfiguration.Seconds(), Step: float64(p.Step), Port: float64(p.PortRate),
@@ -104,7 +106,8 @@ func (in *Instance) member(j *Job, partial bool) Member {
 	return m
 }
 
-// Finish returns when a job is done whose last sending slot is last and which a unit's switch, or NoSwitch, aggregates.
+// Finish returns the time at which a job is done. last is the last slot in which it sends, and unit is the unit whose
+// switch aggregates, or NoSwitch.
 func (in *Instance) Finish(m *Member, last, unit int) olaf.Duration {
 	end := in.Problem.Slot * olaf.Duration(last+1)
 	if m.IsOffloaded(unit) {
@@ -113,7 +116,7 @@ func (in *Instance) Finish(m *Member, last, unit int) olaf.Duration {
 	return end + m.Late
 }
 
-// Origin returns the arrival of the first job: the start of its first slot.
+// Origin returns the arrival time of the first job, which is the start of its first slot.
 func (in *Instance) Origin() olaf.Duration {
 	first := in.Jobs[0].Arrival
 	for i := range in.Jobs {

@@ -9,14 +9,14 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// PlanSchema is the schema name of a Plan.
+// PlanSchema is the schema name in the JSON form of a Plan.
 const PlanSchema = "olafctl.schedule/v1"
 
-// ErrPlan is matched by errors in a plan document: invalid JSON, another schema, an invalid problem. CheckPlan
-// finds the faults of a well-formed plan.
+// ErrPlan is matched by errors in a plan document, such as invalid JSON, another schema or an invalid problem. Errors
+// in a well-formed plan are found by package check.
 var ErrPlan = olaf.NewError(olaf.Usage, "bad plan")
 
-// Plan defines for every job its aggregator, its slots and its rates, and the connections between units by slot.
+// Plan contains the aggregator, the slots and the rates of every job, and the connections between units in every slot.
 type Plan struct {
 	Schema      string       `json:"schema"`
 	Policy      Policy       `json:"policy"`
@@ -28,13 +28,13 @@ type Plan struct {
 	Proof       *Proof       `json:"proof,omitempty"` // for a solver's plan
 }
 
-// Policy describes how a plan was made.
+// Policy names the method by which a plan was made and the repairs that it used.
 type Policy struct {
 	Name    string  `json:"name"` // tw, fcfs, milp; any other for a foreign plan
 	Repairs Repairs `json:"repairs"`
 }
 
-// Assignment is the part of a plan for one job.
+// Assignment is the part of a plan that concerns one job.
 type Assignment struct {
 	Job string `json:"job"`
 	// INC is the unit whose switch aggregates; empty for the job's parameter server.
@@ -46,14 +46,14 @@ type Assignment struct {
 	Finish olaf.Duration `json:"finish"` // with the server's update, since time 0; 0s for an unfinished job
 }
 
-// Change sets the connections between two units from a slot on.
+// Change sets the number of connections between two units from a slot on.
 type Change struct {
 	Slot    int       `json:"slot"`
 	Between [2]string `json:"between"`
 	Count   int       `json:"count"`
 }
 
-// Outcome contains a plan's results, as computed by its maker.
+// Outcome contains the results of a plan, as computed by the program that made the plan.
 type Outcome struct {
 	CTBTI            olaf.Duration `json:"ct_bti"`           // first arrival until last finish, for the finished jobs only
 	TotalJCT         olaf.Duration `json:"total_jct"`        // arrival to finish, summed over the finished jobs
@@ -61,7 +61,7 @@ type Outcome struct {
 	Unfinished       []string      `json:"unfinished,omitempty"`
 }
 
-// MeanJCT returns the mean time from arrival to finish over the finished jobs among jobs.
+// MeanJCT returns the mean time from arrival to finish over those of the given number of jobs that finished.
 func (o *Outcome) MeanJCT(jobs int) olaf.Duration {
 	if n := jobs - len(o.Unfinished); n > 0 {
 		return o.TotalJCT / olaf.Duration(n)
@@ -69,7 +69,7 @@ func (o *Outcome) MeanJCT(jobs int) olaf.Duration {
 	return 0
 }
 
-// Proof is a solver's result on the least CT-BTI.
+// Proof is a solver's result about the smallest CT-BTI.
 type Proof struct {
 	Solver string `json:"solver"`
 	Status Status `json:"status"`
@@ -82,7 +82,7 @@ type Proof struct {
 	From string `json:"from,omitempty"`
 }
 
-// Status is the end of a search.
+// Status describes how a search ended.
 type Status string
 
 // Ways a search can end.
@@ -92,7 +92,8 @@ const (
 	Limited Status = "time limit" // neither
 )
 
-// ParsePlan parses a plan; name is for messages. The error matches ErrPlan or, for the contained problem, ErrProblem.
+// ParsePlan parses a plan. name is used in messages. The error matches ErrPlan or, for an error in the problem that the
+// plan contains, ErrProblem.
 func ParsePlan(name string, text []byte) (*Plan, error) {
 	p := &Plan{}
 	if err := json.Unmarshal(text, p); err != nil {
@@ -112,7 +113,7 @@ func ParsePlan(name string, text []byte) (*Plan, error) {
 	return p, nil
 }
 
-// order sorts the assignments by the problem's jobs, with assignments to unknown jobs last.
+// order sorts the assignments in the order of the problem's jobs. Assignments to unknown jobs come last.
 func (p *Plan) order() {
 	place := make(map[string]int, len(p.Problem.Jobs))
 	for i := range p.Problem.Jobs {
@@ -127,7 +128,7 @@ func (p *Plan) order() {
 	slices.SortStableFunc(p.Jobs, func(a, b Assignment) int { return of(a) - of(b) })
 }
 
-// lineOf returns the line of a JSON error as :LINE.
+// lineOf returns the line of a JSON error, in the form ":LINE".
 func lineOf(text []byte, err error) string {
 	offset := int64(-1)
 	switch e := err.(type) {
@@ -142,8 +143,8 @@ func lineOf(text []byte, err error) string {
 	return fmt.Sprintf(":%d", 1+bytes.Count(text[:offset], []byte("\n")))
 }
 
-// Differences lists a few differences between two problems, none for equal ones. It detects a plan for another
-// network.
+// Differences returns descriptions of up to five differences between two problems. It returns none if they are equal.
+// It is used to detect a plan for another network.
 func Differences(a, b *Problem) []string {
 	var d differences
 	d.say("slot", a.Slot, b.Slot)
@@ -161,7 +162,7 @@ func Differences(a, b *Problem) []string {
 	return d
 }
 
-// differences collects lines about differences.
+// differences collects descriptions of differences.
 type differences []string
 
 func (d *differences) say(what string, x, y any) {
@@ -211,7 +212,7 @@ func (d *differences) jobs(a, b *Problem) {
 	}
 }
 
-// initial formats the connections before slot 0 independent of their order.
+// initial formats the connections before slot 0. The text does not depend on their order.
 func initial(p *Problem) string {
 	count := map[string]int{}
 	for _, c := range p.Connections {

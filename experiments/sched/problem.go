@@ -5,13 +5,14 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// JobsSchema names the file format that Parse reads.
+// JobsSchema is the schema of jobs files.
 const JobsSchema = "olafctl.jobs/v1"
 
-// ErrProblem is matched by errors in a problem. The message names the file, line and fix, if known.
+// ErrProblem is matched by errors in a problem. The message suggests a fix and names the file and the line if they are
+// known.
 var ErrProblem = olaf.NewError(olaf.Usage, "bad jobs")
 
-// Error is one fault in a problem.
+// Error is one error in a problem.
 type Error struct {
 	File string // empty for a problem built in memory
 	Line int    // 0 if unknown
@@ -25,7 +26,7 @@ func (e *Error) Error() string {
 // Unwrap returns ErrProblem.
 func (e *Error) Unwrap() error { return ErrProblem }
 
-// Problem is the content of a jobs file: a network and the jobs that send over it.
+// Problem is the content of a jobs file: a network, and the jobs that send over it.
 type Problem struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
 	File         string        `yaml:"-" json:"-"`
@@ -45,7 +46,7 @@ type Problem struct {
 	Jobs        []Job        `yaml:"jobs" json:"jobs"`
 }
 
-// Unit is a rack or pod: a programmable switch and the servers below it.
+// Unit is a rack or pod. It consists of a programmable switch and the servers below it.
 type Unit struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
 	Name         string `yaml:"name" json:"name"`
@@ -58,14 +59,14 @@ type Unit struct {
 	Memory olaf.Size `yaml:"memory,omitempty" json:"memory,omitempty"`
 }
 
-// Connection is a number of optical connections between two units, each with one port at both ends.
+// Connection describes the optical connections between two units. Each connection uses one port in both units.
 type Connection struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
 	Between      []string `yaml:"between" json:"between"`       // two units
 	Count        int      `yaml:"count,omitempty" json:"count"` // default 1
 }
 
-// Job is one training job, of which one iteration is scheduled.
+// Job is one iteration of a training job, which is to be scheduled.
 type Job struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
 	ID           string `yaml:"id" json:"id"`
@@ -93,14 +94,14 @@ const (
 	MaxRate    = olaf.Rate(1e15)
 )
 
-// Longest returns the maximum number of slots of a schedule: a million, or fewer if they are long, since virtual time
-// ends after 53 days.
+// Longest returns the maximum number of slots in a schedule. It is a million or, if slots are long, fewer, because
+// virtual time ends after 53 days.
 func (p *Problem) Longest() int { return int(min(1<<20, (1<<62)/p.Slot)) }
 
-// ArrivalSlot returns the first slot in which j can send, for slots of the given length.
+// ArrivalSlot returns the first slot in which j can send if slots have the given length.
 func (j *Job) ArrivalSlot(slot olaf.Duration) int { return int((j.Arrival + slot - 1) / slot) }
 
-// WithINC returns the problem with n places in every unit's switch, 0 for none.
+// WithINC returns a copy of the problem in which every unit's switch has n places. 0 means none.
 func (p *Problem) WithINC(n int) *Problem {
 	c := *p
 	c.Units = append([]Unit(nil), p.Units...)
@@ -110,22 +111,23 @@ func (p *Problem) WithINC(n int) *Problem {
 	return &c
 }
 
-// WithSlot returns the problem with slots of another length.
+// WithSlot returns a copy of the problem with slots of the given length.
 func (p *Problem) WithSlot(slot olaf.Duration) *Problem {
 	c := *p
 	c.Slot = slot
 	return &c
 }
 
-// WithMesh returns the problem with the connections of WithConnections, fixed.
+// WithMesh returns a copy of the problem with the connections from WithConnections, which are fixed.
 func (p *Problem) WithMesh() *Problem {
 	c := p.WithConnections()
 	c.Fixed = true
 	return c
 }
 
-// WithConnections returns the problem with connections before slot 0: every unit divides its ports evenly among the
-// others, limited by the unit with fewer ports. A unit with fewer ports than other units stays unconnected to some.
+// WithConnections returns a copy of the problem that has connections before slot 0. Every unit divides its ports evenly
+// among the other units; the unit with fewer ports limits the connections of a pair. A unit with fewer ports than there
+// are other units is not connected to all of them.
 func (p *Problem) WithConnections() *Problem {
 	c := *p
 	c.Connections = nil

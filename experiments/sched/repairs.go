@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Repairs is the set of corrected mistakes in the printed model and algorithms, one bit each.
+// Repairs is a set of repairs, one bit each. A repair corrects a mistake in the printed model or algorithms.
 type Repairs uint32
 
 // The repairs, in the order of the paper. docs/guide/scheduling.md shows each with its smallest example.
@@ -27,10 +27,10 @@ const (
 	Enough
 )
 
-// AllRepairs is the planners' default.
+// AllRepairs contains every repair. It is the default of the planners.
 const AllRepairs = Enough<<1 - 1
 
-// Repair describes a repair.
+// Repair describes one of the corrections.
 type Repair struct {
 	Bit     Repairs
 	Name    string
@@ -41,7 +41,7 @@ type Repair struct {
 	Policy  bool   // concerns TW or FCFS
 }
 
-// RepairList describes all repairs in the order of their bits.
+// RepairList returns descriptions of all repairs in the order of their bits.
 func RepairList() []Repair {
 	return []Repair{
 		{Volume, "volume", "Eqs. (4), (8)",
@@ -77,7 +77,7 @@ func RepairList() []Repair {
 // Has reports whether r includes all of q.
 func (r Repairs) Has(q Repairs) bool { return r&q == q }
 
-// Names lists the repairs in r.
+// Names returns the names of the repairs in r.
 func (r Repairs) Names() []string {
 	names := []string{}
 	for _, one := range RepairList() {
@@ -88,7 +88,8 @@ func (r Repairs) Names() []string {
 	return names
 }
 
-// String returns "all", "none", or the names with commas; if fewer are left out, their names with a minus.
+// String returns "all", "none", or the names of the repairs separated by commas. If fewer repairs are left out than
+// included, it returns the names of those left out, each with a minus.
 func (r Repairs) String() string {
 	switch r {
 	case AllRepairs:
@@ -102,7 +103,7 @@ func (r Repairs) String() string {
 	return strings.Join(r.Names(), ",")
 }
 
-// ParseRepairs parses all, none, a list of names, or a list of names with a minus, which means all but these.
+// ParseRepairs parses "all", "none", or a list of names. A list of names with a minus means all repairs except these.
 func ParseRepairs(s string) (Repairs, error) {
 	switch s {
 	case "all":
@@ -130,15 +131,15 @@ func ParseRepairs(s string) (Repairs, error) {
 	return r, nil
 }
 
-// MarshalText writes r as String does.
+// MarshalText returns the text that String returns.
 func (r Repairs) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads r as ParseRepairs does.
+// UnmarshalText sets r from the text that ParseRepairs accepts.
 func (r *Repairs) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRepairs(string(text))
 	return err
 }
 
-// Set and Type make r a flag.
+// Set parses s like ParseRepairs. With Type, it makes Repairs usable as a flag.
 func (r *Repairs) Set(s string) error { return r.UnmarshalText([]byte(s)) }
 func (r *Repairs) Type() string       { return "repairs" }

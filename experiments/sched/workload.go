@@ -15,24 +15,25 @@ import (
 // the paper does not print (the share of jobs that are spread over units, the time for an update, the reconfiguration
 // time, the switches' bandwidth) are fields with our values.
 
-// WorkloadKind is the kind of a workload's jobs.
+// WorkloadKind selects the kind of jobs in a workload.
 type WorkloadKind string
 
 // The kinds.
 const (
-	// DML jobs train models: 2, 4, 8 or 16 workers with 102 to 548 MB each (§VII-C).
+	// DML is a workload of jobs that train models, with 2, 4, 8 or 16 workers and 102 to 548 MB per worker (§VII-C).
 	DML WorkloadKind = "dml"
-	// MapReduce jobs are shuffles to one reducer, with heavy-tailed widths and volumes as in coflow traces. The
-	// paper's 500 jobs from Facebook's trace are not printed; the medians and tails are ours.
+	// MapReduce is a workload of shuffles to one reducer. Widths and volumes are heavy-tailed as in coflow traces. The
+	// paper does not print its 500 jobs from Facebook's trace; medians and tails are our choice.
 	MapReduce WorkloadKind = "mapreduce"
-	// Testbed has the four racks of §VII-B: 2 or 4 workers per job in two racks with GPUs, servers in two with CPUs.
+	// Testbed is a workload on the four racks in §VII-B. Each job has 2 or 4 workers in the two racks with GPUs. The
+	// servers are in the two racks with CPUs.
 	Testbed WorkloadKind = "testbed"
 )
 
-// WorkloadKinds lists the kinds.
+// WorkloadKinds returns all kinds of workloads.
 func WorkloadKinds() []WorkloadKind { return []WorkloadKind{DML, MapReduce, Testbed} }
 
-// Workload defines a workload.
+// Workload contains the parameters from which a problem is generated.
 type Workload struct {
 	Kind  WorkloadKind `json:"kind"`
 	Jobs  int          `json:"jobs"`
@@ -55,8 +56,8 @@ type Workload struct {
 	Seed            uint64        `json:"seed"`
 }
 
-// PaperWorkload returns the simulation of §VII-C with the given number of jobs, with our values for the parameters that
-// it does not print.
+// PaperWorkload returns the workload of the simulation in §VII-C with the given number of jobs. Parameters that the
+// paper does not print have our values.
 func PaperWorkload(jobs int, seed uint64) Workload {
 	return Workload{
 		Kind: DML, Jobs: jobs, Units: 64, Ports: 24, INC: 4, PerSecond: 20, Local: 0.6, Volume: [2]olaf.Size{102e6, 548e6},
@@ -65,7 +66,8 @@ func PaperWorkload(jobs int, seed uint64) Workload {
 	}
 }
 
-// RackWorkload returns the testbed of §VII-B with the given number of jobs of one model.
+// RackWorkload returns the workload of the testbed in §VII-B with the given number of jobs, which all train a model of
+// the given size.
 func RackWorkload(jobs int, model olaf.Size, seed uint64) Workload {
 	s := PaperWorkload(jobs, seed)
 	s.Kind, s.Units, s.Ports, s.PerSecond, s.Volume = Testbed, 4, 8, 1, [2]olaf.Size{model, model}
@@ -78,7 +80,8 @@ const (
 	VGG16    = 528 * olaf.Size(1e6)
 )
 
-// GenerateProblem returns the problem of a workload; equal workloads give equal problems. The error matches ErrProblem.
+// GenerateProblem returns the problem that a workload describes. Equal workloads produce equal problems. The error
+// matches ErrProblem.
 func GenerateProblem(s Workload) (*Problem, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -129,7 +132,7 @@ func (s *Workload) check() error {
 	return nil
 }
 
-// place gives a job its workers, volume and server.
+// place sets the workers, the volume and the server of a job.
 func (s *Workload) place(j *Job, units []Unit, random *rand.Rand) {
 	workers := 0
 	switch s.Kind {

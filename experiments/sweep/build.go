@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Build identifies the program that made a result, in everything that can affect it.
+// Build identifies the program that made a result. It contains everything about the program that can affect the result.
 type Build struct {
 	Commit  string `json:"commit,omitempty"`
 	Modules string `json:"modules"` // SHA-256 over the versions and sums of all modules
@@ -21,7 +21,7 @@ type Build struct {
 	Executable string `json:"executable,omitempty"`
 }
 
-// Hash returns the SHA-256 over all fields.
+// Hash returns the SHA-256 of all fields.
 func (b Build) Hash() string {
 	return hashBytes([]byte(strings.Join([]string{b.Commit, b.Modules, b.Go, b.Arch, b.Executable}, "\n")))
 }
@@ -31,7 +31,7 @@ func hashBytes(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// String returns a short name of the build, for display.
+// String returns a short name of the build for display.
 func (b Build) String() string {
 	const short = 12
 	name := b.Commit[:min(short, len(b.Commit))]
@@ -41,8 +41,8 @@ func (b Build) String() string {
 	return fmt.Sprintf("%s %s %s", name, b.Go, b.Arch)
 }
 
-// ThisBuild returns the build of this process, whose program is at the path. It reads the program file only if the
-// toolchain's record does not identify it: without a commit, or with changes on top of it.
+// ThisBuild returns the build of this process. executable is the path of its program file. The file is only read if the
+// record of the toolchain does not identify it, because there is no commit or there are changes on top of the commit.
 func ThisBuild(executable string) (Build, error) {
 	b := Build{Go: runtime.Version(), Arch: runtime.GOARCH}
 	modified := true

@@ -19,14 +19,14 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// SpotCheck repeats some of the results that came through a work queue, because any worker with the queue's token can
-// invent results.
+// SpotCheck configures the repetition of results that came through a work queue. Some results are repeated because any
+// worker that has the queue's token can invent results.
 type SpotCheck struct {
 	Share float64 // of all results, from 0 to 1; 0 repeats none
 	Do    func(context.Context, Job) (json.RawMessage, error)
 }
 
-// longestCheck is the duration of the longest job that is repeated.
+// longestCheck is the maximum duration of a job that is repeated for a spot check.
 const longestCheck = time.Minute
 
 // taken is a result that another machine computed.
@@ -36,8 +36,9 @@ type taken struct {
 	machine int
 }
 
-// Check repeats results from other machines in this process: the given share of all, and at least one from every worker
-// with repeatable results. A result that differs is stored beside the first one, and its description names both makers.
+// Check repeats results from other machines in this process. It repeats the given share of all results, and at least
+// one result from every worker that has repeatable results. A result that differs is stored next to the first one, and
+// its description names both makers.
 func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Checked, differences []string, err error) {
 	able, machines := e.groupByWorker(c.Share)
 	total := int(math.Ceil(c.Share * float64(len(e.foreign))))
@@ -69,7 +70,7 @@ func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Check
 	return machines, differences, err
 }
 
-// groupByWorker groups results by their worker, and returns the repeatable ones.
+// groupByWorker groups the repeatable results by the worker that computed them. It also describes all workers.
 func (e *Engine) groupByWorker(share float64) (able [][]taken, machines []sweep.Checked) {
 	by := map[string][]taken{}
 	for _, one := range e.foreign {
@@ -93,7 +94,7 @@ func (e *Engine) groupByWorker(share float64) (able [][]taken, machines []sweep.
 	return able, machines
 }
 
-// whyNotRepeatable returns why a result cannot be repeated here, or "".
+// whyNotRepeatable returns the reason why a result cannot be repeated here, or "" if it can be.
 func (e *Engine) whyNotRepeatable(by *store.Maker, share float64) string {
 	switch {
 	case share <= 0:
@@ -108,8 +109,8 @@ func (e *Engine) whyNotRepeatable(by *store.Maker, share float64) string {
 	return ""
 }
 
-// chooseResults draws results at random, so that no worker can predict them: one from every machine, then others up to
-// the total.
+// chooseResults draws results at random, so that no worker can predict the choice. It chooses one result from every
+// machine and then others, up to the given total.
 func chooseResults(able [][]taken, total int) (chosen []taken) {
 	var rest []taken
 	for _, one := range able {
@@ -123,7 +124,8 @@ func chooseResults(able [][]taken, total int) (chosen []taken) {
 	return append(chosen, rest[:min(len(rest), max(0, total-len(chosen)))]...)
 }
 
-// repeatJob runs a job again and compares the results. said describes a difference; late reports a timeout.
+// repeatJob runs a job again and compares the results. said describes a difference. late reports whether the job took
+// too long.
 func (e *Engine) repeatJob(ctx context.Context, c SpotCheck, one taken) (said string, late bool, err error) {
 	short, stop := context.WithTimeout(ctx, longestCheck)
 	defer stop()

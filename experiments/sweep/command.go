@@ -1,9 +1,8 @@
 // Package sweep varies the options of a command over a grid or a list. A File describes the sweep, a Plan fixes every
-// cell and seed, and worker processes execute lots of runs. Each result is stored under a key of everything that can
-// affect it and is never computed twice, so that an interrupted sweep can continue, with the same result for any number
-// of processes.
-//
-// Commands and the functions that carry out their runs are passed in.
+// cell and seed, and worker processes execute lots of runs. Each result is stored under a key that covers everything
+// that can affect it and is never computed twice. An interrupted sweep can therefore continue, and the result is the
+// same for any number of processes. The commands, and the functions that carry out their runs, are passed in by the
+// caller.
 package sweep
 
 import (
@@ -29,13 +28,13 @@ var (
 	ErrBuild   = olaf.NewError(olaf.Usage, "another build")
 )
 
-// Option is an option of a command with its value.
+// Option is one option of a command, with its value.
 type Option struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Field is an option that can be varied.
+// Field is an option that a sweep can vary.
 type Field struct {
 	Name string
 	Type grid.Type
@@ -69,7 +68,7 @@ type Command struct {
 	Close func() error
 }
 
-// Resolver makes cells.
+// Resolver converts the options of a command to specifications of cells.
 type Resolver interface {
 	// Axes returns the command's implicit axes, such as the systems that it compares, except those in given.
 	Axes(given []string) []grid.Axis
@@ -81,7 +80,7 @@ type Resolver interface {
 // Commands is the list of available commands.
 type Commands []*Command
 
-// Find returns the named command. The error matches ErrSpec and lists the commands.
+// Find returns the command with the given name. The error matches ErrSpec and lists all commands.
 func (c Commands) Find(name string) (*Command, error) {
 	var names []string
 	for _, one := range c {
@@ -94,7 +93,7 @@ func (c Commands) Find(name string) (*Command, error) {
 		strings.Join(names, ", "))
 }
 
-// Close releases the commands' resources.
+// Close releases the resources that the commands use.
 func (c Commands) Close() (err error) {
 	for _, one := range c {
 		if one.Close != nil {
@@ -104,7 +103,7 @@ func (c Commands) Close() (err error) {
 	return err
 }
 
-// Metric returns the named metric of the command, or nil.
+// Metric returns the command's metric with the given name, or nil if there is none.
 func (c *Command) Metric(name string) *metric.Metric {
 	at := slices.IndexFunc(c.Metrics, func(m *metric.Metric) bool { return m.Name == name })
 	if at < 0 {
@@ -113,7 +112,7 @@ func (c *Command) Metric(name string) *metric.Metric {
 	return c.Metrics[at]
 }
 
-// findField returns the named field. The error suggests similar names.
+// findField returns the field with the given name. The error suggests similar names.
 func (c *Command) findField(name string) (Field, error) {
 	var names []string
 	for _, f := range c.Fields {
@@ -129,10 +128,10 @@ func (c *Command) findField(name string) (Field, error) {
 	return Field{}, fmt.Errorf("%w: %s has no option %q to vary; %s", ErrSpec, c.Name, name, suggestNames(name, names))
 }
 
-// mostListed is the number of names listed if none is similar.
+// mostListed is the maximum number of names that are listed if no name is similar.
 const mostListed = 12
 
-// suggestNames lists the names similar to name, or else all.
+// suggestNames returns a text with the names that are similar to name, or with all names if none is.
 func suggestNames(name string, names []string) string {
 	const some = 3
 	if n := suggest.NearestNames(name, names, some); len(n) > 0 {

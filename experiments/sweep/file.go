@@ -15,10 +15,10 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// FileSchema is the schema of the files that ParseFile reads.
+// FileSchema is the schema of the sweep files that ParseFile reads.
 const FileSchema = "olafctl.sweep-spec/v1"
 
-// File is a sweep file.
+// File is the content of a sweep file.
 type File struct {
 	Name    string `json:"-"` // path, for messages
 	Schema  string `json:"schema"`
@@ -37,7 +37,7 @@ type File struct {
 	lines   yamlfile.Lines
 }
 
-// ParseFile parses a file; name is for messages. Errors match ErrSpec and name the line.
+// ParseFile parses a sweep file. name is used in messages. Errors match ErrSpec and name the line.
 func ParseFile(name string, text []byte) (*File, error) {
 	f := &File{Name: name}
 	format := yamlfile.Format{Name: "sweep",
@@ -61,7 +61,7 @@ func (f *File) makeError(line int, what string) error {
 	return fmt.Errorf("%w: %s: %s", ErrSpec, where, what)
 }
 
-// atField adds the line of a field to an error about it.
+// atField adds the line of a field to an error about that field.
 func (f *File) atField(field string, err error) error {
 	if line := f.lines.LineOf(field); err != nil && f.Name != "" && line > 0 {
 		return fmt.Errorf("%s:%d: %w", f.Name, line, err)
@@ -69,7 +69,7 @@ func (f *File) atField(field string, err error) error {
 	return err
 }
 
-// FileJSONSchema returns the JSON schema of such a file, for editors.
+// FileJSONSchema returns the JSON schema of sweep files, for editors.
 func FileJSONSchema() ([]byte, error) {
 	s := yamlfile.Schema{ID: FileSchema, Title: "olafctl sweep", Required: []string{"command"},
 		Field: func(name string) map[string]any {
@@ -87,19 +87,19 @@ func FileJSONSchema() ([]byte, error) {
 }
 
 const (
-	// LotRuns is the number of runs of a cell that are carried out and stored together.
+	// LotRuns is the number of a cell's runs that are carried out and stored together.
 	LotRuns = 10
-	// mostRuns is the default maximum for a cell with a rule for enough runs.
+	// mostRuns is the default maximum number of runs per cell if a rule decides when there are enough runs.
 	mostRuns = 300
 	maxRuns  = 100_000
-	// ManyCells is the number of cells above which a sweep needs confirmation.
+	// ManyCells is the largest number of cells in a sweep that does not need the user's confirmation.
 	ManyCells = 1_000_000
-	// mostFaults is the number of reasons for invalid cells that are printed.
+	// mostFaults is the maximum number of reasons for invalid cells that are printed.
 	mostFaults = 5
 )
 
-// Resolve fixes every cell. It reports all invalid cells together, before anything runs. The error matches ErrSpec, or
-// ErrLarge for more than a million cells without large, or comes from the command.
+// Resolve fixes every cell of the sweep. It reports all invalid cells together, before anything runs. The error matches
+// ErrSpec, or ErrLarge for more than a million cells if large is not set, or it comes from the command.
 func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 	c, err := all.Find(f.Command)
 	if err != nil {
@@ -152,7 +152,7 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 	return p, p.checkPatience()
 }
 
-// resolveRules resolves the number of runs and the metrics that are shown.
+// resolveRules sets the rule for the number of runs and the metrics that are shown.
 func (f *File) resolveRules(p *Plan) (err error) {
 	if f.Until != "" {
 		if p.Enough, err = sweep.ParseEnough(f.Until); err != nil {
@@ -176,7 +176,8 @@ func (f *File) resolveRules(p *Plan) (err error) {
 	return f.atField("metrics", err)
 }
 
-// CheckMetrics checks names of the command's metrics; "all" stands for all of them. The error matches ErrSpec.
+// CheckMetrics checks names of the command's metrics and returns them. "all" stands for all metrics. The error matches
+// ErrSpec.
 func (p *Plan) CheckMetrics(metrics []string) ([]string, error) {
 	var names []string
 	for _, m := range p.command.Metrics {
@@ -196,7 +197,7 @@ func (p *Plan) CheckMetrics(metrics []string) ([]string, error) {
 	return metrics, nil
 }
 
-// sortOptions returns the command's options, sorted by name.
+// sortOptions returns the options that the file sets for the command, sorted by name.
 func (f *File) sortOptions(c *Command) (sortOptions []Option, err error) {
 	for _, name := range slices.Sorted(maps.Keys(f.Options)) {
 		plain := strings.ReplaceAll(name, "_", "-")
@@ -210,8 +211,8 @@ func (f *File) sortOptions(c *Command) (sortOptions []Option, err error) {
 	return sortOptions, nil
 }
 
-// plainNumber normalises an integer, such as 010 to 10, so that the document contains the number that decided its
-// cells. It returns other values unchanged, for the command to reject.
+// plainNumber normalises an integer, such as 010 to 10, so that the document contains the number with which the cells
+// were run. Other values are returned unchanged; the command may reject them.
 func (c *Command) plainNumber(option, value string) string {
 	i := slices.IndexFunc(c.Fields, func(f Field) bool { return f.Name == option })
 	if i < 0 || c.Fields[i].Type != grid.Whole {
@@ -223,7 +224,7 @@ func (c *Command) plainNumber(option, value string) string {
 	return value
 }
 
-// readAxes reads the axes of a grid, or the cells of a list with axes made from their values.
+// readAxes returns the axes of a grid. For a list, it returns the cells, and axes made from their values.
 func (f *File) readAxes(c *Command) (readAxes []grid.Axis, cells [][]string, err error) {
 	switch {
 	case len(f.Sweep) > 0 && len(f.List) > 0:
@@ -244,7 +245,7 @@ func (f *File) readAxes(c *Command) (readAxes []grid.Axis, cells [][]string, err
 	return readAxes, nil, nil
 }
 
-// parseAxis parses one axis.
+// parseAxis parses one axis and rejects a field that an earlier axis already varies.
 func (f *File) parseAxis(c *Command, before []grid.Axis, text string) (grid.Axis, error) {
 	name, values, err := grid.SplitAxis(text)
 	if err != nil {
@@ -260,7 +261,7 @@ func (f *File) parseAxis(c *Command, before []grid.Axis, text string) (grid.Axis
 	return grid.ParseAxis(name, field.Type, values)
 }
 
-// findVaried finds a field and rejects it if it is also an option of all cells.
+// findVaried returns the field with the given name. It rejects a field that is also set as an option of all cells.
 func (f *File) findVaried(c *Command, name string) (Field, error) {
 	field, err := c.findField(name)
 	if err != nil {
@@ -275,7 +276,7 @@ func (f *File) findVaried(c *Command, name string) (Field, error) {
 	return field, nil
 }
 
-// listCells returns the cells of a list. Each must set the same options.
+// listCells returns the cells of a list and the axes made from them. All cells must set the same options.
 func (f *File) listCells(c *Command) (axes []grid.Axis, cells [][]string, err error) {
 	names := slices.Sorted(maps.Keys(f.List[0]))
 	for i, listed := range f.List {
@@ -315,7 +316,7 @@ func (f *File) listCells(c *Command) (axes []grid.Axis, cells [][]string, err er
 	return axes, cells, nil
 }
 
-// encodeConfig returns the settings that can affect the numbers, for display and for comparing sweeps.
+// encodeConfig returns the settings that can affect the numbers. They are displayed and used to compare sweeps.
 func (f *File) encodeConfig(options []Option, p *Plan) (json.RawMessage, error) {
 	return json.Marshal(struct {
 		Command string              `json:"command"`

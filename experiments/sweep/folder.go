@@ -37,7 +37,7 @@ const (
 // ErrHeld reports that another olafctl is working on the sweep.
 var ErrHeld = olaf.NewError(olaf.Usage, "another olafctl works on this sweep")
 
-// Folders is the folder that contains the folders of unfinished sweeps.
+// Folders manages the folder in which unfinished sweeps are stored.
 type Folders struct {
 	store *store.Store
 	dir   string
@@ -46,7 +46,7 @@ type Folders struct {
 // FoldersOf returns the folders of a store's unfinished sweeps.
 func FoldersOf(s *store.Store) *Folders { return &Folders{s, filepath.Join(s.Dir(), "sweeps")} }
 
-// Folder is one unfinished sweep, locked by this process.
+// Folder is the folder of one unfinished sweep. This process has locked it.
 type Folder struct {
 	Plan  *Plan
 	store *store.Store
@@ -54,10 +54,10 @@ type Folder struct {
 	lock  io.Closer
 }
 
-// experimentName returns the name of a command's sweeps in the store.
+// experimentName returns the experiment name under which sweeps of a command are stored.
 func experimentName(command string) string { return "sweep-" + strings.ReplaceAll(command, " ", "-") }
 
-// Create makes the folder of a new sweep and sets the plan's id.
+// Create creates the folder of a new sweep and sets the plan's id.
 func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("the sweep can't be kept: %w", err)
@@ -92,7 +92,8 @@ func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 	return one, nil
 }
 
-// Open resumes a sweep. The error matches ErrHeld while another process works on it.
+// Open opens an unfinished sweep, so that it can be continued. The error matches ErrHeld if another process is working
+// on it.
 func (f *Folders) Open(id string, all Commands) (*Folder, error) {
 	p, err := f.Plan(id, all)
 	if err != nil {
@@ -123,8 +124,8 @@ func readPlan(id string, raw []byte, all Commands) (*Plan, error) {
 	return p, p.Bind(all)
 }
 
-// List returns the unfinished sweeps, newest first. It removes the remains of a sweep that was interrupted after its
-// run was stored.
+// List returns the ids of the unfinished sweeps, newest first. It removes what is left of a sweep that was interrupted
+// after its run was stored.
 func (f *Folders) List() (ids []string, err error) {
 	entries, err := os.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,8 +148,8 @@ func (f *Folders) List() (ids []string, err error) {
 // IsHeld reports whether a process is working on a sweep.
 func (f *Folders) IsHeld(id string) bool { return lockfile.IsHeld(filepath.Join(f.dir, id, lockName)) }
 
-// Find finds a sweep, unfinished or finished, by its id, a unique prefix, or "last" for the newest. The error matches
-// ErrUnknown and names candidates.
+// Find returns the id of an unfinished or finished sweep. name is the id, a unique prefix of it, or "last" for the
+// newest sweep. The error matches ErrUnknown and names candidates.
 func (f *Folders) Find(name string, finished []string) (id string, err error) {
 	ids, err := f.List()
 	if err != nil {
@@ -184,7 +185,7 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 		"the last one is %s", ErrUnknown, name, slices.Max(ids))
 }
 
-// Remove removes an unfinished sweep; its results remain in the store for other sweeps.
+// Remove removes an unfinished sweep. Its results remain in the store, where other sweeps can use them.
 func (f *Folders) Remove(id string) error {
 	if f.IsHeld(id) {
 		return fmt.Errorf("%s: %w; stop it first", id, ErrHeld)
@@ -192,7 +193,7 @@ func (f *Folders) Remove(id string) error {
 	return os.RemoveAll(filepath.Join(f.dir, id))
 }
 
-// Beat is a progress report, written periodically.
+// Beat is a progress report that a running sweep writes periodically.
 type Beat struct {
 	Progress
 	Host    string  `json:"host"`
@@ -200,7 +201,8 @@ type Beat struct {
 	Seconds float64 `json:"seconds"` // since it began or resumed
 }
 
-// Beat writes a progress report for other processes. It ignores errors, because the sweep can go on without one.
+// Beat writes a progress report for other processes. It ignores errors, because the sweep can continue without the
+// report.
 func (f *Folder) Beat(b Beat) {
 	if raw, err := json.Marshal(b); err == nil {
 		_ = os.WriteFile(filepath.Join(f.dir, beatFile+".new"), raw, 0o644)
@@ -208,16 +210,16 @@ func (f *Folder) Beat(b Beat) {
 	}
 }
 
-// LastBeat returns the latest progress report of a sweep; ok is false if there is none.
+// LastBeat returns the latest progress report of a sweep. ok is false if there is none.
 func (f *Folders) LastBeat(id string) (b Beat, ok bool) {
 	raw, err := os.ReadFile(filepath.Join(f.dir, id, beatFile))
 	return b, err == nil && json.Unmarshal(raw, &b) == nil
 }
 
-// Leave unlocks the sweep, so that it can be resumed.
+// Leave unlocks the sweep. It can be continued later.
 func (f *Folder) Leave() error { return f.lock.Close() }
 
-// Finish stores the sweep as a run and returns the run's id.
+// Finish stores the sweep as a run in the store and returns the run's id.
 func (f *Folder) Finish(d *sweep.Document, cells []sweep.Outcome) (id string, err error) {
 	started, err := time.Parse(time.RFC3339Nano, f.Plan.Started)
 	if err != nil {
@@ -274,19 +276,19 @@ func (f *Folder) storeFiles(w *store.Writer, d *sweep.Document, cells []sweep.Ou
 	return m, err
 }
 
-// Essence is the summary of a sweep in its manifest, for lists.
+// Essence is the summary of a sweep that its manifest contains. Lists of runs show it.
 type Essence struct {
 	Cells  int    `json:"cells"`
 	Digest string `json:"digest"`
 	Found  string `json:"found,omitempty"` // in a few words; empty for sweeps from older versions
 }
 
-// EssenceOf reads the summary; ok is false if the run is not a sweep.
+// EssenceOf reads the summary of a sweep. ok is false if the run is not a sweep.
 func EssenceOf(f *store.Folder) (e Essence, ok bool) {
 	return e, json.Unmarshal(f.Manifest.Deterministic, &e) == nil && e.Cells > 0
 }
 
-// keptCell is a line of the results file.
+// keptCell is one line in the file of a sweep's results.
 type keptCell struct {
 	State     sweep.State       `json:"state"`
 	Error     string            `json:"error,omitempty"`
@@ -311,7 +313,7 @@ func IsKept(f *store.Folder) bool {
 	return err == nil
 }
 
-// ReadKept reads a finished sweep: its plan and the outcome of every cell.
+// ReadKept reads the plan of a finished sweep and the outcome of every cell.
 func ReadKept(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, error) {
 	raw, err := f.ReadFile(planFile)
 	if err != nil {

@@ -39,7 +39,8 @@ const (
 	Grid   = "grid"
 )
 
-// Plan is a completely resolved sweep. Equal plans from one build have equal digests on any machine.
+// Plan is a sweep in which all names and defaults are resolved. Equal plans from one build have equal digests on any
+// machine.
 type Plan struct {
 	Schema  string          `json:"schema"`
 	Kind    string          `json:"document,omitempty"` // planKind
@@ -60,15 +61,15 @@ type Plan struct {
 	command *Command
 }
 
-// Cell is one point of a Plan.
+// Cell is one point in a Plan, with its values and its specification.
 type Cell struct {
 	Values []string        `json:"values"` // by axis
 	Spec   json.RawMessage `json:"spec"`   // everything that can affect its numbers, except build and seeds
 	at     []int
 }
 
-// NewPieces returns a plan for work that is not a grid: each piece is one job, started in the given order. Names must be
-// unique.
+// NewPieces returns a plan for work that is not a grid. Each piece is one job, and the jobs are started in the given
+// order. Names must be unique.
 func NewPieces(c *Command, names []string, specs []json.RawMessage) *Plan {
 	p := &Plan{Schema: sweep.Schema, Kind: planKind, Command: c.Name, command: c, Runs: 1, Order: Grid,
 		Axes: []sweep.Axis{{Name: "piece", Values: names}}}
@@ -78,7 +79,7 @@ func NewPieces(c *Command, names []string, specs []json.RawMessage) *Plan {
 	return p
 }
 
-// addAxis adds an axis.
+// addAxis adds an axis to the plan.
 func (p *Plan) addAxis(c *Command, a grid.Axis) {
 	at := slices.IndexFunc(c.Fields, func(f Field) bool { return f.Name == a.Name })
 	one := sweep.Axis{Name: a.Name, Values: a.Values}
@@ -94,7 +95,7 @@ func (p *Plan) addAxis(c *Command, a grid.Axis) {
 	p.Axes = append(p.Axes, one)
 }
 
-// chooseSubject chooses the axis that is compared.
+// chooseSubject chooses the axis whose values are compared with each other.
 func (p *Plan) chooseSubject(c *Command) {
 	for i := range p.Axes {
 		if p.Axes[i].Name == c.Subject && len(p.Axes[i].Values) > 1 {
@@ -103,7 +104,7 @@ func (p *Plan) chooseSubject(c *Command) {
 	}
 }
 
-// makeCells makes the cells: every combination of the given axes and the command's own.
+// makeCells creates the cells: every combination of the given axes and of the axes that the command adds.
 func (p *Plan) makeCells(r Resolver, cells, own [][]string) error {
 	var faults faults
 	for _, given := range cells {
@@ -127,14 +128,14 @@ func (p *Plan) makeCells(r Resolver, cells, own [][]string) error {
 		&faults)
 }
 
-// faults counts invalid cells by reason.
+// faults counts the invalid cells by reason.
 type faults struct {
 	cells   int
 	reasons []fault        // in order of occurrence
 	at      map[string]int // place in reasons by the reason without its digits, for cells that differ in a number only
 }
 
-// fault is a reason with its first cell and the number of cells.
+// fault is one reason, with the first cell to which it applies and the number of such cells.
 type fault struct {
 	reason, first string
 	cells         int
@@ -178,7 +179,7 @@ func (f *faults) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// checkPatience rejects the first cell whose runs take too long. The error comes from the command.
+// checkPatience rejects the first cell whose runs would take too long. The error comes from the command.
 func (p *Plan) checkPatience() error {
 	if p.command.Patience == nil {
 		return nil
@@ -191,7 +192,7 @@ func (p *Plan) checkPatience() error {
 	return nil
 }
 
-// locateCells sets the cells' positions on the axes.
+// locateCells sets the position of each cell on the axes.
 func (p *Plan) locateCells() error {
 	places := make([]map[string]int, len(p.Axes))
 	for k := range p.Axes {
@@ -226,7 +227,7 @@ func (p *Plan) cellName(c *Cell) string {
 	return strings.Join(parts, " ")
 }
 
-// Bind connects a plan read from a file with its command. The error matches ErrSpec.
+// Bind connects a plan that was read from a file with its command. The error matches ErrSpec.
 func (p *Plan) Bind(all Commands) (err error) {
 	if _, err := p.findRules(); err != nil {
 		return err
@@ -240,7 +241,7 @@ func (p *Plan) Bind(all Commands) (err error) {
 	return p.locateCells()
 }
 
-// Job is a lot of runs of one cell.
+// Job is one lot of runs of a cell, as it is passed to a worker.
 type Job struct {
 	Key     string          `json:"key"`
 	Command string          `json:"command"`
@@ -252,7 +253,7 @@ type Job struct {
 // MaxLots returns the maximum number of lots per cell.
 func (p *Plan) MaxLots() int { return (p.Runs + LotRuns - 1) / LotRuns }
 
-// Job returns one lot of a cell, with its key: the hash of everything that can affect its result.
+// Job returns one lot of a cell as a job. Its key is the hash of everything that can affect the result.
 func (p *Plan) Job(cell, lot int) Job {
 	from := lot * LotRuns
 	j := Job{Command: p.Command, Spec: p.Cells[cell].Spec, From: from, Runs: min(LotRuns, p.Runs-from)}
@@ -274,7 +275,7 @@ func (j Job) hashKey(b Build) string {
 	return hashBytes(raw)
 }
 
-// shuffleUnits puts units into the plan's order: random, but the same in every process.
+// shuffleUnits sorts units into the plan's order, which is random but the same in every process.
 func (p *Plan) shuffleUnits(units []unit) {
 	if p.Order == Grid {
 		return
@@ -283,7 +284,7 @@ func (p *Plan) shuffleUnits(units []unit) {
 	rand.New(rand.NewChaCha8(sum)).Shuffle(len(units), func(i, j int) { units[i], units[j] = units[j], units[i] })
 }
 
-// Rule describes the number of runs per cell.
+// Rule returns a phrase for the number of runs per cell.
 func (p *Plan) Rule() string {
 	if p.Enough != nil {
 		return fmt.Sprintf("runs %v, at most %d", p.Enough, p.Runs)
@@ -294,7 +295,7 @@ func (p *Plan) Rule() string {
 	return fmt.Sprintf("%d runs each", p.Runs)
 }
 
-// Describe describes what is varied.
+// Describe returns a description of the options that the sweep varies.
 func (p *Plan) Describe() string {
 	var parts []string
 	for i := range p.Axes {
@@ -305,7 +306,7 @@ func (p *Plan) Describe() string {
 	return strings.Join(parts, ", ") + " of " + p.Command + ", " + p.Rule()
 }
 
-// Document returns the sweep's document for the given cells, without provenance.
+// Document returns the sweep's document with the given cells. It has no provenance yet.
 func (p *Plan) Document(cells []sweep.Outcome) (*sweep.Document, error) {
 	schema, err := p.findRules()
 	if err != nil {

@@ -18,30 +18,31 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// ErrGone reports that a worker ended without an answer. Its job goes to another worker.
+// ErrGone reports that a worker ended without an answer. The job is given to another worker.
 var ErrGone = olaf.NewError(olaf.Failed, "a worker is gone")
 
-// ErrTransport reports that jobs or results could not be transferred. It ends the sweep and is not a cell's outcome.
+// ErrTransport reports that jobs or results could not be transferred. It ends the sweep instead of becoming a cell's
+// outcome.
 var ErrTransport = olaf.NewError(olaf.Device, "the work queue failed")
 
-// Worker carries out jobs, one at a time. An error that matches ErrGone concerns the worker, one that matches
-// ErrTransport the connection to it, and any other error the job.
+// Worker carries out jobs, one at a time. An error that matches ErrGone means that the worker has ended. An error that
+// matches ErrTransport means that the connection failed. Any other error belongs to the job.
 type Worker interface {
 	Name() string
 	Do(ctx context.Context, j Job) (result json.RawMessage, err error)
 	Close() error
 }
 
-// credited is a Worker that delegates its jobs; By returns the maker of its last result.
+// credited is implemented by workers that delegate their jobs. By returns the maker of the last result.
 type credited interface{ By() store.Maker }
 
-// Results stores results; *store.Singles implements it.
+// Results stores the results of lots. *store.Singles implements it.
 type Results interface {
 	Get(key string) (one store.Single, ok bool, err error)
 	Put(store.Single) error
 }
 
-// Engine carries out a plan.
+// Engine carries out the jobs of a plan.
 type Engine struct {
 	Plan    *Plan
 	Results Results
@@ -68,10 +69,10 @@ type Engine struct {
 // unit is one lot of one cell.
 type unit struct{ cell, lot int }
 
-// mostFaulty limits how many workers a job may lose before it counts as failed.
+// mostFaulty is the number of workers that a job may lose before it counts as failed.
 const mostFaulty = 3
 
-// cell is the state of a cell.
+// cell is the state of one cell while the plan is carried out.
 type cell struct {
 	lots   []json.RawMessage // by number; nil if missing
 	parsed []*sweep.Lot      // of a plan with a rule for enough runs
@@ -90,7 +91,7 @@ func (c *cell) isComplete() bool {
 	return true
 }
 
-// Progress is the state of a sweep.
+// Progress describes how much of a sweep is done.
 type Progress struct {
 	Cells, Done, Failed int // cells
 	Lots, LotsDone      int // known to be needed, and available
@@ -100,13 +101,13 @@ type Progress struct {
 	Failures            []Failure // the first ones
 }
 
-// Failure is a cell that failed, and why.
+// Failure is a cell that failed, with the error.
 type Failure struct{ Cell, Error string }
 
-// mostFailures is the maximum number of failures listed.
+// mostFailures is the maximum number of failures that are listed.
 const mostFailures = 100
 
-// Progress returns the current state; it is safe for concurrent use.
+// Progress returns the current progress. It is safe for concurrent use.
 func (e *Engine) Progress() Progress {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,9 +120,9 @@ func (e *Engine) Progress() Progress {
 	return p
 }
 
-// Run executes the missing jobs and returns the outcome of every cell, in the order of the sweep. After an error,
-// including that of ctx, it returns the outcomes so far. Progress.Unkept is set if some outcomes could not be stored.
-// differences describes results that differ from earlier ones; they do not end the sweep.
+// Run executes the jobs whose results are missing and returns the outcome of every cell, in the order of the sweep.
+// After an error, including that of ctx, it returns the outcomes so far. Progress.Unkept is set if some outcomes could
+// not be stored. differences describes results that differ from earlier ones; they do not end the sweep.
 func (e *Engine) Run(ctx context.Context) (cells []sweep.Outcome, differences []string, err error) {
 	e.waiting.L = &e.mu
 	e.faults = map[unit]int{}
@@ -134,14 +135,14 @@ func (e *Engine) Run(ctx context.Context) (cells []sweep.Outcome, differences []
 	return e.collectOutcomes(), e.differ, err
 }
 
-// FindStored returns the stored outcomes of every cell without doing any work.
+// FindStored returns the outcomes of all cells that are available in the store. It executes nothing.
 func (e *Engine) FindStored() ([]sweep.Outcome, error) {
 	e.waiting.L = &e.mu
 	err := e.fillQueue()
 	return e.collectOutcomes(), err
 }
 
-// fillQueue looks up the existing results and fills the queue.
+// fillQueue looks up the stored results and queues the lots that are missing.
 func (e *Engine) fillQueue() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -190,11 +191,11 @@ func (e *Engine) fillQueue() error {
 	return nil
 }
 
-// isMine reports whether a cell belongs to this share.
+// isMine reports whether a cell belongs to the share that this engine works on.
 func (e *Engine) isMine(cell int) bool { return e.Shards == 0 || cell%e.Shards == e.Shard }
 
-// recordResult records a result and decides whether its cell needs more. It examines lots in the order of seeds, not of
-// arrival.
+// recordResult stores a result in its cell and decides whether the cell needs more runs. It examines lots in the order
+// of their seeds, not in the order of their arrival.
 func (e *Engine) recordResult(u unit, result json.RawMessage) error {
 	c := &e.cells[u.cell]
 	c.lots[u.lot] = result
@@ -217,7 +218,7 @@ func (e *Engine) recordResult(u unit, result json.RawMessage) error {
 	return nil
 }
 
-// runWorkers runs the workers until no job is left.
+// runWorkers runs the workers until no lot is left.
 func (e *Engine) runWorkers(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	stop := context.AfterFunc(ctx, e.stop)
@@ -228,7 +229,7 @@ func (e *Engine) runWorkers(ctx context.Context) error {
 	return g.Wait()
 }
 
-// stop wakes workers that wait for a job.
+// stop wakes up the workers that wait for a job, so that they end.
 func (e *Engine) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -236,7 +237,7 @@ func (e *Engine) stop() {
 	e.waiting.Broadcast()
 }
 
-// nextUnit waits for a job; ok is false if none is left.
+// nextUnit returns the next lot and waits until there is one. ok is false if no lot is left.
 func (e *Engine) nextUnit(worker string) (u unit, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -253,7 +254,7 @@ func (e *Engine) nextUnit(worker string) (u unit, ok bool) {
 	return u, true
 }
 
-// startWorker starts a worker. It retries if the worker ends before it is ready, up to a limit.
+// startWorker starts a worker. If the worker ends before it is ready, startWorker tries again, up to a limit.
 func (e *Engine) startWorker(ctx context.Context) (w Worker, err error) {
 	for range mostFaulty {
 		if w, err = e.Start(ctx); !errors.Is(err, ErrGone) {
@@ -263,7 +264,7 @@ func (e *Engine) startWorker(ctx context.Context) (w Worker, err error) {
 	return nil, err
 }
 
-// runWorker works through jobs and replaces a worker that ends.
+// runWorker executes lots with one worker. It replaces a worker that ends.
 func (e *Engine) runWorker(ctx context.Context) error {
 	w, err := e.startWorker(ctx)
 	if err != nil {
@@ -304,7 +305,7 @@ func (e *Engine) runWorker(ctx context.Context) error {
 	}
 }
 
-// requeue gives a lost worker's job to another worker, or fails it after several losses.
+// requeue gives the lot of a lost worker to another worker. After several losses it marks the lot as failed.
 func (e *Engine) requeue(u unit, err error) {
 	e.mu.Lock()
 	e.faults[u]++
@@ -320,7 +321,7 @@ func (e *Engine) requeue(u unit, err error) {
 	}
 }
 
-// failCell marks a cell as failed and drops its remaining lots.
+// failCell marks a cell as failed and drops the lots that it still has in the queue.
 func (e *Engine) failCell(u unit, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -337,8 +338,9 @@ func (e *Engine) failCell(u unit, err error) {
 	e.waiting.Broadcast()
 }
 
-// storeResult stores a result. It reports a result that differs from an earlier one; the first result counts. If the
-// store cannot be written, a sweep continues in memory, but a share of a sweep ends.
+// storeResult stores a result. If it differs from an earlier result, the first one counts and the difference is
+// reported. If the store cannot be written, a sweep continues in memory, but an engine that works on a share of a sweep
+// stops.
 func (e *Engine) storeResult(u unit, one store.Single) error {
 	err := e.Results.Put(one)
 	unkept := ""
@@ -385,7 +387,7 @@ func (e *Engine) storeResult(u unit, one store.Single) error {
 	return nil
 }
 
-// collectOutcomes returns the cells' outcomes, in the order of the sweep.
+// collectOutcomes returns the outcomes of the cells, in the order of the sweep.
 func (e *Engine) collectOutcomes() []sweep.Outcome {
 	out := make([]sweep.Outcome, len(e.cells))
 	for i := range e.cells {

@@ -12,12 +12,12 @@ import (
 	"sync"
 )
 
-// hello is the first line of a worker: its build.
+// hello is the first line that a worker process prints. It identifies the process's build.
 type hello struct {
 	Build string `json:"build"`
 }
 
-// reply is the answer to a job.
+// reply is a worker process's answer to a job.
 type reply struct {
 	Key    string          `json:"key"`
 	Result json.RawMessage `json:"result,omitempty"`
@@ -40,7 +40,7 @@ func (c Commands) Do(ctx context.Context, j Job) (json.RawMessage, error) {
 	return json.Marshal(lot)
 }
 
-// ServeJobs is the worker's side: it reads one job per line from r and writes one reply per line to w. When r ends, it
+// ServeJobs runs a worker process. It reads one job per line from r and writes one reply per line to w. When r ends, it
 // abandons the current job, because the caller is gone.
 func ServeJobs(ctx context.Context, all Commands, build Build, r io.Reader, w io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -80,7 +80,7 @@ func ServeJobs(ctx context.Context, all Commands, build Build, r io.Reader, w io
 	return <-read
 }
 
-// readJobs passes on jobs as they arrive, until r or ctx ends.
+// readJobs sends the jobs that it reads from r to the channel, until r or ctx ends.
 func readJobs(ctx context.Context, r io.Reader, jobs chan<- Job) error {
 	in := json.NewDecoder(bufio.NewReader(r))
 	for {
@@ -101,7 +101,7 @@ func readJobs(ctx context.Context, r io.Reader, jobs chan<- Job) error {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// process is a Worker in a separate process.
+// process is a Worker that runs in a separate process.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -112,7 +112,7 @@ type process struct {
 	err   error
 }
 
-// StartProcess starts a worker process. The error matches ErrBuild if the process is from another build.
+// StartProcess starts a worker process. The error matches ErrBuild if the process reports a different build.
 func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) (Worker, error) {
 	p := &process{name: name, cmd: cmd, said: new(tail)}
 	cmd.Stderr = p.said
@@ -142,7 +142,7 @@ func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) 
 
 func (p *process) Name() string { return p.name }
 
-// Do sends one job and waits for its reply. When ctx ends, it kills the process.
+// Do sends one job to the process and waits for the reply. If ctx ends, it kills the process.
 func (p *process) Do(ctx context.Context, j Job) (json.RawMessage, error) {
 	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
 	defer stop()
@@ -192,7 +192,7 @@ func (p *process) Close() error {
 	return nil
 }
 
-// tail stores the beginning of a program's error output. Its first line explains a Go program's end.
+// tail stores the beginning of a program's error output. The first line explains why a Go program ended.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

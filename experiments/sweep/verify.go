@@ -17,8 +17,8 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// RecomputeDocument builds the document of a stored sweep again from its results and compares it with the stored one, number by
-// number. A difference matches archive.ErrMismatch.
+// RecomputeDocument builds the document of a stored sweep again from the stored results, and compares it with the
+// stored document number by number. A difference matches archive.ErrMismatch.
 func RecomputeDocument(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, error) {
 	plan, cells, err := ReadKept(f, all)
 	if err != nil {
@@ -47,8 +47,8 @@ func RecomputeDocument(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, e
 	return plan, cells, nil
 }
 
-// RepeatResults carries out every result of a stored sweep again in this process, on all cores, and compares them byte by
-// byte. It counts them in done. A difference matches sweep.ErrDiffers.
+// RepeatResults executes every lot of a stored sweep again in this process, on all cores, and compares the results byte
+// by byte. It counts the results in done. A difference matches sweep.ErrDiffers.
 func RepeatResults(ctx context.Context, plan *Plan, cells []sweep.Outcome, all Commands, done *atomic.Int64) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -74,7 +74,8 @@ func RepeatResults(ctx context.Context, plan *Plan, cells []sweep.Outcome, all C
 	return g.Wait()
 }
 
-// ListRuns returns all runs of a sweep, named by their cells, so that two sweeps can be compared cell by cell.
+// ListRuns returns all runs in a sweep. They are named after their cells, so that two sweeps can be compared cell by
+// cell.
 func ListRuns(plan *Plan, cells []sweep.Outcome) (runs []results.Run, err error) {
 	rows := map[string]*metric.Metric{}
 	for _, m := range plan.command.Metrics {

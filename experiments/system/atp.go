@@ -15,7 +15,8 @@ const (
 	Static  = "static"  // each job has a part of them
 )
 
-// atpSystem returns ATP, which adds packets in aggregators shared by all jobs, and lets a server complete the rest.
+// atpSystem returns ATP. Its switch adds packets in aggregators that all jobs share, and a server adds the packets that
+// find no aggregator.
 func atpSystem() System {
 	d := atp.Describe()
 	return System{
@@ -100,7 +101,7 @@ func checkATP(o *Options, sharing string) error {
 	return nil
 }
 
-// addATP adds the constructors of workers and servers, each with the aggregators that its job may use.
+// addATP sets the constructors of workers and servers. Each gets the aggregators that its job may use.
 func (p *Parts) addATP(all endpoint.ATP) {
 	share := p.Share
 	of := func(cfg *endpoint.Config) endpoint.ATP {

@@ -7,11 +7,12 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// fullFrame is the number of lanes that fill an Ethernet frame. Baselines use frames like iSwitch's, so that they
-// differ only in the switch.
+// fullFrame is the number of lanes that fill an Ethernet frame. Baselines use frames like iSwitch's, so that only their
+// switches differ.
 const fullFrame = iswitch.Lanes
 
-// parameterServerSystem returns the baseline of iSwitch and others: switches forward, a server adds.
+// parameterServerSystem returns the baseline that iSwitch and others compare with. Switches only forward, and a server
+// adds.
 func parameterServerSystem() System {
 	mode := func(name, about string, sync bool) Mode {
 		return Mode{Name: name, About: about, Sync: sync, Parts: func(*Options) (Parts, error) {
@@ -34,7 +35,7 @@ func parameterServerSystem() System {
 	}
 }
 
-// ringAllReduce returns AllReduce without a server.
+// ringAllReduce returns ring AllReduce, a baseline without a server.
 func ringAllReduce() System {
 	return System{
 		Name: "ring", Title: "Ring AllReduce", Discipline: "fifo",

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// iswitchSystem returns iSwitch, which sums segments in the switch and multicasts the sums to the workers.
+// iswitchSystem returns iSwitch. Its switch sums segments and multicasts the sums to the workers.
 func iswitchSystem() System {
 	d := iswitch.Describe()
 	return System{
@@ -52,7 +52,7 @@ func (o *Options) iswitchSlots() int {
 	return o.Slots
 }
 
-// segmentsPerJob returns the number of segments per job.
+// segmentsPerJob returns the number of segments in the switch's table for each job.
 func (o *Options) segmentsPerJob() int { return o.iswitchSlots() / max(o.Jobs, 1) }
 
 func iswitchParts(d *program.Description, o *Options,

@@ -1,7 +1,7 @@
 package system
 
-// olafSystem returns OLAF, which merges updates waiting in the same cluster's slot, so that the newest model is never
-// far behind.
+// olafSystem returns OLAF. Its queue merges an update into a waiting update of the same cluster, so that the newest
+// model is never far behind.
 func olafSystem() System {
 	return System{
 		Name: "olaf", Title: "OLAF", Paper: "olaf", Discipline: "olaf",
@@ -9,7 +9,7 @@ func olafSystem() System {
 	}
 }
 
-// fifoSystem returns the plain switch, the baseline of all measurements.
+// fifoSystem returns the ordinary FIFO switch, which is the baseline of all measurements.
 func fifoSystem() System {
 	return System{Name: "fifo", Title: "FIFO", Discipline: "fifo",
 		About: "forwards updates in order and drops what finds the queue full"}

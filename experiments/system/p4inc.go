@@ -7,10 +7,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// p4incSegment is the default number of aggregators per job.
+// p4incSegment is the default number of aggregators in a job's segment.
 const p4incSegment = 1024
 
-// p4incSystem returns P4INC-AOI, which adds packets in each job's segment of aggregators, without a server.
+// p4incSystem returns P4INC-AOI. Its switch adds packets in a segment of aggregators for each job, without a server.
 func p4incSystem() System {
 	d := p4inc.Describe()
 	return System{

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Range is the part of a switch's table reserved for a job, both ends included.
+// Range is the part of a switch's table that is reserved for a job. Both ends are included.
 type Range struct{ First, Last int }
 
-// Set parses a range such as 0-63. The error matches ErrOptions.
+// Set parses a range in the form 0-63. The error matches ErrOptions.
 func (r *Range) Set(text string) error {
 	first, last, ok := strings.Cut(strings.TrimSpace(text), "-")
 	a, err := strconv.Atoi(first)
@@ -22,22 +22,22 @@ func (r *Range) Set(text string) error {
 	return nil
 }
 
-// maxSlots is above the size of every table.
+// maxSlots is a limit that no table reaches.
 const maxSlots = 1 << 24
 
-// String returns the form that Set parses.
+// String returns the range in the form that Set parses.
 func (r Range) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
 
-// MarshalText returns String, for files and documents.
+// MarshalText returns the same text as String, for files and documents.
 func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText parses the text as Set does.
+// UnmarshalText parses a range like Set.
 func (r *Range) UnmarshalText(text []byte) error { return r.Set(string(text)) }
 
-// size returns the number of slots.
+// size returns the number of slots in the range.
 func (r Range) size() int { return r.Last - r.First + 1 }
 
-// ParseRanges parses the jobs' ranges, separated by commas. The error matches ErrOptions.
+// ParseRanges parses the ranges of all jobs, separated by commas. The error matches ErrOptions.
 func ParseRanges(text string) (ranges []Range, err error) {
 	for word := range strings.SplitSeq(text, ",") {
 		var r Range
@@ -49,9 +49,9 @@ func ParseRanges(text string) (ranges []Range, err error) {
 	return ranges, nil
 }
 
-// divideTable divides a table between jobs: into the requested ranges, or evenly. slots is the table's length; if not
-// requested, it is usual slots per job or the end of the last range. The program checks that ranges fit the table and
-// do not overlap.
+// divideTable divides a table between the jobs, into the requested ranges or evenly. slots is the length of the table.
+// If it was not requested, it is usual slots per job, or the end of the last range. Whether the ranges fit into the
+// table and do not overlap is checked by the program.
 func (o *Options) divideTable(usual int, places string) (slots int, share func(job int) (base, size int), err error) {
 	jobs := max(o.Jobs, 1)
 	if len(o.Ranges) > 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// switchmlPool is the default number of slots per worker, as in the paper's 10G experiments.
+// switchmlPool is the default number of slots per worker. It is the number in the paper's 10G experiments.
 const switchmlPool = 128
 
-// switchmlSystem returns SwitchML, which streams vectors through a pool of slots in the switch.
+// switchmlSystem returns SwitchML. Its workers stream vectors through a pool of slots in the switch.
 func switchmlSystem() System {
 	d := switchml.Describe()
 	return System{
@@ -45,8 +45,8 @@ func switchmlSystem() System {
 	}
 }
 
-// switchmlLanes returns the lanes for a packet size that the released program is built for; the default is the smaller
-// one.
+// switchmlLanes returns the number of lanes for a packet size. It rejects sizes for which the released program is not
+// built. The default is the smaller size.
 func switchmlLanes(packet olaf.Size) (int, error) {
 	for _, lanes := range []int{switchml.Lanes256, switchml.Lanes1024} {
 		if packet == olaf.Size(lanes*olaf.LaneBytes) || packet == 0 {

@@ -1,7 +1,8 @@
 // Package system defines each published aggregation system by its parts: the switch program, the discipline of its
 // ports, the endpoints of its workers and servers, and the counters and metrics of its runs. The set of systems is a
-// value that cmd builds, without registration; a new system is a file here. Packages above receive the set as an
-// argument, even to find systems by name; the root test TestSetsAreHandedDown checks this.
+// value that cmd builds; there is no registration. A new system is a new file in this package. Packages that use
+// systems receive the set as an argument, even to look up a system by name; the root test TestSetsAreHandedDown checks
+// this.
 package system
 
 import (
@@ -28,7 +29,7 @@ var (
 // ErrOptions is matched by the error for any combination of options that a system rejects.
 var ErrOptions = olaf.NewError(olaf.Usage, "bad options of a system")
 
-// System is a published aggregation system.
+// System describes a published aggregation system.
 type System struct {
 	Name  string
 	Title string // for prose
@@ -53,7 +54,7 @@ type System struct {
 	Modes []Mode
 }
 
-// Mode is one way in which a system's hosts wait for each other.
+// Mode is one way in which the workers of a system wait for results.
 type Mode struct {
 	Name  string
 	About string
@@ -64,7 +65,7 @@ type Mode struct {
 	Parts func(*Options) (Parts, error)
 }
 
-// Parts contains the building blocks of a job's hosts and switches.
+// Parts contains the building blocks for the hosts and switches of a job.
 type Parts struct {
 	Worker func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
 	// Server may be nil.
@@ -104,8 +105,8 @@ type Parts struct {
 	Numbers int
 }
 
-// CheckNumbers checks that the frames' packet numbers suffice for rounds of the given number of packets. The error
-// matches ErrOptions.
+// CheckNumbers checks that the packet numbers in the system's frames can represent the given number of packets per
+// round and of rounds. The error matches ErrOptions.
 func (p *Parts) CheckNumbers(packets, rounds int) error {
 	if p.Numbers == 0 || packets*rounds <= p.Numbers {
 		return nil
@@ -118,8 +119,8 @@ func (p *Parts) CheckNumbers(packets, rounds int) error {
 		ErrOptions, olaf.Plural(rounds, "round"), olaf.Plural(packets, "packet"), p.Numbers, fits)
 }
 
-// CheckLoss rejects lossy links for systems whose hosts do not retransmit: those whose switches only forward. The error
-// matches ErrOptions.
+// CheckLoss rejects lossy links for systems whose hosts do not retransmit. These are the systems whose switches only
+// forward. The error matches ErrOptions.
 func (p *Parts) CheckLoss(name string, share float64) error {
 	if p.Program != nil || !(share > 0) {
 		return nil
@@ -127,8 +128,8 @@ func (p *Parts) CheckLoss(name string, share float64) error {
 	return fmt.Errorf("%w: nothing that is lost is sent again, as the transport of %s is taken to be reliable; leave the loss out", ErrOptions, name)
 }
 
-// FrameSize returns the length of a packet's frame, without the check sequence; past is set if the packet bypasses the
-// aggregators.
+// FrameSize returns the length of the frame for a packet, without the check sequence. past is set if the packet
+// bypasses the aggregators.
 func (p *Parts) FrameSize(packet *program.Packet, past bool) olaf.Size {
 	if p.Frame != nil {
 		return p.Frame.SizeOf(packet, past)
@@ -136,8 +137,8 @@ func (p *Parts) FrameSize(packet *program.Packet, past bool) olaf.Size {
 	return max(frame.Least, p.Header+olaf.LaneBytes*olaf.Size(packet.Lanes))
 }
 
-// Options contains a user's choices for a system; zero values select the system's own. The mode decides which ones
-// apply.
+// Options contains the options that a user chose for a system. Zero values select the system's defaults. The mode
+// determines which options apply.
 type Options struct {
 	H        int           // vectors that complete a sum
 	Bound    int           // staleness beyond which a gradient is discarded
@@ -176,10 +177,10 @@ const (
 	OptionCongestion = "congestion"
 )
 
-// DefaultBound is the default staleness bound of asynchronous workers; a bound of 0 also means this default.
+// DefaultBound is the default bound on the staleness of asynchronous workers. A bound of 0 in Options also selects it.
 const DefaultBound = 3
 
-// CheckOptions returns an error if one of the given options does not apply in the mode. The error matches ErrOptions.
+// CheckOptions returns an error if one of the given options does not apply in this mode. The error matches ErrOptions.
 func (m *Mode) CheckOptions(system *System, given []string) error {
 	for _, name := range given {
 		if !slices.Contains(m.Takes, name) {
@@ -194,7 +195,8 @@ func (m *Mode) CheckOptions(system *System, given []string) error {
 	return nil
 }
 
-// Mode returns the named mode, or the default for an empty name. The error matches ErrMode and lists the modes.
+// Mode returns the mode with the given name, or the default mode if the name is empty. The error matches ErrMode and
+// lists the modes.
 func (s *System) Mode(name string) (*Mode, error) {
 	if len(s.Modes) == 0 {
 		return nil, fmt.Errorf("%w: workers of %s do not wait for answers, so it has no modes", ErrMode, s.Name)
@@ -211,7 +213,7 @@ func (s *System) Mode(name string) (*Mode, error) {
 		strings.Join(s.ModeNames(), " or "))
 }
 
-// Mode calls System.Mode; its error also lists the systems that have the mode.
+// Mode returns a mode of the system of, like System.Mode. The error also lists the systems that have the mode.
 func (s Set) Mode(of *System, name string) (*Mode, error) {
 	mode, err := of.Mode(name)
 	if err == nil {
@@ -225,7 +227,7 @@ func (s Set) Mode(of *System, name string) (*Mode, error) {
 	return nil, fmt.Errorf("%w; mode %s goes with %s", err, name, strings.Join(having.Names(), ", "))
 }
 
-// ModeNames returns the mode names of all systems, without duplicates.
+// ModeNames returns the names of the modes of all systems, without duplicates.
 func (s Set) ModeNames() (names []string) {
 	for i := range s {
 		for _, m := range s[i].ModeNames() {
@@ -237,7 +239,7 @@ func (s Set) ModeNames() (names []string) {
 	return names
 }
 
-// ModeNames returns the names of its modes.
+// ModeNames returns the names of the system's modes.
 func (s *System) ModeNames() []string {
 	var names []string
 	for i := range s.Modes {
@@ -249,7 +251,7 @@ func (s *System) ModeNames() []string {
 // Set is a list of systems, in the order in which reports list them.
 type Set []System
 
-// All returns the systems of this build. A queue discipline without a system of that name becomes one.
+// All returns all systems in this build. A queue discipline that has no system with its name is added as a system.
 func All() Set {
 	all := Set{olafSystem(), fifoSystem(), iswitchSystem(), switchmlSystem(), atpSystem(), p4incSystem(), xaggSystem(),
 		parameterServerSystem(), ringAllReduce()}
@@ -267,7 +269,7 @@ func All() Set {
 	return all
 }
 
-// Find returns the named system. The error matches ErrUnknown and lists the systems.
+// Find returns the system with the given name. The error matches ErrUnknown and lists all systems.
 func (s Set) Find(name string) (*System, error) {
 	for i := range s {
 		if s[i].Name == name {
@@ -277,7 +279,7 @@ func (s Set) Find(name string) (*System, error) {
 	return nil, fmt.Errorf("%w %q; there are %s", ErrUnknown, name, strings.Join(s.Names(), ", "))
 }
 
-// Names returns the systems' names.
+// Names returns the names of the systems.
 func (s Set) Names() []string {
 	var names []string
 	for i := range s {
@@ -286,7 +288,7 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Programs returns the programs of their switches and servers, without duplicates.
+// Programs returns the programs of the systems' switches and servers, without duplicates.
 func (s Set) Programs() (all []program.Description) {
 	for i := range s {
 		p := s[i].Program
@@ -297,12 +299,12 @@ func (s Set) Programs() (all []program.Description) {
 	return all
 }
 
-// ClosedLoop returns the systems with closed-loop workers.
+// ClosedLoop returns the systems that have closed-loop workers.
 func (s Set) ClosedLoop() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return len(s.Modes) == 0 })
 }
 
-// HasFrames reports whether its packets have a frame format, not only a length.
+// HasFrames reports whether the format of the system's frames is known, not only their length.
 func (s *System) HasFrames() bool {
 	for i := range s.Modes {
 		if parts, err := s.Modes[i].Parts(&Options{}); err == nil && parts.Frame != nil {
@@ -312,18 +314,19 @@ func (s *System) HasFrames() bool {
 	return false
 }
 
-// Open returns the systems whose workers can send open loop, as in a bench.
+// Open returns the systems whose workers can send in an open loop, as in a bench.
 func (s Set) Open() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() })
 }
 
-// Rising returns the systems whose sums can go on to a server above the switches that add.
+// Rising returns the systems whose sums can be forwarded to a server above the switches that add.
 func (s Set) Rising() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Rises() })
 }
 
-// Rises reports whether its sums can go on to a server above the workers' switch: its own server, or a substitute for a
-// parent. For baselines it returns false, because their transport is assumed to be reliable.
+// Rises reports whether the system's sums can be forwarded to a server above the workers' switch. The server is the
+// system's own, or replaces a parent switch. For baselines it returns false, because their transport is assumed to be
+// reliable.
 func (s *System) Rises() bool {
 	if s.Program == nil || s.OnServers || len(s.Modes) == 0 {
 		return false
@@ -336,21 +339,21 @@ func (s *System) Rises() bool {
 	return err == nil && p.Configure(program.Job{ID: 1, Members: []program.Member{{}}, Parent: true}) == nil
 }
 
-// Adding returns the systems whose switches add up open-loop updates.
+// Adding returns the systems whose switches add up updates from open-loop workers.
 func (s Set) Adding() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Adds() })
 }
 
-// LoopedOnes returns the systems whose workers can run closed loop through a device.
+// LoopedOnes returns the systems whose workers can run in a closed loop through a device.
 func (s Set) LoopedOnes() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.CanLoop() })
 }
 
-// CanLoop reports whether its workers can run closed loop through a device.
+// CanLoop reports whether the system's workers can run in a closed loop through a device.
 func (s *System) CanLoop() bool { return !s.OnServers && len(s.Modes) > 0 }
 
-// SwitchProgram returns the program that a device runs for closed-loop workers: the system's own, or the one that only
-// forwards.
+// SwitchProgram returns the program that a device runs for closed-loop workers. It is the system's own program or, if
+// the system has none, the program that only forwards.
 func (s *System) SwitchProgram() *program.Description {
 	if s.Program != nil {
 		return s.Program
@@ -359,18 +362,18 @@ func (s *System) SwitchProgram() *program.Description {
 	return &d
 }
 
-// ForBench returns the systems that a bench can run, open or closed loop.
+// ForBench returns the systems that a bench can run, in an open or a closed loop.
 func (s Set) ForBench() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() && !s.CanLoop() })
 }
 
-// Open reports whether its workers can send open loop.
+// Open reports whether the system's workers can send in an open loop.
 func (s *System) Open() bool { return len(s.Modes) == 0 || s.Adds() }
 
-// Adds reports whether its switches add up open-loop updates, so that H applies.
+// Adds reports whether the system's switches add up updates from open-loop workers, so that the option H applies.
 func (s *System) Adds() bool { return s.Program != nil && s.Program.Open }
 
-// Declaration returns the counters and metrics of open-loop runs.
+// Declaration returns the declaration of the counters and metrics in open-loop runs.
 func (s *System) Declaration() *metric.Declaration {
 	if s.Declares == nil {
 		return queueDeclared
@@ -378,23 +381,25 @@ func (s *System) Declaration() *metric.Declaration {
 	return s.Declares
 }
 
-// LoopDeclaration returns the counters and metrics of closed-loop runs; nil if it has none.
+// LoopDeclaration returns the declaration of the counters and metrics in closed-loop runs, or nil if the system has no
+// such runs.
 func (s *System) LoopDeclaration() *metric.Declaration { return s.loops }
 
-// queueDeclared is the account of any queue of package engine.
+// queueDeclared is the declaration for runs through any queue of package engine.
 var queueDeclared = metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 
-// networkDeclared adds to queued the counts of a network after its warm-up.
+// networkDeclared is queueDeclared with the counts of a network after its warm-up added.
 var networkDeclared = metric.OfNetwork(queueDeclared)
 
-// QueueDeclaration returns the declaration of runs through one queue.
+// QueueDeclaration returns the declaration for runs through a single queue.
 func QueueDeclaration() *metric.Declaration { return queueDeclared }
 
-// NetworkDeclaration returns the declaration of network runs: the whole run, with the network taken as one queue, and the time
-// after the warm-up.
+// NetworkDeclaration returns the declaration for runs of a network. Its counts cover the whole run, as if the network
+// were a single queue, and the time after the warm-up.
 func NetworkDeclaration() *metric.Declaration { return networkDeclared }
 
-// FindDeclaration returns the declaration of that name, of a system or a network, or nil.
+// FindDeclaration returns the declaration with the given name, which is that of a system, a queue or a network. It
+// returns nil if there is none.
 func (s Set) FindDeclaration(system string) *metric.Declaration {
 	switch system {
 	case queueDeclared.System:
@@ -412,18 +417,18 @@ func (s Set) FindDeclaration(system string) *metric.Declaration {
 	return nil
 }
 
-// declareAdding returns the declaration of a system whose switches add.
+// declareAdding returns the declaration for a system whose switches add updates with the program d.
 func declareAdding(d *program.Description) *metric.Declaration {
 	return metric.OfProgram(d.Name, d.Ledger, d.Classes, engine.FlowLedger(), engine.SumsLedger())
 }
 
-// FiltersReward reports whether the ports of s can filter by reward.
+// FiltersReward reports whether the ports of s can filter updates by reward.
 func (s *System) FiltersReward() bool {
 	kind, _ := engine.FindDiscipline(s.Discipline)
 	return kind.FiltersReward
 }
 
-// Arithmetic describes how s adds updates.
+// Arithmetic returns a description of how s adds updates.
 func (s *System) Arithmetic() string {
 	switch kind, _ := engine.FindDiscipline(s.Discipline); {
 	case s.Adds():

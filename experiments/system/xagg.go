@@ -7,10 +7,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// LineOverhead is Ethernet's overhead per frame, in bytes.
+// LineOverhead is the overhead per Ethernet frame on the line, in bytes.
 const LineOverhead = 24
 
-// xaggSystem returns XAgg, which adds whole models on servers below the parameter server.
+// xaggSystem returns XAgg. Servers below the parameter server add whole models.
 func xaggSystem() System {
 	d := xagg.Describe()
 	return System{

@@ -14,10 +14,10 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// callAbout is the request for a description of a host.
+// callAbout is the name of the request that asks a host for its description.
 const callAbout = "about"
 
-// AboutRequest names the parts of a host to describe besides the host itself.
+// AboutRequest names the parts of a host that are described in addition to the host itself.
 type AboutRequest struct {
 	Device    string `json:"device,omitempty"`
 	Generator bool   `json:"generator,omitempty"` // the device will be a generator; otherwise a queue
@@ -25,7 +25,7 @@ type AboutRequest struct {
 	LeastMTU  int    `json:"least_mtu,omitempty"` // of the interface
 }
 
-// HostAbout describes a host, and why it cannot have its role.
+// HostAbout describes a host. It also contains the reasons why the host cannot have its role.
 type HostAbout struct {
 	Build  string   `json:"build"`
 	Kernel string   `json:"kernel"` // system, release and architecture
@@ -37,14 +37,14 @@ type HostAbout struct {
 	Counts []HostCount `json:"counts,omitempty"`
 }
 
-// HostCount is one counter of a host's device or interface.
+// HostCount is the value of one counter at a device or an interface of a host.
 type HostCount struct {
 	Of    string `json:"of"` // the device or interface
 	Name  string `json:"name"`
 	Value uint64 `json:"value"`
 }
 
-// NIC is a network interface.
+// NIC describes a network interface.
 type NIC struct {
 	Name   string `json:"name"`
 	Driver string `json:"driver"` // virtual for none
@@ -53,10 +53,10 @@ type NIC struct {
 	Up     bool   `json:"up"`
 }
 
-// leastFree is the free space in bytes that a run's files need.
+// leastFree is the free disk space, in bytes, that the files of a run need.
 const leastFree = 64 << 20
 
-// About describes this host.
+// About returns a description of this host.
 func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) {
 	fail := func(format string, args ...any) { about.Faults = append(about.Faults, fmt.Sprintf(format, args...)) }
 	about.Root = os.Geteuid() == 0
@@ -88,8 +88,8 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 	return about
 }
 
-// describeDevice identifies a device without writing to it, and returns its counters if they outlive a command. The error is
-// the reason why it cannot have its role.
+// describeDevice identifies a device without writing to it. It returns the device's counters if they persist after a
+// command has ended. The error explains why the device cannot have its role.
 func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id string, counts []HostCount, err error) {
 	row, name, err := a.deviceTable().Lookup(what.Device)
 	if err != nil {
@@ -116,7 +116,8 @@ func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id str
 	return id, counts, err
 }
 
-// latchedCounts returns the counters of a device's role. It does not latch them, because a run may be in progress.
+// latchedCounts returns the counters for a device's role as they were last latched. It does not latch them itself,
+// because a run may be in progress.
 func (what *AboutRequest) latchedCounts(d fpga.Registers) ([]HostCount, error) {
 	if what.Generator {
 		g, err := regmap.ReadGeneratorCounters(d)
@@ -128,7 +129,7 @@ func (what *AboutRequest) latchedCounts(d fpga.Registers) ([]HostCount, error) {
 		{what.Device, "lost before the queue", q.LostBeforeEngine}}, err
 }
 
-// checkRole returns an error if a device's roles (common.role) lack the requested one.
+// checkRole returns an error if the roles for which a device was built (common.role) do not include the requested role.
 func (what *AboutRequest) checkRole(built uint32) error {
 	role, bit := "queue", regmap.CommonRoleAccelerator
 	if what.Generator {
@@ -140,7 +141,7 @@ func (what *AboutRequest) checkRole(built uint32) error {
 	return fmt.Errorf("%s was built without a %s (common.role is %#x): %w", what.Device, role, built, fpga.ErrRefused)
 }
 
-// findInterface returns an interface of this host that is up and has at least the given MTU.
+// findInterface returns an interface of this host. It must be up and have at least the given MTU.
 func findInterface(name string, leastMTU int) (*NIC, error) {
 	nic, err := describeInterface(name)
 	switch {

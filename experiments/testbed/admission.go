@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/internal/caller"
 )
 
-// writesTables reports whether a method of P4Runtime can change tables, or decides who may.
+// writesTables reports whether a method of P4Runtime can change tables or decides which controller may change them.
 func writesTables(method string) bool {
 	switch method {
 	case v1.P4Runtime_Write_FullMethodName, v1.P4Runtime_SetForwardingPipelineConfig_FullMethodName,
@@ -23,7 +23,8 @@ func writesTables(method string) bool {
 }
 
 // checkCaller returns an error if a call would write to the tables of a device that another user has reserved.
-// Controllers that send no user's name, such as those of other projects, count as the user for whom the device is lent.
+// Controllers that do not send a user name, such as those of other projects, count as the user for whom the device is
+// lent.
 func (s *Service) checkCaller(ctx context.Context, method string) error {
 	if s.admit == nil || !writesTables(method) {
 		return nil
@@ -38,7 +39,7 @@ func (s *Service) checkCaller(ctx context.Context, method string) error {
 	return nil
 }
 
-// admitCall calls handle unless checkCaller rejects the call.
+// admitCall calls handle unless checkCaller rejects the caller.
 func (s *Service) admitCall(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if err := s.checkCaller(ctx, info.FullMethod); err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func (s *Service) admitCall(ctx context.Context, request any, info *grpc.UnarySe
 	return handle(ctx, request)
 }
 
-// admitStream is admitCall for streams.
+// admitStream calls handle for a stream unless checkCaller rejects the caller.
 func (s *Service) admitStream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	if err := s.checkCaller(stream.Context(), info.FullMethod); err != nil {
 		return err

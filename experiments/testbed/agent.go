@@ -19,7 +19,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// AgentDevice returns the row for devices lent by other processes.
+// AgentDevice returns the row of the device table for devices that other processes lend. built lists the programs that
+// such devices may have.
 func AgentDevice(built ...program.Description) Device {
 	return Device{
 		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates | Dialled | TakesGenerator,
@@ -29,8 +30,8 @@ func AgentDevice(built ...program.Description) Device {
 	}
 }
 
-// AgentTarget returns the gRPC target of an agent's address: grpc://HOST:PORT, grpc:unix:PATH, or either without the
-// scheme.
+// AgentTarget returns the gRPC target for the address of an agent. The address has the form grpc://HOST:PORT or
+// grpc:unix:PATH, with or without the scheme.
 func AgentTarget(address string) (string, error) {
 	target := strings.TrimPrefix(strings.TrimPrefix(address, "grpc:"), "//")
 	if path, ok := strings.CutPrefix(target, "unix:"); ok && path != "" {
@@ -42,8 +43,8 @@ func AgentTarget(address string) (string, error) {
 	return "", fmt.Errorf("%w for agent %q: want HOST:PORT or unix:PATH, such as 127.0.0.1:9559", ErrBackend, target)
 }
 
-// ReachAgent returns the gRPC target of a device's agent until done is called. Without an agent, one starts on the device's host
-// for this user only.
+// ReachAgent returns the gRPC target of a device's agent, which is valid until done is called. If the device has no
+// agent, ReachAgent starts one on the device's host, for this user only.
 func ReachAgent(ctx context.Context, address string, a Access) (target string, done func() error, err error) {
 	if target, err := AgentTarget(address); err == nil {
 		return target, func() error { return nil }, nil
@@ -58,7 +59,7 @@ func ReachAgent(ctx context.Context, address string, a Access) (target string, d
 	return s.Target, s.Close, nil
 }
 
-// openAgentDevice opens the registers behind an agent.
+// openAgentDevice opens the registers of the device behind an agent.
 func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Device, error) {
 	target, err := AgentTarget(rest)
 	if err != nil {
@@ -71,7 +72,7 @@ func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.De
 	return d, nil
 }
 
-// openAgent opens the testbed behind an agent: one card, with the agent's tables and tap.
+// openAgent opens the testbed behind an agent. It has one card, and the tables and the tap that the agent lends.
 func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) {
 	target, err := AgentTarget(rest)
 	switch {
@@ -87,7 +88,7 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 	return bed, nil
 }
 
-// attachAgent makes an agent's device the testbed's only card.
+// attachAgent makes the device behind an agent the only card of the testbed.
 func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, dial remote.Options) error {
 	o.TLS = dial.TLS
 	d, err := remote.Dial(ctx, target, dial)
@@ -103,8 +104,8 @@ func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, dial
 	return b.connectTables(ctx, target, o)
 }
 
-// tapAgent returns an agent's device with its tap. For a capture on another host there is a tap here, and the generator
-// may be another device's.
+// tapAgent returns the device behind an agent with its tap. If the capture runs on another host, the tap is on this
+// side, and the generator may belong to another device.
 func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Card, error) {
 	whole, clock := fpga.Device(d), fpga.Registers(d)
 	row, _, err := o.deviceTable().Lookup(d.Served().Address)
@@ -161,7 +162,7 @@ func (b *Testbed) connectTables(ctx context.Context, target string, o Access) er
 	return b.pushPipeline(ctx) // a device that cannot return its pipeline reports the reason here
 }
 
-// isOurPipeline reports whether a pipeline is one that this program pushes, with any switch programs' tables.
+// isOurPipeline reports whether this program pushes the given pipeline, with the tables of any switch programs.
 func (b *Testbed) isOurPipeline(has *v1.ForwardingPipelineConfig) bool {
 	for _, t := range b.profile.Info().Tables {
 		if !slices.ContainsFunc(has.GetP4Info().GetTables(),

@@ -10,16 +10,16 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// betweenForm is the syntax of the address of a queue in the kernel between two interfaces.
+// betweenForm is the syntax of the address for a kernel queue between two interfaces.
 const betweenForm = "xdp:IN,OUT"
 
-// leastBetween is the smallest MTU that an interface needs for updates, namely for frames without values.
+// leastBetween is the smallest MTU that an interface needs for updates. Frames without values fit into it.
 const leastBetween = olaf.HeaderBytes - 14
 
-// between is a queue in the kernel between two interfaces of its host, as specified by the text after "xdp:".
+// between is a kernel queue between two interfaces of its host. The text after "xdp:" in an address specifies it.
 type between struct{ in, out, mode string }
 
-// parseBetween parses IN,OUT or IN,OUT,MODE.
+// parseBetween parses an address in the form IN,OUT or IN,OUT,MODE.
 func parseBetween(name string) (b between, err error) {
 	words := strings.Split(name, ",")
 	b.mode = kernelModes[""]
@@ -37,7 +37,8 @@ func parseBetween(name string) (b between, err error) {
 	return b, nil
 }
 
-// betweenDevice returns the row of a queue in the kernel between two interfaces; nil for other names after xdp:.
+// betweenDevice returns the row of the device table for a kernel queue between two interfaces. It returns nil if the
+// text after xdp: names another device.
 func betweenDevice(name string) *Device {
 	if !strings.Contains(name, ",") {
 		return nil
@@ -57,7 +58,8 @@ func betweenDevice(name string) *Device {
 	}
 }
 
-// NICDevice returns the row for a network interface of this host whose generator acts as all workers.
+// NICDevice returns the row of the device table for a network interface of this host. Its generator sends the updates
+// of all workers.
 func NICDevice() Device {
 	return Device{
 		Prefix: "nic:", Name: "enp1s0f0", NotCard: "it sends updates and receives none", Guarded: true, Part: true,
@@ -79,7 +81,7 @@ func NICDevice() Device {
 	}
 }
 
-// describeBetween checks the interfaces without opening them.
+// describeBetween identifies the queue and checks its interfaces, without opening them.
 func describeBetween(name string) (id string, role uint32, err error) {
 	b, err := parseBetween(name)
 	if err == nil {
@@ -91,7 +93,8 @@ func describeBetween(name string) (id string, role uint32, err error) {
 	return "xdp " + b.mode, regmap.CommonRoleAccelerator, err
 }
 
-// openBetweenTestbed opens the queue with its generator and capture. This process lends them to itself, as with a card.
+// openBetweenTestbed opens the queue with its generator and capture. This process lends them to itself in the same way
+// as a card.
 func openBetweenTestbed(ctx context.Context, name string, o OpenOptions) (*Testbed, error) {
 	var add []string
 	if o.Generator == "" {
@@ -106,7 +109,7 @@ func openBetweenTestbed(ctx context.Context, name string, o OpenOptions) (*Testb
 	return openLent(ctx, o, func(s *Service, lent ServeOptions) error { return lendBetween(ctx, s, name, lent) })
 }
 
-// lendBetween lends the queue, with its tables, and a tap if there is a capture.
+// lendBetween lends the queue with its tables and, if there is a capture, with a tap.
 func lendBetween(ctx context.Context, s *Service, name string, o ServeOptions) error {
 	card, err := openBetween(name)
 	if err != nil {

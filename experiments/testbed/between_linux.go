@@ -10,12 +10,13 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// betweenCard is a queue between two interfaces, whose clock is not that of the updates' generator.
+// betweenCard is a kernel queue between two interfaces. Its clock differs from the clock of the generator that sends
+// the updates.
 type betweenCard struct{ *realtime.Card }
 
 var _ fpga.Capturer = betweenCard{}
 
-// openBetween opens the queue that is specified by the text after "xdp:".
+// openBetween opens the queue that the text after "xdp:" in an address specifies.
 func openBetween(name string) (fpga.Device, error) {
 	b, err := parseBetween(name)
 	if err != nil {
@@ -28,11 +29,11 @@ func openBetween(name string) (fpga.Device, error) {
 	return betweenCard{card}, nil
 }
 
-// LogsArrivals returns false: the times of arrivals are not on the generator's clock.
+// LogsArrivals returns false, because the times of arrivals are not on the generator's clock.
 func (betweenCard) LogsArrivals() bool { return false }
 
-// Capture reports on the queue's part of a run that is captured elsewhere: its decisions, and why the run may be invalid or its
-// ages withheld. The error matches fpga.ErrGone if an interface is gone.
+// Capture reports the queue's part of a run whose frames are captured elsewhere: its decisions, and the reasons why the
+// run may be invalid or its ages must be withheld. The error matches fpga.ErrGone if an interface has disappeared.
 func (c betweenCard) Capture() (*fpga.Capture, error) {
 	decisions, err := c.Decisions()
 	if err != nil {
@@ -42,12 +43,12 @@ func (c betweenCard) Capture() (*fpga.Capture, error) {
 	return &fpga.Capture{Decisions: decisions, Others: &others, Withheld: c.Pacing().Withheld, Faults: c.Faults()}, nil
 }
 
-// tablesBetween returns the tables of a queue between two interfaces.
+// tablesBetween returns the tables of a kernel queue between two interfaces.
 func tablesBetween(card fpga.Device) (agent.Backend, p4.Profile) {
 	return &realtimeTables{card: card.(betweenCard).Card}, p4.Lab()
 }
 
-// openNIC opens the generator at an interface.
+// openNIC opens the generator that sends through an interface.
 func openNIC(name string) (fpga.Device, error) {
 	card, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{Generator: name})
 	if err != nil {

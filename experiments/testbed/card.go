@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// CardAccess contains the parts that a testbed on a card needs besides the card.
+// CardAccess contains everything that a testbed on a card needs in addition to the card.
 type CardAccess struct {
 	// Tables starts the driver of the card's tables; nil lends a card without them. The returned function is called at
 	// the end.
@@ -31,7 +31,8 @@ type CardAccess struct {
 	ServerPort int
 }
 
-// ErrIncomplete reports that a card alone is not a testbed; the message names what to add. It matches ErrBackend.
+// ErrIncomplete reports that a card alone is not a testbed. The message lists the missing parts. The error matches
+// ErrBackend.
 var ErrIncomplete error = incomplete{}
 
 type incomplete struct{}
@@ -39,7 +40,7 @@ type incomplete struct{}
 func (incomplete) Error() string { return "a card alone is no testbed" }
 func (incomplete) Unwrap() error { return ErrBackend }
 
-// missingParts returns the parts that a card lacks to be a testbed.
+// missingParts returns a text with the parts that a card lacks to be a testbed.
 func (a *CardAccess) missingParts() string {
 	var add []string
 	if a.Tables == nil {
@@ -51,7 +52,7 @@ func (a *CardAccess) missingParts() string {
 	return strings.Join(add, ", and ")
 }
 
-// CardDevice returns the row for cards in this host.
+// CardDevice returns the row of the device table for cards in this host.
 func CardDevice() Device {
 	return Device{
 		Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables | TakesGenerator, Guarded: true, OwnDryRun: true,
@@ -68,8 +69,8 @@ func (o *DeviceOptions) cardOptions() pcie.Options {
 	return pcie.Options{ReadOnly: o.ReadOnly, DryRun: o.DryRun, Force: o.Force, Clock: o.Clock}
 }
 
-// openCardTestbed opens a card with its tables and a capture. It lends them to itself, like ServeDevice to others, so that
-// there is one way to use a card.
+// openCardTestbed opens a card with its tables and a capture. This process lends them to itself in the same way as
+// ServeDevice lends them to others, so that there is only one way to use a card.
 func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, error) {
 	if _, err := o.bus().Find(bdf); err != nil { // before asking for its accessories
 		return nil, err
@@ -80,7 +81,7 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 	return openLent(ctx, o, func(s *Service, lent ServeOptions) error { return lendCard(ctx, s, bdf, lent) })
 }
 
-// openLent opens a testbed on a device that lend registers with a service of this process.
+// openLent opens a testbed on a device. lend must register the device with a service of this process.
 func openLent(ctx context.Context, o OpenOptions, lend func(*Service, ServeOptions) error) (*Testbed, error) {
 	listen, bed := o.Listen, new(Testbed)
 	if listen == "" {
@@ -107,7 +108,7 @@ func openLent(ctx context.Context, o OpenOptions, lend func(*Service, ServeOptio
 	return bed, nil
 }
 
-// lendCard lends a card, with a tap if there is a capture, and with its tables if there is a driver.
+// lendCard lends a card. A tap is included if there is a capture, and the tables if there is a driver for them.
 func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error {
 	options := o.Device.cardOptions()
 	options.Lost = s.reportLost
@@ -132,8 +133,8 @@ func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error
 	return s.controlTables(backend, p4.Lab(), nil, tables.Check, o)
 }
 
-// registerCard registers a card with a number of ports, joined with another device's generator if there is one, and with a
-// tap if there is a capture.
+// registerCard registers a card that has the given number of ports with the service. If there is a generator on another
+// device, it is combined with the card. A tap is included if there is a capture.
 func (s *Service) registerCard(ctx context.Context, card fpga.Device, ports int, o ServeOptions) (*remote.Server, error) {
 	whole, clock := card, fpga.Registers(card)
 	if o.Device.Generator != "" {
@@ -161,7 +162,8 @@ func examineCard(bdf string, a Access) (*pcie.Device, []pcie.Check, error) {
 	return pcie.Examine(a.bus(), bdf, pcie.Options{Clock: a.Clock})
 }
 
-// joinGenerator opens the device whose generator sends to a card's queue, and combines both into one device.
+// joinGenerator opens the device whose generator sends to the card's queue, and combines it with the card into a single
+// device.
 func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*pair.Device, fpga.Device, error) {
 	row, name, err := o.deviceTable().Lookup(o.Generator)
 	if err != nil {
@@ -192,7 +194,7 @@ func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*p
 	return joined, generator, nil
 }
 
-// checkReal returns an error if an agent's device has no cables, because its time is virtual.
+// checkReal returns an error if an agent's device has virtual time and therefore no cables.
 func (o *DeviceOptions) checkReal(d fpga.Device) error {
 	far, ok := d.(interface{ Served() fpga.Identity })
 	if !ok {
@@ -204,8 +206,8 @@ func (o *DeviceOptions) checkReal(d fpga.Device) error {
 	return nil
 }
 
-// captureBehind starts to capture what a card sends to the parameter server. Frames are stamped by the clock of the card
-// with the generator.
+// captureBehind starts to capture the frames that a card sends to the parameter server. Their timestamps are converted
+// to the clock of the card that contains the generator.
 func (s *Service) captureBehind(ports int, clock fpga.Registers, o Access) (*cardTap, error) {
 	if p := o.Card.ServerPort; p < 0 || p >= ports {
 		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, olaf.Plural(ports, "port"))

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// CardTables gives a driver of a card's tables access to the windows of the VitisNetP4 blocks, and to the replication
-// block with the multicast groups. It shares the card with other users.
+// CardTables gives the driver of a card's tables access to the windows of the VitisNetP4 blocks, and to the replication
+// block with the multicast groups. Other users of the card share it.
 type CardTables struct {
 	server *remote.Server
 	device *pcie.Device
@@ -29,13 +29,13 @@ func (c *CardTables) Write32(addr, value uint32) (err error) {
 	return err
 }
 
-// Check returns an error if the card is no longer the one that was opened.
+// Check returns an error if the card is not the one that was opened.
 func (c *CardTables) Check() (err error) {
 	c.server.Do(func() { err = c.device.Check() })
 	return err
 }
 
-// SetGroup sets the members of a multicast group. A partly written group is removed.
+// SetGroup sets the members of a multicast group. If the group could be written only in part, it is removed.
 func (c *CardTables) SetGroup(id uint32, members []agent.Member) (err error) {
 	c.server.Do(func() { err = setGroup(c.device, id, members) })
 	return err
@@ -47,8 +47,8 @@ func (c *CardTables) DeleteGroup(id uint32) (err error) {
 	return err
 }
 
-// setGroup writes a group and reads it back, because a missing member has no other symptom: packets still go to the
-// others.
+// setGroup writes a group and reads it back. A missing member would go unnoticed otherwise, because packets still reach
+// the other members.
 func setGroup(d fpga.Registers, id uint32, members []agent.Member) error {
 	if err := writeGroup(d, id, members); err != nil {
 		return err
@@ -84,7 +84,7 @@ func memberWord(m agent.Member) uint32 {
 	return m.Port<<regmap.ReplicationMemberDataPortShift | m.Instance
 }
 
-// maxPort is the largest port number in a member's field.
+// maxPort is the largest port number that the field of a group member can represent.
 const maxPort = regmap.ReplicationMemberDataPortMask >> regmap.ReplicationMemberDataPortShift
 
 func writeGroup(d fpga.Registers, id uint32, members []agent.Member) error {

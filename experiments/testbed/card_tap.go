@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Frames is a capture at the parameter server that runs on its own; live.Socket implements it. Next never waits:
-// without a packet it returns capture.ErrIdle.
+// Frames is a capture at the parameter server that runs in the background; live.Socket implements it. Next never waits.
+// If there is no packet, it returns capture.ErrIdle.
 type Frames interface {
 	capture.Source
 	Info() live.Info
@@ -23,7 +23,7 @@ type Frames interface {
 	Close() error
 }
 
-// farFrames are frames stamped by another host's clock. HostFrames implements it.
+// farFrames is a capture whose timestamps come from another host's clock. HostFrames implements it.
 type farFrames interface {
 	Frames
 	// Now returns the other host's time when frames were last looked for, and LocalNow returns this host's current
@@ -34,8 +34,8 @@ type farFrames interface {
 	Offset() (Offset, error)
 }
 
-// cardTap returns the frames that reached the parameter server behind a card. Their times begin at the start of the
-// generator's run, which cardTap converts to the clock of the frames' stamps. It shares the card with other users.
+// cardTap returns the frames that reached the parameter server behind a card. Their times are relative to the start of
+// the generator's run, which cardTap converts to the clock of the timestamps. Other users of the card share it.
 type cardTap struct {
 	card   fpga.Registers
 	open   func() (Frames, error)
@@ -55,7 +55,7 @@ type cardTap struct {
 	run   cardRun
 }
 
-// cardRun is the state of the run that was started last.
+// cardRun is the state of the generator's run that was started last.
 type cardRun struct {
 	clock    clockPair // soon after its start
 	originNS int64     // its start, on the host's clock
@@ -95,7 +95,7 @@ func newCardTap(card fpga.Registers, open func() (Frames, error), mirror *Mirror
 	return t, nil
 }
 
-// openCapture opens the interface; earlier drops do not count.
+// openCapture opens the capture at the interface. Frames that were dropped earlier are not counted.
 func (t *cardTap) openCapture() error {
 	frames, err := t.open()
 	if err != nil {
@@ -109,8 +109,8 @@ func (t *cardTap) openCapture() error {
 	return nil
 }
 
-// resumeCapture restarts a broken capture after the break was reported: an interface may come up again, and cards are
-// lent for a long time.
+// resumeCapture restarts a broken capture after its error was reported. A card may be lent for a long time, and an
+// interface that went down may come up again.
 func (t *cardTap) resumeCapture() {
 	if !t.told {
 		return
@@ -123,7 +123,7 @@ func (t *cardTap) resumeCapture() {
 	}
 }
 
-// noFrames is a capture that could not be restarted.
+// noFrames replaces a capture that could not be restarted.
 type noFrames struct {
 	info live.Info
 	why  error
@@ -135,7 +135,7 @@ func (n noFrames) StampCounts() live.Stamped  { return live.Stamped{} }
 func (n noFrames) Drops() (live.Drops, error) { return live.Drops{}, nil }
 func (n noFrames) Close() error               { return nil }
 
-// stampsNow returns the time on the clock of the stamps when frames were last looked for.
+// stampsNow returns the time, on the clock of the timestamps, at which the tap last looked for frames.
 func (t *cardTap) stampsNow() time.Time {
 	if far, ok := t.frames.(farFrames); ok {
 		return far.Now()
@@ -143,8 +143,9 @@ func (t *cardTap) stampsNow() time.Time {
 	return t.now()
 }
 
-// pair reads the card's clock and the stamps' clock at one instant. If the stamps are another host's, the width
-// includes twice the bound of its clock's offset, so that no frame appears to arrive before it was sent.
+// pair reads the card's clock and the clock of the timestamps at the same instant. If the timestamps come from another
+// host, the width of the pair includes twice the bound on the offset of that host's clock, so that no frame appears to
+// arrive before it was sent.
 func (t *cardTap) pair() (clockPair, error) {
 	far, ok := t.frames.(farFrames)
 	if !ok {
@@ -177,7 +178,7 @@ func (t *cardTap) beginRun(r cardRun) {
 	}
 }
 
-// Drain returns the arrivals since the last call. A lost card is noticed at the next register access.
+// Drain returns the arrivals since the last call. If the card is lost, the next access to a register reports it.
 func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	t.resumeCapture()
 	start, err := regmap.Read64(t.card, regmap.GeneratorStartCycle)
@@ -202,10 +203,11 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// takenAtMost limits the frames per call, so that a flood of frames does not block other users of the card.
+// takenAtMost is the maximum number of frames that are processed per call, so that a flood of frames does not block
+// other users of the card.
 const takenAtMost = 1 << 16
 
-// decodeFrames decodes the available frames.
+// decodeFrames decodes the frames that are available and appends them to buf.
 func (t *cardTap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
 	r := &t.run
 	if t.copies != nil {
@@ -240,11 +242,11 @@ func (t *cardTap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// reorderNS is the largest delay of a packet from another receive queue relative to a later one. The last frames of a
-// run wait this long for others.
+// reorderNS is the largest time by which a packet from one receive queue can be delivered later than a newer packet
+// from another queue. The last frames of a run wait for this time.
 const reorderNS = int64(time.Millisecond)
 
-// nextInOrder returns the next packet in the order of stamps.
+// nextInOrder returns the next packet in the order of timestamps.
 func (t *cardTap) nextInOrder(p *capture.Packet) error {
 	quiet := false
 	for !t.order.Pop(p, quiet) {
@@ -271,11 +273,12 @@ func (t *cardTap) nextInOrder(p *capture.Packet) error {
 	return nil
 }
 
-// aheadNS limits how far a stamp may be ahead of the host's clock before it is considered to be from another clock.
+// aheadNS is the largest time by which a timestamp may be ahead of the host's clock. Timestamps that are further ahead
+// are considered to come from another clock.
 const aheadNS = int64(time.Millisecond)
 
-// Next returns the next frame of the run, with the time since its start. Frames with earlier stamps belong to an
-// earlier run.
+// Next returns the next frame of the run, with the time since the start of the run. It skips frames with earlier
+// timestamps, which belong to an earlier run.
 func (t *cardTap) Next(p *capture.Packet) error {
 	for {
 		if err := t.nextInOrder(p); err != nil {
@@ -294,10 +297,10 @@ func (t *cardTap) Next(p *capture.Packet) error {
 	}
 }
 
-// Name returns the interface, for errors of the decoder.
+// Name returns the name of the interface. The decoder uses it in errors.
 func (t *cardTap) Name() string { return t.frames.Info().Interface }
 
-// Capture pairs the clocks again and returns the quality of the run's capture, with the queue's report.
+// Capture pairs the clocks again and returns the quality of the run's capture, including the queue's report.
 func (t *cardTap) Capture() (*fpga.Capture, error) {
 	c, err := t.reportCapture()
 	if err != nil || t.queue == nil {
@@ -312,7 +315,7 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 	return c, nil
 }
 
-// reportCapture is Capture without the queue's report.
+// reportCapture returns the quality of the run's capture, without the queue's report.
 func (t *cardTap) reportCapture() (*fpga.Capture, error) {
 	r, info, losses := &t.run, t.frames.Info(), t.run.decoder.Losses()
 	c := &fpga.Capture{
@@ -362,7 +365,7 @@ func (t *cardTap) reportCapture() (*fpga.Capture, error) {
 	return c, nil
 }
 
-// HardwareAdvice returns advice for stamps from a network card with a free-running clock.
+// HardwareAdvice returns advice for captures whose timestamps come from a free-running clock in a network card.
 func HardwareAdvice(c *fpga.Capture) string {
 	if !c.Hardware {
 		return ""

@@ -6,30 +6,29 @@ import (
 	"time"
 )
 
-// Exchange is one echo: T0 and T3 by the local clock, T1 and T2 by the remote one, in ns. Each clock may count from
-// any instant. It computes from given readings and reads no clock.
-//
-// A message sent at T0 by the local clock is received at T1 and answered at T2 by the remote one, and the answer is
-// received at T3. No message takes negative time, so the offset (remote minus local) is between T2−T3 and T1−T0. The
-// middle of the two is used, as in NTP (RFC 5905, section 8); half of the round trip is a bound on its error. The bound
-// includes any asymmetry between the two directions, which a spread of many readings would not show.
+// Package clocks measures the offset between two clocks by echo exchanges. It computes with given readings and reads no
+// clock. A message is sent at T0 by the local clock, received at T1 and answered at T2 by the remote clock, and the
+// answer is received at T3. Messages do not travel in negative time, so the offset (remote minus local) is between
+// T2−T3 and T1−T0. As in NTP (RFC 5905, section 8), the result is the middle of this range, and half of the round trip
+// is a bound on its error. The bound includes any asymmetry between the two directions, which the spread of many
+// readings would not show.
 type Exchange struct{ T0, T1, T2, T3 int64 }
 
-// RoundTripNS returns the time that both messages took, in ns. It is negative if a clock was set meanwhile, or drifted
-// during a long answer.
+// RoundTripNS returns the travel time of both messages together, in ns. It is negative if a clock was set during the
+// exchange, or if the clocks drifted during a long answer.
 func (e Exchange) RoundTripNS() int64 { return e.T3 - e.T0 - (e.T2 - e.T1) }
 
-// driftNS returns how far the clocks can drift apart during the exchange.
+// driftNS returns the largest amount by which the clocks can drift apart during the exchange, in ns.
 func (e Exchange) driftNS() int64 { return (e.T3-e.T0)*MaxDriftPPM/1_000_000 + 1 }
 
-// ElapsedSince returns the remote clock's time from an earlier exchange to e, and how much longer it was on the local
-// clock, in ns.
+// ElapsedSince returns how much time passed on the remote clock between an earlier exchange and e, and how much more
+// time passed on the local clock, in ns.
 func (e Exchange) ElapsedSince(earlier Exchange) (spanNS, driftNS int64) {
 	spanNS = e.T1 - earlier.T1
 	return spanNS, e.T0 - earlier.T0 - spanNS
 }
 
-// Quickest returns the exchange with the shortest round trip, because the others were delayed. It reports false if a
+// Quickest returns the exchange with the shortest round trip, because the others were delayed. It returns false if a
 // clock was set during every exchange.
 func Quickest(all []Exchange) (best Exchange, ok bool) {
 	for _, e := range all {
@@ -41,28 +40,28 @@ func Quickest(all []Exchange) (best Exchange, ok bool) {
 	return best, ok
 }
 
-// MaxDriftPPM is more than clocks drift: crystals are accurate to 50 ppm, and time synchronisation adjusts a clock by
-// at most 500 ppm. A larger difference was a step.
+// MaxDriftPPM is the largest drift between two clocks, in parts per million. Crystals are accurate to 50 ppm, and time
+// synchronisation adjusts a clock by at most 500 ppm. A larger difference means that a clock was set.
 const MaxDriftPPM = 1000
 
-// WasStepped reports whether a clock was set between two readings of the offset that differ by driftNS after spanNS.
-// Each of the readings is exact to widthNS in total.
+// WasStepped reports whether a clock was set between two readings of the offset. The readings differ by driftNS after a
+// time of spanNS. Their total error is at most widthNS.
 func WasStepped(driftNS, widthNS, spanNS int64) bool {
 	return max(driftNS, -driftNS) > widthNS+max(spanNS, -spanNS)*MaxDriftPPM/1_000_000
 }
 
-// Offset is the difference between two clocks at one instant.
+// Offset is the difference between two clocks at one instant, with a bound on its error.
 type Offset struct {
 	AtNS     int64 `json:"at_ns"`     // by the local clock
 	OffsetNS int64 `json:"offset_ns"` // remote minus local
 	BoundNS  int64 `json:"bound_ns"`  // of the error, in either direction
 }
 
-// ErrSet reports that a clock was set during every exchange, or that there was no exchange.
+// ErrSet reports that a clock was set during every exchange or that there was no exchange.
 var ErrSet = errors.New("no echo without a clock that was set meanwhile; stop whatever sets the clock, then try again")
 
-// Measure returns the offset from the quickest exchange. Its bound is half of the round trip plus the clocks' possible
-// drift during the exchange. The error is ErrSet.
+// Measure returns the offset that the quickest exchange shows. Its bound is half of the round trip plus the largest
+// possible drift during the exchange. The only error is ErrSet.
 func Measure(all []Exchange) (Offset, error) {
 	e, ok := Quickest(all)
 	if !ok {
@@ -73,17 +72,17 @@ func Measure(all []Exchange) (Offset, error) {
 	return Offset{AtNS: e.T0 + (e.T3-e.T0)/2, OffsetNS: down + (up-down)/2, BoundNS: bound}, nil
 }
 
-// Relation is the offset between two clocks over a run, from a measurement before it and one after it.
+// Relation is the offset between two clocks during a run. It was measured before and after the run.
 type Relation struct {
 	Before Offset `json:"before"`
 	After  Offset `json:"after"`
 }
 
-// DriftNS returns by how much the offset grew from the first measurement to the second.
+// DriftNS returns the increase of the offset from the first measurement to the second, in ns.
 func (r *Relation) DriftNS() int64 { return r.After.OffsetNS - r.Before.OffsetNS }
 
-// DriftPPM returns the drift in parts per million of the time between the measurements. Its error is
-// (Before.BoundNS + After.BoundNS) over that time. It is 0 if no time passed.
+// DriftPPM returns the drift in parts per million of the time between the measurements. Its error is at most
+// (Before.BoundNS + After.BoundNS) divided by that time. It is 0 if no time passed.
 func (r *Relation) DriftPPM() float64 {
 	span := r.After.AtNS - r.Before.AtNS
 	if span <= 0 {
@@ -102,9 +101,8 @@ func (r *Relation) Check() error {
 	return nil
 }
 
-// OffsetAt returns the interpolated offset at a local time between the two measurements. The bound covers every
-// monotone course of the offset between them. At other times it extends the nearer measurement, with MaxDriftPPM in the
-// bound.
+// OffsetAt returns the offset at a local time. Between the two measurements it interpolates, and the bound covers every
+// monotone course of the offset. At other times it extends the nearer measurement and adds MaxDriftPPM to the bound.
 func (r *Relation) OffsetAt(atNS int64) Offset {
 	span, since := r.After.AtNS-r.Before.AtNS, atNS-r.Before.AtNS
 	switch {
@@ -118,14 +116,14 @@ func (r *Relation) OffsetAt(atNS int64) Offset {
 		BoundNS: max(r.Before.BoundNS, r.After.BoundNS) + max(drift, -drift) + 1}
 }
 
-// extendTo returns the offset at another time.
+// extendTo returns the offset at another time, with a correspondingly larger bound.
 func (o Offset) extendTo(atNS int64) Offset {
 	away := max(atNS-o.AtNS, o.AtNS-atNS)
 	return Offset{AtNS: atNS, OffsetNS: o.OffsetNS, BoundNS: o.BoundNS + (away*MaxDriftPPM+999_999)/1_000_000}
 }
 
-// Between returns the relation of two remote clocks that were both measured against the same local clock: to minus
-// from. Times remain local, and the bounds add up. Both must have been measured before and after one run.
+// Between returns the relation of two remote clocks, to minus from. Both were measured against the same local clock,
+// before and after the same run. Times remain those of the local clock, and the bounds are added.
 func Between(from, to *Relation) Relation {
 	at := func(ns int64) Offset {
 		a, b := from.OffsetAt(ns), to.OffsetAt(ns)

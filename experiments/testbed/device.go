@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Access contains the resources for reaching a device. The zero value means this host, and agents without TLS.
+// Access contains everything that is needed to reach a device. The zero value is for devices of this host, and for
+// agents without TLS.
 type Access struct {
 	Devices Devices // that can be opened; nil means only the twin, built with Programs
 	// Programs lists the switch programs whose tables agents and controllers here support; nil for none.
@@ -47,7 +48,7 @@ func (a *Access) deviceTable() Devices {
 	return a.Devices
 }
 
-// builtPrograms returns the programs except the one that only forwards, which every device supports.
+// builtPrograms returns all programs except the one that only forwards, which every device supports.
 func (a *Access) builtPrograms() []program.Description {
 	return slices.DeleteFunc(slices.Clone(a.Programs), func(d program.Description) bool { return d.Code == 0 })
 }
@@ -59,7 +60,7 @@ func (a *Access) bus() pcie.Bus {
 	return pcie.HostBus()
 }
 
-// DeviceOptions configures opening a device for its registers only.
+// DeviceOptions contains the options for opening only the registers of a device.
 type DeviceOptions struct {
 	Access
 	ReadOnly bool      // a card can then be shared and may run another image
@@ -67,7 +68,7 @@ type DeviceOptions struct {
 	Force    bool      // see pcie.Options
 }
 
-// OpenDevice opens a device for its registers only, without tables and capture.
+// OpenDevice opens only the registers of a device, without tables and without a capture.
 func OpenDevice(ctx context.Context, address string, o DeviceOptions) (fpga.Device, error) {
 	row, name, err := o.deviceTable().Lookup(address)
 	if err != nil {

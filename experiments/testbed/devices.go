@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Ability is a set of abilities that not every device has.
+// Ability is a set of abilities. Devices differ in their abilities.
 type Ability uint32
 
 const (
@@ -41,7 +41,8 @@ const (
 	BenchesModels                      // a server in it adds whole models in a bench
 )
 
-// abilities contains a description of each missing ability, in the order of the constants.
+// abilities contains a phrase for each ability that describes what a device without it cannot do. It is in the order of
+// the constants.
 var abilities = []string{
 	"be a testbed, as it has no tables", "hold its time", "repeat a run", "show what happens in its queue",
 	"hand out frames",
@@ -55,7 +56,7 @@ var abilities = []string{
 	"add models up on servers",
 }
 
-// String describes what a device without a cannot do.
+// String returns a phrase that describes what a device without the abilities in a cannot do.
 func (a Ability) String() string {
 	var words []string
 	for i, w := range abilities {
@@ -66,12 +67,13 @@ func (a Ability) String() string {
 	return strings.Join(words, ", or ")
 }
 
-// Device is one row of the table of devices: how a backend is reached, and its abilities. Nothing else in the program
-// names a backend.
+// Device is one row in the table of devices. It describes how to reach a backend, and the backend's abilities. Nothing
+// else in the program names a backend. Help texts, completion, error messages, serve, live sessions, captures and the
+// run store use the row.
 //
-// To add a device, write a folder below fpga, with a Device that passes fpgatest, and a function here that returns its
-// row; LocalDevice makes the row of a device in this process. Then add the device to the set that cmd builds. Help
-// texts, completion, error messages, serve, live sessions, captures and the run store read the row.
+// To add a device, create a folder for it below fpga, with a Device that passes fpgatest. Add a function to this
+// package that returns the device's row; LocalDevice completes the row of a device in this process. Then add the device
+// to the set that cmd builds.
 type Device struct {
 	// Prefix is the beginning of the device's addresses, up to the name: twin:, grpc://.
 	Prefix string
@@ -114,13 +116,13 @@ type Device struct {
 	Examine func(name string, a Access) (*pcie.Device, []pcie.Check, error)
 }
 
-// Scheme returns the part of an address before the first colon.
+// Scheme returns the part of the device's addresses before the first colon.
 func (d *Device) Scheme() string {
 	scheme, _, _ := strings.Cut(d.Prefix, ":")
 	return scheme
 }
 
-// Form returns an example address.
+// Form returns an example of the device's address.
 func (d *Device) Form() string { return d.Prefix + d.Name }
 
 // Can reports whether the device has all of the abilities.
@@ -131,7 +133,8 @@ func (d *Device) Builds(p *program.Description) bool {
 	return slices.ContainsFunc(d.Programs, func(built program.Description) bool { return built.Name == p.Name })
 }
 
-// NotBuilt returns an error if a device cannot be built with a switch program. It lists the devices that can.
+// NotBuilt returns an error if the device at an address cannot be built with the program p. The error lists the devices
+// that can.
 func (d Devices) NotBuilt(address string, p *program.Description) error {
 	row, _, err := d.Lookup(address)
 	if err != nil || row.Builds(p) {
@@ -142,10 +145,10 @@ func (d Devices) NotBuilt(address string, p *program.Description) error {
 		able.Forms())
 }
 
-// Devices is the table of devices that a program opens. The first one is the default.
+// Devices is the table of devices that a program can open. The first row is the default.
 type Devices []Device
 
-// Lookup returns the row of an address, and the device's name in it. The error matches ErrBackend.
+// Lookup returns the row for an address, and the name of the device within that row. The error matches ErrBackend.
 func (d Devices) Lookup(address string) (row *Device, name string, err error) {
 	if address == "" && len(d) > 0 {
 		address = d[0].Prefix
@@ -171,7 +174,7 @@ func (d Devices) Lookup(address string) (row *Device, name string, err error) {
 	return nil, "", fmt.Errorf("%w for %q; this build opens %s", ErrBackend, address, d.Forms())
 }
 
-// Default returns the default address.
+// Default returns the address of the default device.
 func (d Devices) Default() string { return d[0].Prefix }
 
 // With returns the devices with all of the abilities.
@@ -184,7 +187,7 @@ func (d Devices) LendableOnes() Devices {
 	return slices.DeleteFunc(slices.Clone(d), func(row Device) bool { return row.Lend == nil })
 }
 
-// Forms lists example addresses.
+// Forms returns a text that lists example addresses.
 func (d Devices) Forms() string {
 	var forms []string
 	for i := range d {
@@ -195,7 +198,7 @@ func (d Devices) Forms() string {
 	return strings.Join(forms, ", ")
 }
 
-// Prefixes returns the beginnings of addresses, for completion.
+// Prefixes returns the first parts of the devices' addresses, for completion.
 func (d Devices) Prefixes() []string {
 	var prefixes []string
 	for i := range d {
@@ -206,7 +209,7 @@ func (d Devices) Prefixes() []string {
 	return prefixes
 }
 
-// Check checks that the device at an address has an ability. The error is an *Unsupported, or matches ErrBackend.
+// Check checks that the device at an address has the ability a. The error is an *Unsupported or matches ErrBackend.
 func (d Devices) Check(address string, a Ability) error {
 	row, _, err := d.Lookup(address)
 	if err != nil || row.Can(a) {
@@ -215,14 +218,14 @@ func (d Devices) Check(address string, a Ability) error {
 	return &Unsupported{Address: address, Lacks: a &^ row.Abilities, Able: d.With(a)}
 }
 
-// NeitherWay contains the abilities that an agent's device lacks for closed-loop workers: none run behind an agent, and
-// its programs do not add open-loop updates.
+// NeitherWay contains the abilities that a device behind an agent lacks for closed-loop workers. Such workers cannot
+// run behind an agent, and its programs do not add updates of open-loop workers.
 const NeitherWay = ClosesLoop | AddsUpdates
 
-// ErrUnsupported is matched by every *Unsupported.
+// ErrUnsupported is matched by every error of type *Unsupported.
 var ErrUnsupported = olaf.NewError(olaf.Device, "not supported by this device")
 
-// Unsupported is the error that a device lacks an ability; it lists the devices that have it.
+// Unsupported is the error for a device that lacks an ability. It lists the devices that have the ability.
 type Unsupported struct {
 	Address string
 	Lacks   Ability
@@ -240,8 +243,8 @@ func (e *Unsupported) Error() string {
 // Unwrap returns ErrUnsupported.
 func (e *Unsupported) Unwrap() error { return ErrUnsupported }
 
-// Parts contains the parts of a device in this process: one card, or several equal ones, each with its capture, and the
-// backend of their common tables.
+// Parts contains the parts of a device in this process: one card or several equal cards, each with its capture, and the
+// backend of the tables that they share.
 type Parts struct {
 	Cards   []Card
 	Tables  agent.Backend
@@ -249,7 +252,7 @@ type Parts struct {
 	Hosts   *Hosts // as requested
 }
 
-// tablePrograms returns the programs whose tables a device's agent supports.
+// tablePrograms returns the programs whose tables the device's agent supports.
 func (d *Device) tablePrograms(a *Access) []program.Description {
 	if !d.Can(TakesPrograms) {
 		return nil
@@ -257,9 +260,9 @@ func (d *Device) tablePrograms(a *Access) []program.Description {
 	return a.Programs
 }
 
-// LocalDevice completes the row of a device in this process from its open function: as a testbed behind a private
-// agent, and to be lent. Registers are those of the first card, unless the row sets them. Parts that open returns with
-// an error are closed.
+// LocalDevice completes the row of a device in this process. Its open function is used both to open the device as a
+// testbed behind a private agent and to lend it. Unless the row defines how to open registers, they are those of the
+// first card. If open returns parts together with an error, the parts are closed.
 func LocalDevice(row Device, open func(ctx context.Context, name string, o OpenOptions) (*Parts, error)) Device {
 	row.Testbed = func(ctx context.Context, name string, o OpenOptions) (*Testbed, error) {
 		bed := new(Testbed)

@@ -11,13 +11,13 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// End is an interface to capture.
+// End is one interface at which packets are captured.
 type End struct {
 	Name string
 	At   *netlab.Interface
 }
 
-// Capture is a capture at several ends, until Close. Its methods must not be called concurrently.
+// Capture captures packets at several ends until it is closed. Its methods must not be called concurrently.
 type Capture struct {
 	ends    []End
 	sockets []*live.Socket
@@ -26,8 +26,8 @@ type Capture struct {
 	data    []byte
 }
 
-// OpenCapture starts to capture packets that arrive at the ends, and packets sent there by sockets shown with
-// netlab.Socket.Show. Packets are numbered by interface in the given order.
+// OpenCapture starts to capture packets that arrive at the given ends, and packets that sockets shown with
+// netlab.Socket.Show send there. Each packet has the number of its interface, in the order of the arguments.
 func OpenCapture(at ...End) (*Capture, error) {
 	c := &Capture{ends: at, counts: make([]uint64, len(at))}
 	for _, end := range at {
@@ -45,7 +45,8 @@ func OpenCapture(at ...End) (*Capture, error) {
 	return c, nil
 }
 
-// Drain visits the packets captured since the last call, in time order. The packets' bytes are reused by the next call.
+// Drain calls visit for the packets that were captured since the last call, in time order. The packets' bytes are
+// reused by the next call.
 func (c *Capture) Drain(visit func(*capture.Packet) error) error {
 	c.batch, c.data = c.batch[:0], c.data[:0]
 	for i, s := range c.sockets {
@@ -79,10 +80,10 @@ func (c *Capture) takePackets(end int, s *live.Socket) error {
 	}
 }
 
-// Counts returns the number of packets captured at each end.
+// Counts returns the number of packets that were captured at each end.
 func (c *Capture) Counts() []uint64 { return slices.Clone(c.counts) }
 
-// Lost returns the number of packets that found no room.
+// Lost returns the number of packets that were lost because the capture had no room for them.
 func (c *Capture) Lost() (lost int64, err error) {
 	for i, s := range c.sockets {
 		d, err := s.Drops()

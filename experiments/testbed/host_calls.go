@@ -15,19 +15,19 @@ const (
 	callList    = "reservations"
 )
 
-// reserveRequest asks for a reservation for a time.
+// reserveRequest asks for a reservation of a device for a period of time.
 type reserveRequest struct {
 	Reservation Reservation
 	LastsNS     int64
 }
 
-// reserveAnswer is the answer to reserveRequest; empty if the reservation was made.
+// reserveAnswer is the answer to a reserveRequest. It is empty if the reservation was made.
 type reserveAnswer struct{ Reserved string }
 
-// releaseRequest names a reservation to end.
+// releaseRequest names the reservation that is to end.
 type releaseRequest struct{ Testbed, Host, Owner string }
 
-// HostCalls returns the requests that a host answers by name.
+// HostCalls returns the handlers for the requests that a host answers by name.
 func (a Access) HostCalls() map[string]CallHandler {
 	return map[string]CallHandler{
 		callReserve: func(_ context.Context, body json.RawMessage) (any, error) {
@@ -60,13 +60,14 @@ func (a Access) HostCalls() map[string]CallHandler {
 	}
 }
 
-// farReserved is ErrReserved with another host's message.
+// farReserved is an error that matches ErrReserved and has the message of another host.
 type farReserved struct{ words string }
 
 func (e *farReserved) Error() string { return e.words }
 func (e *farReserved) Unwrap() error { return ErrReserved }
 
-// Reserve makes a reservation on the host. The error matches ErrReserved if something is reserved.
+// Reserve makes a reservation on the host for the given time. The error matches ErrReserved if the device is already
+// reserved.
 func (h *Host) Reserve(ctx context.Context, r Reservation, lasts time.Duration) error {
 	var answer reserveAnswer
 	if err := h.Call(ctx, callReserve, reserveRequest{r, int64(lasts)}, &answer); err != nil {
@@ -78,19 +79,19 @@ func (h *Host) Reserve(ctx context.Context, r Reservation, lasts time.Duration) 
 	return nil
 }
 
-// Release ends a reservation on the host, and reports whether there was one.
+// Release ends a reservation on the host and reports whether there was such a reservation.
 func (h *Host) Release(ctx context.Context, name, host, owner string) (found bool, err error) {
 	err = h.Call(ctx, callRelease, releaseRequest{name, host, owner}, &found)
 	return found, err
 }
 
-// Reservations returns the host's reservations.
+// Reservations returns all reservations on the host.
 func (h *Host) Reservations(ctx context.Context) (all []Reservation, err error) {
 	err = h.Call(ctx, callList, nil, &all)
 	return all, err
 }
 
-// About describes the host.
+// About returns a description of the host.
 func (h *Host) About(ctx context.Context, what AboutRequest) (about HostAbout, err error) {
 	if err = h.Call(ctx, callAbout, what, &about); err != nil {
 		return about, fmt.Errorf("describe the host: %w", err)

@@ -22,7 +22,7 @@ import (
 // ErrHost reports that another host rejected a request.
 var ErrHost = olaf.NewError(olaf.Device, "another host refused")
 
-// Host is another host, through its HostService. It is safe for concurrent use.
+// Host is another host, which is reached through its HostService. It is safe for concurrent use.
 type Host struct {
 	Name string // for messages
 	conn *grpc.ClientConn
@@ -30,7 +30,7 @@ type Host struct {
 	now  func() time.Time // this host's clock
 }
 
-// DialHost connects to the HostService at a gRPC target. now is this host's clock; nil is time.Now.
+// DialHost connects to the HostService at a gRPC target. now reads this host's clock; nil means time.Now.
 func DialHost(name, target string, now func() time.Time) (*Host, error) {
 	conn, err := p4ctl.Connect(target, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func DialHost(name, target string, now func() time.Time) (*Host, error) {
 	return &Host{Name: name, conn: conn, now: now}, nil
 }
 
-// ConnectHost starts an agent without a device on a host.
+// ConnectHost starts an agent without a device on another host and connects to it.
 func ConnectHost(ctx context.Context, at sshlink.Address, a *Access) (*Host, error) {
 	link, err := a.startLink(ctx, at, "--no-device")
 	if err != nil {
@@ -56,7 +56,7 @@ func ConnectHost(ctx context.Context, at sshlink.Address, a *Access) (*Host, err
 	return h, nil
 }
 
-// hostClock returns this host's clock.
+// hostClock returns the function that reads this host's clock.
 func (a *Access) hostClock() func() time.Time {
 	if a.Clock != nil {
 		return a.Clock.Now
@@ -64,7 +64,7 @@ func (a *Access) hostClock() func() time.Time {
 	return time.Now
 }
 
-// Close ends the connection, and the agent if ConnectHost started it.
+// Close closes the connection. If ConnectHost started the agent, Close also ends the agent.
 func (h *Host) Close() error {
 	err := h.conn.Close()
 	if h.link != nil {
@@ -73,7 +73,7 @@ func (h *Host) Close() error {
 	return err
 }
 
-// open begins a stream. The returned function ends it.
+// open opens a stream to a method of the service. The returned function ends the stream.
 func (h *Host) open(ctx context.Context, method string) (*hostStream, context.CancelFunc, error) {
 	within, end := context.WithCancel(ctx)
 	stream, err := h.conn.NewStream(within, &grpc.StreamDesc{StreamName: method, ServerStreams: true, ClientStreams: true},
@@ -85,7 +85,7 @@ func (h *Host) open(ctx context.Context, method string) (*hostStream, context.Ca
 	return &hostStream{stream}, end, nil
 }
 
-// explain returns the error of a request, with the host's name. It matches ErrHost if the host rejected it.
+// explain adds the host's name to the error of a request. The error matches ErrHost if the host rejected the request.
 func (h *Host) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
@@ -103,10 +103,10 @@ func (h *Host) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%s: %w: %s", h.Name, ErrHost, status.Convert(err).Message())
 }
 
-// echoes is the number of exchanges in a measurement of a clock, of which the quickest counts.
+// echoes is the number of echo exchanges in one measurement of a clock. The quickest of them is used.
 const echoes = 8
 
-// Offset measures how far the host's clock is ahead of this host's.
+// Offset measures how far the host's clock is ahead of this host's clock.
 func (h *Host) Offset(ctx context.Context) (Offset, error) {
 	stream, end, err := h.open(ctx, "Echo")
 	if err != nil {
@@ -128,7 +128,7 @@ func (h *Host) Offset(ctx context.Context) (Offset, error) {
 	return Measure(all)
 }
 
-// Call makes a request by name.
+// Call sends a request to the handler with the given name and decodes the answer into answer.
 func (h *Host) Call(ctx context.Context, name string, request, answer any) error {
 	stream, end, err := h.open(ctx, "Call")
 	if err != nil {
@@ -166,7 +166,7 @@ func (h *Host) ReadFile(ctx context.Context, name string, w io.Writer) error {
 	}
 }
 
-// HostProcess is a program on another host.
+// HostProcess is a program that runs on another host.
 type HostProcess struct {
 	host   *Host
 	ctx    context.Context
@@ -174,7 +174,8 @@ type HostProcess struct {
 	end    context.CancelFunc
 }
 
-// Start starts the program worker, ps or capture on the host. The program ends with ctx, and with the host's agent.
+// Start starts one of the programs worker, ps and capture on the host. The program ends when ctx ends or when the
+// host's agent ends.
 func (h *Host) Start(ctx context.Context, c HostCommand) (*HostProcess, error) {
 	stream, end, err := h.open(ctx, "Start")
 	if err != nil {
@@ -192,7 +193,8 @@ func (p *HostProcess) Interrupt() error {
 	return p.host.explain(p.ctx, p.stream.send([]byte("interrupt")))
 }
 
-// Wait passes each line of output to lines until the program ends, and returns its exit code: -1 if a signal ended it.
+// Wait calls lines for each line of output until the program ends. It returns the program's exit code, or -1 if a
+// signal ended the program.
 func (p *HostProcess) Wait(lines func(text string, stderr bool)) (code int, err error) {
 	defer p.end()
 	for {
@@ -207,7 +209,7 @@ func (p *HostProcess) Wait(lines func(text string, stderr bool)) (code int, err 
 	}
 }
 
-// HostFrames are captured on another host, whose clock stamps them.
+// HostFrames is a capture on another host. That host's clock provides the timestamps.
 type HostFrames struct {
 	host   *Host
 	ctx    context.Context
@@ -221,7 +223,7 @@ type HostFrames struct {
 
 var _ Frames = (*HostFrames)(nil)
 
-// OpenFrames captures from an interface of the host. The capture lasts until Close.
+// OpenFrames starts a capture at an interface of the host. The capture continues until Close is called.
 func (h *Host) OpenFrames(ctx context.Context, o live.Options) (*HostFrames, error) {
 	whole := context.WithoutCancel(ctx)
 	stream, end, err := h.open(whole, "Frames")
@@ -242,7 +244,7 @@ func (h *Host) OpenFrames(ctx context.Context, o live.Options) (*HostFrames, err
 	return f, nil
 }
 
-// receive receives one answer.
+// receive receives one answer with packets and the state of the capture.
 func (f *HostFrames) receive() error {
 	var next pulled
 	if err := f.stream.receiveJSON(&next); err != nil {
@@ -253,7 +255,8 @@ func (f *HostFrames) receive() error {
 	return nil
 }
 
-// Next returns the next packet, and capture.ErrIdle after all packets that had arrived at the last request.
+// Next returns the next packet. It returns capture.ErrIdle after the last packet that had arrived at the time of the
+// last request.
 func (f *HostFrames) Next(p *capture.Packet) error {
 	for len(f.last.Packets) == 0 {
 		switch {
@@ -279,32 +282,32 @@ func (f *HostFrames) Next(p *capture.Packet) error {
 	return nil
 }
 
-// Info returns the state at the last request, like StampCounts and Drops.
+// Info returns the state of the capture at the time of the last request. StampCounts and Drops refer to the same time.
 func (f *HostFrames) Info() live.Info {
 	info := f.last.Info
 	info.Interface = f.host.Name + "/" + info.Interface
 	return info
 }
 
-// StampCounts returns the sources of the stamps.
+// StampCounts returns the number of packets by the source of their timestamps.
 func (f *HostFrames) StampCounts() live.Stamped { return f.last.Stamps }
 
-// Drops returns the packets lost on the host.
+// Drops returns the numbers of packets that were lost on the host.
 func (f *HostFrames) Drops() (live.Drops, error) { return f.last.Drops, f.broken }
 
-// Now returns the host's time at the last request: all packets stamped well before had arrived.
+// Now returns the host's time at the last request. All packets with timestamps well before that time had arrived.
 func (f *HostFrames) Now() time.Time { return time.Unix(0, f.last.NowNS) }
 
-// Offset measures how far the clock of the stamps is ahead of this host's.
+// Offset measures how far the clock of the timestamps is ahead of this host's clock.
 func (f *HostFrames) Offset() (Offset, error) { return f.host.Offset(f.ctx) }
 
-// LocalNow returns this host's time.
+// LocalNow returns the time on this host's clock.
 func (f *HostFrames) LocalNow() time.Time { return f.host.now() }
 
 // Stop ends the capture, and leaves the host connected.
 func (f *HostFrames) Stop() { f.end() }
 
-// Close ends the capture, and the host's connection.
+// Close ends the capture and closes the connection to the host.
 func (f *HostFrames) Close() error {
 	f.Stop()
 	return f.host.Close()

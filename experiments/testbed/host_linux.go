@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endWithParent lets the kernel kill a program when the thread that started it ends.
+// endWithParent makes the kernel kill a program when the thread that started it ends.
 func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // sendFrame sends a raw frame at an interface of this host.

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 )
 
-// endWithParent does nothing: only Linux kills the programs of an agent that was killed.
+// endWithParent does nothing. Only on Linux are the programs of an agent killed together with the agent.
 func endWithParent(*exec.Cmd) {}
 
 // sendFrame returns an error: raw frames need Linux.

@@ -25,12 +25,12 @@ import (
 	"github.com/olafctl/olaf/capture/live"
 )
 
-// CallHandler answers a request by name. The context ends when the requester gives up or is gone.
+// CallHandler answers the requests with one name. The context ends when the client gives up or disconnects.
 type CallHandler func(ctx context.Context, body json.RawMessage) (answer any, err error)
 
-// HostService offers what a testbed needs from a host besides a device: its clock, frames from an interface, three
-// programs, and the files that these write. It belongs to agents that end with their head, and ends the programs that
-// it started.
+// HostService provides what a testbed needs from a host in addition to a device: the host's clock, frames from an
+// interface, three programs, and the files that they write. It runs in agents that end together with the head of the
+// testbed, and ends the programs that it started.
 type HostService struct {
 	Now        func() time.Time                   // the host's clock; nil is time.Now
 	OpenFrames func(live.Options) (Frames, error) // captures from an interface
@@ -45,10 +45,10 @@ type HostService struct {
 
 const hostServiceName = "olafctl.host.v1.Host"
 
-// hostPrograms are the programs that a head may start, as arguments of olafctl.
+// hostPrograms lists the programs that a head may start, as arguments of olafctl.
 var hostPrograms = map[string][]string{"worker": {"testbed", "worker"}, "ps": {"testbed", "ps"}, "capture": {"capture"}}
 
-// hostMethods are the service's streams of byte strings.
+// hostMethods lists the methods of the service. Each is a stream of byte strings.
 var hostMethods = map[string]func(*HostService, *hostStream) error{
 	"Echo": (*HostService).serveEcho, "Frames": (*HostService).serveFrames, "Start": (*HostService).serveStart,
 	"Read": (*HostService).serveRead, "Call": (*HostService).serveCall,
@@ -64,7 +64,7 @@ func (s *HostService) Register(r grpc.ServiceRegistrar) {
 	r.RegisterService(&d, s)
 }
 
-// Close kills the programs.
+// Close kills the programs that the service started.
 func (s *HostService) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,12 +82,12 @@ func (s *HostService) nowNS() int64 {
 	return time.Now().UnixNano()
 }
 
-// hostStream is one end of a stream of byte strings.
+// hostStream is one end of a stream that transfers byte strings.
 type hostStream struct {
 	messages
 }
 
-// messages is the interface that both ends of a gRPC stream have in common.
+// messages is implemented by both ends of a gRPC stream.
 type messages interface {
 	Context() context.Context
 	SendMsg(m any) error
@@ -121,10 +121,10 @@ func (h *hostStream) receiveJSON(v any) error {
 	return nil
 }
 
-// refuse returns an error from the host for the head.
+// refuse converts an error to the form in which the host sends it to the head.
 func refuse(err error) error { return status.Error(codes.FailedPrecondition, err.Error()) }
 
-// unlessEnd returns err, or nil for the regular end of a stream.
+// unlessEnd returns err, or nil if err means the regular end of a stream.
 func unlessEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -132,7 +132,8 @@ func unlessEnd(err error) error {
 	return err
 }
 
-// reading is one answer of Echo: when the message came and when the answer left, in ns since 1970.
+// reading is one answer of the method Echo. It contains the times at which the message arrived and the answer left, in
+// ns since 1970.
 type reading struct{ T1, T2 int64 }
 
 // serveEcho answers each message with the host's time.
@@ -148,7 +149,7 @@ func (s *HostService) serveEcho(stream *hostStream) error {
 	}
 }
 
-// pulled is one answer of Frames: the packets since the last one, and the capture's state.
+// pulled is one answer of the method Frames. It contains the packets since the last answer and the capture's state.
 type pulled struct {
 	Packets []pulledPacket
 	Full    bool // more packets may wait
@@ -165,10 +166,11 @@ type pulledPacket struct {
 	Data   []byte
 }
 
-// pulledAtMost limits the bytes of one answer.
+// pulledAtMost is the maximum number of bytes in one answer of the method Frames.
 const pulledAtMost = 4 << 20
 
-// serveFrames captures from an interface and answers each further message with the packets captured since the last one.
+// serveFrames captures packets at an interface. It answers each further message with the packets that were captured
+// since the last answer.
 func (s *HostService) serveFrames(stream *hostStream) error {
 	var o live.Options
 	if err := stream.receiveJSON(&o); err != nil {
@@ -196,7 +198,7 @@ func (s *HostService) serveFrames(stream *hostStream) error {
 	}
 }
 
-// pull takes the waiting packets.
+// pull takes the packets that wait in the capture.
 func (s *HostService) pull(frames Frames) (a pulled, err error) {
 	a.Info = frames.Info()
 	for size := 0; ; {
@@ -221,13 +223,13 @@ func (s *HostService) pull(frames Frames) (a pulled, err error) {
 	return a, err
 }
 
-// HostCommand is a program to start on a host.
+// HostCommand describes a program that is to be started on a host.
 type HostCommand struct {
 	Name string   `json:"name"` // worker, ps or capture
 	Args []string `json:"args"`
 }
 
-// hostLine is one answer of Start: a line of the program's output, or its end.
+// hostLine is one answer of the method Start: a line of the program's output, or the end of the program.
 type hostLine struct {
 	Stderr bool   `json:"stderr,omitempty"`
 	Text   string `json:"text,omitempty"`
@@ -235,11 +237,11 @@ type hostLine struct {
 	Code   int    `json:"code,omitempty"` // -1 if a signal ended it
 }
 
-// hostSignals are the signals that a head may send to a program.
+// hostSignals maps the names of the signals that a head may send to a program to the signals.
 var hostSignals = map[string]os.Signal{"interrupt": os.Interrupt, "kill": os.Kill}
 
-// serveStart runs a program, whose output it answers line by line. Further messages are signals. The program is killed when the
-// stream breaks.
+// serveStart runs a program and sends its output line by line. Further messages are signals for the program. The
+// program is killed when the stream breaks.
 func (s *HostService) serveStart(stream *hostStream) error {
 	var c HostCommand
 	if err := stream.receiveJSON(&c); err != nil {
@@ -283,8 +285,8 @@ func (s *HostService) serveStart(stream *hostStream) error {
 	return send(hostLine{Ended: true, Code: cmd.ProcessState.ExitCode()})
 }
 
-// runChild starts a program, passes on its output and waits for its end. The kernel kills the program when this thread ends, so
-// it is not used for anything else.
+// runChild starts a program, passes on its output and waits for its end. It must run on a thread that is used for
+// nothing else, because the kernel kills the program when the thread ends.
 func (s *HostService) runChild(cmd *exec.Cmd, send func(hostLine) error, started, ended chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -341,7 +343,7 @@ func (s *HostService) startChild(cmd *exec.Cmd) error {
 	return nil
 }
 
-// serveRead answers the name of a file in the run's folder with its content.
+// serveRead receives the name of a file in the run's folder and sends the file's content.
 func (s *HostService) serveRead(stream *hostStream) error {
 	name, err := stream.receive()
 	if err != nil {
@@ -377,13 +379,13 @@ func (s *HostService) serveRead(stream *hostStream) error {
 	}
 }
 
-// hostCall is a request by name.
+// hostCall is a request to the handler with a given name.
 type hostCall struct {
 	Name string          `json:"name"`
 	Body json.RawMessage `json:"body"`
 }
 
-// serveCall answers one request with a JSON document.
+// serveCall answers one hostCall with a JSON document.
 func (s *HostService) serveCall(stream *hostStream) error {
 	var c hostCall
 	if err := stream.receiveJSON(&c); err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readBootClock returns the id of this boot and the time since it, suspension included.
+// readBootClock returns the id of the current boot and the time since then, including the time of suspension.
 func readBootClock() (id string, nowNS int64, err error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -22,7 +22,7 @@ func readBootClock() (id string, nowNS int64, err error) {
 	return strings.TrimSpace(string(text)), now.Nano(), nil
 }
 
-// interfaceCounts returns the kernel's counters of an interface, or nil if the interface does not exist.
+// interfaceCounts returns the kernel's counters for an interface, or nil if the interface does not exist.
 func interfaceCounts(name string) []HostCount {
 	link, err := netlink.LinkByName(name)
 	if err != nil || link.Attrs().Statistics == nil {
@@ -33,7 +33,7 @@ func interfaceCounts(name string) []HostCount {
 		{name, "sent", s.TxPackets}}
 }
 
-// freeBytes returns the free space in the file system of a folder.
+// freeBytes returns the number of free bytes in the file system that contains a folder.
 func freeBytes(folder string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {

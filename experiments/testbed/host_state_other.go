@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// readBootClock returns the wall clock: no device that can be reserved is opened on this system.
+// readBootClock returns the wall clock. That is sufficient, because devices that can be reserved are not opened on this
+// system.
 func readBootClock() (id string, nowNS int64, err error) { return "", time.Now().UnixNano(), nil }
 
 // interfaceCounts returns nil, because the counters are not read on this system.

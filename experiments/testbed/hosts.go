@@ -6,14 +6,14 @@ import (
 	"os/exec"
 )
 
-// Hosts are the hosts at the ends of a testbed's cables that run programs.
+// Hosts describes the hosts at the ends of a testbed's cables on which programs can run.
 type Hosts struct {
 	Workers []Node
 	Server  Node
 	Carried int64 // measured frames per second through senders, switch and output
 }
 
-// Node is one host, with the first of its addresses.
+// Node is one host with the first of its addresses.
 type Node struct {
 	Address netip.Addr
 	start   func(*exec.Cmd) (Process, error)
@@ -22,16 +22,16 @@ type Node struct {
 // Start starts a program on the host. The program is killed when this process ends or the testbed is closed.
 func (n *Node) Start(cmd *exec.Cmd) (Process, error) { return n.start(cmd) }
 
-// Wires contains the cables of a switch: the one that all workers share, and the server's. A nil cable is virtual.
+// Wires contains the cables of a switch: one that all workers share, and one for the server. A nil cable is virtual.
 type Wires struct{ Workers, Server *Wire }
 
-// Wire is a cable between two interfaces of this machine: the host's end and the switch's.
+// Wire is a cable between two interfaces of this machine, one for the host and one for the switch.
 type Wire struct {
 	Host, Hub string
 	Virtual   bool // not network cards; they may end with the testbed
 }
 
-// Process is a program on a host.
+// Process is a program that runs on a host.
 type Process interface {
 	Wait() error // like exec.Cmd.Wait
 	Done() <-chan struct{}

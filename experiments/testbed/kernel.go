@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// KernelDevice returns the row for this machine's Linux kernel as the switch: XDP programs between workers and a server in
-// namespaces.
+// KernelDevice returns the row of the device table for this machine's Linux kernel as the switch. XDP programs process
+// the packets between workers and a server in namespaces.
 func KernelDevice() Device {
 	return LocalDevice(Device{
 		Prefix: "xdp:", Name: "[generic]",
@@ -19,10 +19,10 @@ func KernelDevice() Device {
 	}, openKernel)
 }
 
-// kernelModes maps the text after xdp: to the programs' hook.
+// kernelModes maps the text after xdp: in an address to the hook for the programs.
 var kernelModes = map[string]string{"": "native", "native": "native", "generic": "generic"}
 
-// kernelNamed rejects an invalid mode after xdp:.
+// kernelNamed rejects an invalid mode after xdp: in an address.
 func kernelNamed(name string) error {
 	if _, there := kernelModes[name]; there {
 		return nil
@@ -35,8 +35,9 @@ func kernelNamed(name string) error {
 		"generic")
 }
 
-// HostDevice returns the row for this process's engine as the switch, which needs no right to load programs. It is
-// never a fallback. Hosts can run closed loop with some switch programs, which also run in this process.
+// HostDevice returns the row of the device table for this process's engine as the switch. It needs no right to load
+// programs, but is never used as a fallback. Hosts can run in a closed loop with some switch programs, which also run
+// in this process.
 func HostDevice(built ...program.Description) Device {
 	return LocalDevice(Device{
 		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop |

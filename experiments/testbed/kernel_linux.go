@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// openKernel opens this machine's kernel as the switch, between workers and a server in separate namespaces.
+// openKernel opens this machine's kernel as the switch between workers and a server in separate namespaces.
 func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 	if err := kernelNamed(name); err != nil {
 		return nil, err
@@ -30,12 +30,12 @@ func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 	return openRealtime(realtime.KernelBackend(xdp.Mode(kernelModes[name])), o)
 }
 
-// openHost opens this process's engine as the switch.
+// openHost opens the engine in this process as the switch.
 func openHost(built []program.Description, o OpenOptions) (*Parts, error) {
 	return openRealtime(host.NewBackend(built...), o)
 }
 
-// openRealtime opens a card in real time with its capture and its tables.
+// openRealtime opens a card that runs in real time, with its capture and its tables.
 func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 	if o.Workers > realtime.MaxHosts || o.Addresses > realtime.MaxAddresses {
 		return nil, fmt.Errorf("%w with %d workers of %d addresses; there are up to %d, of %d", ErrBackend, o.Workers,
@@ -71,7 +71,7 @@ func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 	}, nil
 }
 
-// hostsOf returns the namespaces in which programs run.
+// hostsOf returns the namespaces in which the programs of workers and servers run.
 func hostsOf(card *realtime.Card, workers int) *Hosts {
 	if workers == 0 {
 		return nil
@@ -94,14 +94,14 @@ func startOn(n *netlab.Node) func(*exec.Cmd) (Process, error) {
 	}
 }
 
-// realtimeCard closes its captures with itself.
+// realtimeCard is a card that closes its captures when it is closed.
 type realtimeCard struct {
 	*realtime.Card
 	tap  *cardTap
 	ends *Capture // nil without a recorder
 }
 
-// RecordEnds starts or stops capturing what workers send and what reaches the server.
+// RecordEnds starts or stops a capture of the frames that workers send and those that reach the server.
 func (c *realtimeCard) RecordEnds(on bool) error {
 	if c.ends == nil && !on {
 		return nil
@@ -119,7 +119,7 @@ func (c *realtimeCard) RecordEnds(on bool) error {
 	return err
 }
 
-// Ends returns the current capture of both ends, or nil.
+// Ends returns the current capture at both ends, or nil if there is none.
 func (c *realtimeCard) Ends() Ends {
 	if c.ends == nil {
 		return nil // not an Ends that contains a nil pointer
@@ -132,15 +132,15 @@ func (c *realtimeCard) Close() error {
 	return errors.Join(c.RecordEnds(false), c.tap.Close(), c.Card.Close())
 }
 
-// realtimeTap adds the card's report to a run's capture: whether the engine decides the same, and whether the output
-// was on time.
+// realtimeTap adds the card's report to a run's capture. The report shows whether the engine made the same decisions
+// and whether the output was on time.
 type realtimeTap struct {
 	*cardTap
 	card *realtime.Card
 }
 
-// Capture returns the quality of the last run's capture. The error matches fpga.ErrGone if a cable was removed, after
-// which nothing can be measured.
+// Capture returns the quality of the last run's capture. The error matches fpga.ErrGone if a cable was removed; nothing
+// can be measured after that.
 func (t *realtimeTap) Capture() (*fpga.Capture, error) {
 	if err := t.card.CheckIntact(); errors.Is(err, fpga.ErrGone) {
 		return nil, err
@@ -158,13 +158,14 @@ func (t *realtimeTap) Capture() (*fpga.Capture, error) {
 	return c, nil
 }
 
-// realtimeTables stores the table of workers for lookups by the data plane. A frame sees all of a batch or none of it.
+// realtimeTables stores the table of workers, in which the data plane looks up frames. A frame finds either all changes
+// of a batch or none of them.
 type realtimeTables struct {
 	agent.Embedded
 	card *realtime.Card
 }
 
-// Commit replaces the state.
+// Commit replaces the state of the tables.
 func (t *realtimeTables) Commit(s *agent.State) error {
 	if err := t.card.SetSenders(sendersOf(s)); err != nil {
 		return err
@@ -172,13 +173,14 @@ func (t *realtimeTables) Commit(s *agent.State) error {
 	return t.Embedded.Commit(s)
 }
 
-// Publish applies a batch. If the plane rejects it, the card fails, because there is no other way to report it.
+// Publish applies a batch to the data plane. If the data plane rejects the batch, the card fails, because there is no
+// other way to report the error.
 func (t *realtimeTables) Publish(s *agent.State) {
 	t.card.ReplaceSenders(sendersOf(s))
 	t.Embedded.Publish(s)
 }
 
-// sendersOf returns the entries of vnp4_1.workers.
+// sendersOf returns the entries of the table vnp4_1.workers.
 func sendersOf(s *agent.State) (list []xdp.Sender) {
 	s.Changes(func(c agent.Change) bool {
 		if e := c.Entry; e != nil && e.Table == p4.TableWorkers {

@@ -12,22 +12,22 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// openKernel returns an error, because this is not a Linux kernel.
+// openKernel returns an error, because it needs a Linux kernel.
 func openKernel(context.Context, string, OpenOptions) (*Parts, error) {
 	return nil, fmt.Errorf("%w here: the switch is the Linux kernel, and this is another one", ErrBackend)
 }
 
-// openHost returns an error, because there are no network namespaces.
+// openHost returns an error, because it needs network namespaces.
 func openHost([]program.Description, OpenOptions) (*Parts, error) {
 	return nil, fmt.Errorf("%w here: workers and server are in network namespaces of Linux", ErrBackend)
 }
 
-// openBetween returns an error, because this is not a Linux kernel.
+// openBetween returns an error, because it needs a Linux kernel.
 func openBetween(string) (fpga.Device, error) {
 	return nil, fmt.Errorf("%w here: the queue is in the Linux kernel, and this is another one", ErrBackend)
 }
 
-// openNIC returns an error, because this is not a Linux kernel.
+// openNIC returns an error, because it needs a Linux kernel.
 func openNIC(string) (fpga.Device, error) {
 	return nil, fmt.Errorf("%w here: the generator needs packet sockets of Linux", ErrBackend)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/playback"
 )
 
-// PlaybackDevice returns the row for a recorded session with a device.
+// PlaybackDevice returns the row of the device table for recorded sessions with a device.
 func PlaybackDevice() Device {
 	return Device{Prefix: "playback:", Name: "FILE", NotCard: "a recorded session has registers alone",
 		Registers: openPlayback, Lend: lendPlayback}

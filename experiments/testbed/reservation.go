@@ -19,11 +19,12 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// ErrReserved reports that another user or testbed has reserved a device or interface of this host.
+// ErrReserved reports that another user or testbed has reserved a device or an interface of this host.
 var ErrReserved = olaf.NewError(olaf.Device, "it is reserved")
 
-// Reservation is the right to write to devices and interfaces of one host until a time on that host's boot clock, which
-// cannot be set. Every command of this program respects it; root can remove its file.
+// Reservation is the right to write to devices and interfaces of a host until a given time. The time is on the host's
+// boot clock, which cannot be set. Every command of this program respects reservations. root can remove the file of a
+// reservation.
 type Reservation struct {
 	Testbed   string    `json:"testbed"`
 	Host      string    `json:"host"`  // its name in the testbed
@@ -37,18 +38,18 @@ type Reservation struct {
 	Left time.Duration `json:"left_ns,omitempty"`
 }
 
-// IsSame reports whether taking one reservation replaces the other: both have the same owner, testbed and host.
+// IsSame reports whether one reservation replaces the other. It does if both have the same owner, testbed and host.
 func (r *Reservation) IsSame(other *Reservation) bool {
 	return r.Owner == other.Owner && r.Testbed == other.Testbed && r.Host == other.Host
 }
 
-// Reservations contains one host's reservations, one file each.
+// Reservations manages the reservations of one host. Each is stored in a separate file.
 type Reservations struct {
 	Dir string                          // shared by all users of the host
 	Now func() (now Instant, err error) // the host's time; nil for this host's
 }
 
-// Instant is one time on both clocks of a host.
+// Instant is one instant on both clocks of a host, the boot clock and the wall clock.
 type Instant struct {
 	Boot   string    // the host's boot, whose clock BootNS is on
 	BootNS int64     // CLOCK_BOOTTIME
@@ -63,16 +64,16 @@ func (r *Reservations) readClock() (Instant, error) {
 	return Instant{boot, ns, time.Now()}, err
 }
 
-// InterfaceResource returns the name of a network interface for reservations.
+// InterfaceResource returns the name under which a network interface is reserved.
 func InterfaceResource(name string) string { return "interface " + name }
 
-// reservationEnding is the file name extension of reservations.
+// reservationEnding is the file name extension of reservation files.
 const reservationEnding = ".reservation"
 
-// maxReservation is larger than any reservation's file.
+// maxReservation is a size in bytes that no reservation file exceeds.
 const maxReservation = 1 << 16
 
-// List returns the reservations that have not ended, sorted by testbed. Other files are skipped.
+// List returns the reservations that have not ended, sorted by testbed. It ignores other files.
 func (r *Reservations) List() ([]Reservation, error) {
 	now, err := r.readClock()
 	if err != nil {
@@ -121,13 +122,13 @@ func readReservation(path string) (*Reservation, error) {
 	return r, nil
 }
 
-// fileOf returns the file of an owner's reservation for a host in a testbed.
+// fileOf returns the path of the file with an owner's reservation of a host for a testbed.
 func (r *Reservations) fileOf(testbed, host, owner string) string {
 	sum := sha256.Sum256([]byte(testbed + "\n" + host + "\n" + owner))
 	return filepath.Join(r.Dir, fmt.Sprintf("%x%s", sum[:8], reservationEnding))
 }
 
-// conflict returns an error which reports that a resource is reserved.
+// conflict returns an error which reports that the resource is reserved by there.
 func (there *Reservation) conflict(resource string, now Instant) error {
 	why := ""
 	if there.Note != "" {
@@ -157,8 +158,8 @@ func (r *Reservations) Check(owner string, resources ...string) error {
 	return nil
 }
 
-// Take reserves resources for a time, or extends the owner's reservation of the same testbed. The error matches ErrReserved
-// if one of them is reserved, by others or for another testbed.
+// Take reserves resources for the given time, or extends the owner's reservation for the same testbed. The error
+// matches ErrReserved if one of the resources is reserved by another user or for another testbed.
 func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 	unlock, err := r.lock()
 	if err != nil {
@@ -190,8 +191,8 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 	return r.write(r.fileOf(want.Testbed, want.Host, want.Owner), text)
 }
 
-// write replaces a reservation's file. The folder is shared, so the file is first written under a new name, which no
-// link can have.
+// write replaces the file of a reservation. The folder is shared with other users, so the text is first written to a
+// file with a new name. An attacker cannot have created a link with that name.
 func (r *Reservations) write(path string, text []byte) error {
 	file, err := os.CreateTemp(r.Dir, ".new")
 	if err != nil {
@@ -208,7 +209,7 @@ func (r *Reservations) write(path string, text []byte) error {
 	return nil
 }
 
-// Release ends an owner's reservation for a host in a testbed, and reports whether there was one.
+// Release ends an owner's reservation of a host for a testbed, and reports whether there was one.
 func (r *Reservations) Release(testbed, host, owner string) (found bool, err error) {
 	unlock, err := r.lock()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -228,10 +229,10 @@ func (r *Reservations) Release(testbed, host, owner string) (found bool, err err
 	return true, nil
 }
 
-// lockTries is the maximum number of attempts to lock the folder. Another change holds the lock for microseconds.
+// lockTries is the maximum number of attempts to lock the folder. Other processes hold the lock for microseconds only.
 const lockTries = 2000
 
-// lock makes the folder if it is missing, and excludes other changes until unlock.
+// lock creates the folder if it does not exist, and prevents other changes until unlock is called.
 func (r *Reservations) lock() (unlock func(), err error) {
 	if err := os.Mkdir(r.Dir, 0o755); err == nil {
 		err = os.Chmod(r.Dir, 0o1777) // all users can reserve, only owners remove
@@ -264,7 +265,7 @@ func (r *Reservations) lock() (unlock func(), err error) {
 	}
 }
 
-// LocalReservations returns this host's reservations.
+// LocalReservations returns the reservations of this host.
 func (a *Access) LocalReservations() *Reservations {
 	if a.Reservations != nil {
 		return a.Reservations
@@ -280,7 +281,7 @@ func (a *Access) OwnerName() string {
 	return caller.Name()
 }
 
-// Resources returns the resources that a device uses on its host, by names for reservations.
+// Resources returns the names under which the resources of a device on its host are reserved.
 func (a *Access) Resources(address string) ([]string, error) {
 	row, name, err := a.deviceTable().Lookup(address)
 	if err != nil || row.Uses == nil {
@@ -289,7 +290,7 @@ func (a *Access) Resources(address string) ([]string, error) {
 	return row.Uses(name), nil
 }
 
-// IsLasting reports whether a device exists before it is opened. Others are made for each run.
+// IsLasting reports whether a device exists before it is opened. Other devices are created for each run.
 func (a *Access) IsLasting(address string) (bool, error) {
 	row, _, err := a.deviceTable().Lookup(address)
 	return err == nil && row.Uses != nil && row.Describe == nil, err

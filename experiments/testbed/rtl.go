@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// RTLDevice returns the row for the card's logic under Verilator, in sizes that its name can set. A testbed consists of any
-// number of children that share the tables of one P4Runtime agent.
+// RTLDevice returns the row of the device table for the card's logic, simulated with Verilator. Its size can be set in
+// the address. A testbed consists of any number of simulator processes that share the tables of one P4Runtime agent.
 func RTLDevice() Device {
 	return LocalDevice(Device{
 		Prefix:    "rtl:",
@@ -21,7 +21,7 @@ func RTLDevice() Device {
 	}, openRTL)
 }
 
-// openRTL starts the children one by one, because the first one builds the program for the others.
+// openRTL starts the simulator processes one after the other, because the first builds the program for the others.
 func openRTL(ctx context.Context, name string, o OpenOptions) (*Parts, error) {
 	build, err := rtl.ParseBuild(name)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ServeOptions configures lending a device.
+// ServeOptions contains the options for lending a device.
 type ServeOptions struct {
 	// Listen is unix:PATH or HOST:PORT, which must be a loopback address without TLS. Empty means DefaultListen, or a
 	// private socket of this user for a guarded device.
@@ -37,8 +37,8 @@ type ServeOptions struct {
 	Host     *HostService // also offers this host to the agent's head; may be nil
 }
 
-// Service is a device lent to other processes: its registers, time and tap, and, if this program drives them, its
-// tables over P4Runtime, all at one address.
+// Service lends a device to other processes. At a single address it offers the device's registers, time and tap, and
+// its tables over P4Runtime if this program drives them.
 type Service struct {
 	// Target is the address for clients to dial.
 	Target string
@@ -57,10 +57,10 @@ type Service struct {
 	close    []func() error
 }
 
-// DefaultListen is the default address for harmless devices, where controllers look first.
+// DefaultListen is the default address for devices that need no protection. Controllers try this address first.
 const DefaultListen = "127.0.0.1:9559"
 
-// completeListen completes the address for a device.
+// completeListen sets the address on which a device is served if the options do not contain one.
 func (o *ServeOptions) completeListen(row *Device, name string) (err error) {
 	switch {
 	case o.Listen == "" && row.Guarded && o.TLS == nil && !o.Insecure:
@@ -73,7 +73,7 @@ func (o *ServeOptions) completeListen(row *Device, name string) (err error) {
 	return err
 }
 
-// checkGuarded rejects lending hardware to all users of this host.
+// checkGuarded returns an error if hardware would be lent to all users of this host.
 func (o *ServeOptions) checkGuarded() error {
 	if o.TLS != nil || o.Insecure || strings.HasPrefix(o.Listen, "unix:") {
 		return nil
@@ -84,7 +84,8 @@ func (o *ServeOptions) checkGuarded() error {
 	return fmt.Errorf("%w: every user of this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
 }
 
-// ServeDevice lends the device at an address until Close. One process owns a device; all others go through its agent.
+// ServeDevice lends the device at an address until Close is called. Only one process can open a device; all others use
+// it through that process's agent.
 func ServeDevice(ctx context.Context, address string, o ServeOptions) (*Service, error) {
 	row, name, err := o.Device.deviceTable().Lookup(address)
 	switch {
@@ -123,12 +124,12 @@ func ServeDevice(ctx context.Context, address string, o ServeOptions) (*Service,
 	})
 }
 
-// ServeHost offers this host without a device until Close.
+// ServeHost offers the services of this host, without a device, until Close is called.
 func ServeHost(ctx context.Context, o ServeOptions) (*Service, error) {
 	return serveLent(ctx, o, func(*Service) error { return nil })
 }
 
-// ServePrivately lends the device at a private socket of this user, which Close removes.
+// ServePrivately lends a device at a socket that only this user can access. Close removes the socket.
 func ServePrivately(ctx context.Context, address string, o ServeOptions) (*Service, error) {
 	listen, remove, err := privateAddress()
 	if err != nil {
@@ -143,7 +144,7 @@ func ServePrivately(ctx context.Context, address string, o ServeOptions) (*Servi
 	return s, nil
 }
 
-// serveLent listens and serves what lend registers.
+// serveLent listens on the address and serves the services that lend registers.
 func serveLent(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Service, error) {
 	listener, err := agent.Listen(o.Listen, o.TLS != nil) // first, because opening a card's tables empties them
 	if err != nil {
@@ -173,7 +174,7 @@ func serveLent(ctx context.Context, o ServeOptions, lend func(*Service) error) (
 	return s, nil
 }
 
-// controlTables puts a P4Runtime agent in front of the tables. check returns an error if the device has changed; it may be
+// controlTables starts a P4Runtime agent for the tables. check returns an error if the device has changed. It may be
 // nil.
 func (s *Service) controlTables(backend agent.Backend, profile p4.Profile, told []program.Description,
 	check func() error,
@@ -189,7 +190,7 @@ func (s *Service) controlTables(backend agent.Backend, profile p4.Profile, told 
 	return nil
 }
 
-// registerDevice registers a device and its tap, if any, on the gRPC server.
+// registerDevice registers a device and, if there is one, its tap with the gRPC server.
 func (s *Service) registerDevice(d fpga.Device, tap remote.Tap) *remote.Server {
 	s.Identity, s.Captures = d.Identity(), tap != nil
 	server := remote.NewServer(d, tap)
@@ -198,7 +199,7 @@ func (s *Service) registerDevice(d fpga.Device, tap remote.Tap) *remote.Server {
 	return server
 }
 
-// installPipeline sets the initial pipeline, unless the journal restored one.
+// installPipeline sets the initial pipeline, unless the journal has restored one.
 func (s *Service) installPipeline() error {
 	if s.agent == nil {
 		return nil
@@ -206,8 +207,8 @@ func (s *Service) installPipeline() error {
 	return s.agent.Install(s.pipeline)
 }
 
-// LostDevice returns a channel that receives the reason when the device is gone, reset or replaced and can no longer be
-// lent.
+// LostDevice returns a channel that receives an error when the device can no longer be lent, because it has disappeared
+// or was reset or replaced.
 func (s *Service) LostDevice() <-chan error { return s.lost }
 
 func (s *Service) reportLost(err error) {
@@ -217,10 +218,10 @@ func (s *Service) reportLost(err error) {
 	}
 }
 
-// lastAnswers limits how long clients of a lost device have to receive the last answer.
+// lastAnswers is the time in which clients of a lost device can still receive the last answer.
 const lastAnswers = time.Second
 
-// End closes the service after pending answers were sent, or after lastAnswers.
+// End closes the service when all pending answers were sent, but at the latest after lastAnswers.
 func (s *Service) End() error {
 	timer := time.AfterFunc(lastAnswers, s.server.Stop)
 	defer timer.Stop()

@@ -13,11 +13,11 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// maxSocketPath is the longest path in a unix socket's address.
+// maxSocketPath is the maximum length of the path in the address of a unix socket.
 const maxSocketPath = 103
 
-// privateAddress returns an address for a socket of this user only, until remove is called. If the temporary folder's
-// path is too long, it returns a free port of the loopback interface.
+// privateAddress returns an address for a socket that only this user can access, until remove is called. If the path of
+// the temporary folder is too long, it returns a free port on the loopback interface.
 func privateAddress() (address string, remove func() error, err error) {
 	dir, remove, err := tempfolder.MakeFolder()
 	if err != nil {
@@ -26,7 +26,8 @@ func privateAddress() (address string, remove func() error, err error) {
 	return socketAddress(filepath.Join(dir, "s")), remove, nil
 }
 
-// ownSocket returns the path of a socket for a device that only this user can reach, the same every time.
+// ownSocket returns the path of a socket for a device that only this user can access. The path is always the same for
+// the same device.
 func ownSocket(scheme, name string) (string, error) {
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("olafctl-%d", os.Getuid()))
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// SSHDevice returns the row for devices on other hosts, lent by an agent that ssh starts there.
+// SSHDevice returns the row of the device table for devices on other hosts. They are lent by an agent that ssh starts
+// there.
 func SSHDevice(built ...program.Description) Device {
 	return Device{
 		Prefix: "ssh://", Name: "[USER@]HOST/DEVICE", Abilities: HasTables | LogsArrivals | AddsUpdates | TakesGenerator,
@@ -39,7 +40,7 @@ func reachSSH(ctx context.Context, rest string, a Access) (target string, done f
 	return link.Target, link.Close, nil
 }
 
-// sshPlace is a device and its host.
+// sshPlace is a device on another host, with the address of the host.
 type sshPlace struct {
 	sshlink.Address
 	device string
@@ -52,7 +53,7 @@ func parseSSH(rest string) (p sshPlace, err error) {
 	return p, err
 }
 
-// startLink starts an agent on a host, with arguments of serve.
+// startLink starts an agent on another host. serve contains the arguments of the serve command.
 func (a *Access) startLink(ctx context.Context, at sshlink.Address, serve ...string) (*sshlink.Link, error) {
 	o := a.SSH
 	if h, known := a.Hosts[at]; known {
@@ -62,7 +63,7 @@ func (a *Access) startLink(ctx context.Context, at sshlink.Address, serve ...str
 	return sshlink.Start(ctx, at, o)
 }
 
-// startAgent starts an agent for a device on its host.
+// startAgent starts an agent for a device on the device's host.
 func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, error) {
 	serve := append([]string{"-d", p.device}, a.SSH.Serve...)
 	if g, err := parseSSH(strings.TrimPrefix(a.Generator, "ssh:")); err == nil && g.Address == p.Address {
@@ -76,19 +77,19 @@ func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, err
 	return with.startLink(ctx, p.Address, serve...)
 }
 
-// sshDevice is a device behind an agent that ends with it.
+// sshDevice is a device behind an agent on another host. The agent ends when the device is closed.
 type sshDevice struct {
 	*remote.Device
 	link *sshlink.Link
 }
 
-// Close ends the session, then the agent.
+// Close closes the session with the device and then ends the agent.
 func (d *sshDevice) Close() error { return errors.Join(d.Device.Close(), d.link.Close()) }
 
-// endPatience limits how long a broken session waits for the end of its link, which explains it.
+// endPatience is the longest time that a broken session waits for its link to end. The link's end explains the error.
 const endPatience = 2 * time.Second
 
-// explainLink returns why a link broke; nil if it did not.
+// explainLink returns the reason why a link broke, or nil if it did not break.
 func explainLink(l *sshlink.Link) error {
 	select {
 	case <-l.Done():
@@ -97,7 +98,7 @@ func explainLink(l *sshlink.Link) error {
 	return l.Err()
 }
 
-// explainDial returns why a link broke if nothing answers behind it, or else err.
+// explainDial returns the reason why a link broke if nothing answers behind the link, and err otherwise.
 func explainDial(err error, l *sshlink.Link) error {
 	if errors.Is(err, remote.ErrUnreachable) || errors.Is(err, p4ctl.ErrUnreachable) || errors.Is(err, fpga.ErrGone) {
 		if why := explainLink(l); why != nil {
@@ -124,7 +125,8 @@ func openSSHDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Devi
 	return &sshDevice{d, link}, nil
 }
 
-// openSSH opens the testbed behind an agent on another host: one card, with the agent's tables and tap.
+// openSSH opens the testbed behind an agent on another host. It has one card, and the tables and the tap that the agent
+// lends.
 func openSSH(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) {
 	p, err := parseSSH(rest)
 	switch {

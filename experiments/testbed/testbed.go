@@ -1,5 +1,6 @@
-// Package testbed opens the devices for runs: a card or its twin with a controller's session and a capture, in this
-// process or behind another process's agent. It also lends devices to other processes.
+// Package testbed opens the devices on which experiments run. A device is a card or its twin, with a controller's
+// session and a capture. It is in this process or behind the agent of another process. The package also lends devices
+// to other processes.
 package testbed
 
 import (
@@ -20,10 +21,10 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// ErrBackend reports that this build cannot open a device of that kind.
+// ErrBackend reports that this build cannot open a device of the requested kind.
 var ErrBackend = olaf.NewError(olaf.Usage, "no such device backend")
 
-// Testbed is a device with tables, generators and captures. For a run, a card and a twin are the same.
+// Testbed is a device with tables, generators and captures. Runs use a card and a twin in the same way.
 type Testbed struct {
 	// Cards are equal, for parallel runs. A real testbed has one.
 	Cards []Card
@@ -61,8 +62,8 @@ type Card struct {
 	Tap    capture.Tap
 }
 
-// EndsRecorder is a device that can capture both ends of its cables, at the workers and at the server. Devices with
-// ShowsEnds implement it.
+// EndsRecorder is implemented by devices that can capture both ends of their cables, at the workers and at the server.
+// These devices have the ability ShowsEnds.
 type EndsRecorder interface {
 	// RecordEnds starts a new capture, or ends it.
 	RecordEnds(on bool) error
@@ -70,7 +71,7 @@ type EndsRecorder interface {
 	Ends() Ends
 }
 
-// Ends is a capture at the workers' end and at the server's, in this order.
+// Ends is a capture at the end of the workers and the end of the server, in this order.
 type Ends interface {
 	// Drain visits what was captured since the last call, by time; bytes are reused.
 	Drain(visit func(*capture.Packet) error) error
@@ -79,13 +80,13 @@ type Ends interface {
 	Lost() (int64, error)
 }
 
-// EndNames contains the names of the ends in a capture file.
+// EndNames contains the names of the two ends in a capture file.
 var EndNames = []string{"workers", "server"}
 
-// AgeError returns AgeErrorPct, or the default for 0.
+// AgeError returns AgeErrorPct, or the default value if it is 0.
 func (b *Testbed) AgeError() float64 { return cmp.Or(b.AgeErrorPct, 10) }
 
-// OpenOptions configures a testbed.
+// OpenOptions contains the options for opening a testbed.
 type OpenOptions struct {
 	Access
 	Cards  int    // number of parallel cards, if the device can be copied; 0 means one
@@ -103,8 +104,9 @@ type OpenOptions struct {
 	Observe func(card int) twin.Observer
 }
 
-// OpenTestbed opens the device at an address with its tables and a capture; an empty address means the default. The
-// error matches ErrBackend if it cannot be reached, and is an *Unsupported if the device lacks an ability.
+// OpenTestbed opens the device at an address with its tables and a capture. An empty address selects the default
+// device. The error matches ErrBackend if the device cannot be reached, and is an *Unsupported if the device lacks an
+// ability.
 func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {
 	o.Cards = max(o.Cards, 1)
 	devices := o.deviceTable()
@@ -147,8 +149,8 @@ func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, 
 	return bed, nil
 }
 
-// CheckAdds returns an error if the testbed's programs do not add open-loop updates, which an agent's row does not
-// show; it lists the devices for closed-loop workers. The error is an *Unsupported.
+// CheckAdds returns an error if the testbed's programs do not add updates from open-loop workers. The row of an agent
+// does not show this ability. The error is an *Unsupported and lists the devices for closed-loop workers.
 func (b *Testbed) CheckAdds() error {
 	if fpga.AddsUpdates(b.Cards[0].Device) {
 		return nil
@@ -156,7 +158,7 @@ func (b *Testbed) CheckAdds() error {
 	return &Unsupported{Address: b.address, Lacks: NeitherWay, Able: b.devices.With(ClosesLoop)}
 }
 
-// JoinHosts adds the hosts of the testbed's roles: describe is called after runs, end when the testbed is closed.
+// JoinHosts adds the hosts of the testbed's roles. describe is called after runs, and end when the testbed is closed.
 func (b *Testbed) JoinHosts(describe func(context.Context) []results.Host, end func() error) {
 	if describe != nil {
 		b.describeHosts = describe
@@ -164,20 +166,20 @@ func (b *Testbed) JoinHosts(describe func(context.Context) []results.Host, end f
 	b.close = append([]func() error{end}, b.close...)
 }
 
-// KeepErrors sets the function that NoteError calls.
+// KeepErrors sets the function that NoteError calls with an error.
 func (b *Testbed) KeepErrors(note func(error)) { b.noteError = note }
 
-// NoteError stores why a run failed, for a testbed that stays up. It ignores nil.
+// NoteError records the error of a run, if the testbed stays up after the command. It ignores nil.
 func (b *Testbed) NoteError(err error) {
 	if b.noteError != nil && err != nil {
 		b.noteError(err)
 	}
 }
 
-// HasHosts reports whether the testbed has roles on hosts that DescribeHosts describes.
+// HasHosts reports whether the testbed has roles on several hosts, which DescribeHosts describes.
 func (b *Testbed) HasHosts() bool { return b.describeHosts != nil }
 
-// DescribeHosts returns the hosts of a testbed with roles; nil for other testbeds.
+// DescribeHosts returns descriptions of the hosts of a testbed with roles. It returns nil for other testbeds.
 func (b *Testbed) DescribeHosts(ctx context.Context) []results.Host {
 	if b.describeHosts == nil {
 		return nil
@@ -188,10 +190,10 @@ func (b *Testbed) DescribeHosts(ctx context.Context) []results.Host {
 // Can reports whether the device has all of the abilities.
 func (b *Testbed) Can(a Ability) bool { return b.Abilities&a == a }
 
-// closeAfter closes b after an error.
+// closeAfter closes b and returns err, joined with the error of closing b.
 func closeAfter(err error, b *Testbed) error { return errors.Join(err, b.Close()) }
 
-// Close releases everything, last opened first.
+// Close closes all parts of the testbed. The part that was opened last is closed first.
 func (b *Testbed) Close() error {
 	var errs []error
 	for i := len(b.close) - 1; i >= 0; i-- {
@@ -201,7 +203,7 @@ func (b *Testbed) Close() error {
 	return errors.Join(errs...)
 }
 
-// Guard returns a context that ends when the tables are lost, with the reason as its cause.
+// Guard returns a context that ends when this process loses the tables. The context's cause is the reason.
 func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stopped := make(chan struct{})
@@ -218,8 +220,8 @@ func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// CheckTables returns an error if the tables were lost. Check it at the end of a run, because the guarded context ends
-// slightly later.
+// CheckTables returns an error if this process lost the tables. It must be called at the end of a run, because the
+// context that Guard returns ends slightly later.
 func (b *Testbed) CheckTables() error {
 	select {
 	case <-b.Tables.Preempted():
@@ -229,9 +231,9 @@ func (b *Testbed) CheckTables() error {
 	}
 }
 
-// Program sets the tables to want, reads them back, and returns the hash of their content. For tables of switch
-// programs it pushes a pipeline that contains them. It does not rewrite tables that are unchanged since they were read
-// back.
+// Program writes the tables in want, reads them back, and returns the hash of their content. If want contains tables of
+// switch programs, Program first pushes a pipeline that contains them. It does not write tables that are unchanged
+// since they were read back.
 func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, err error) {
 	if b.explain != nil {
 		defer func() { err = b.explain(err) }()
@@ -261,7 +263,7 @@ func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, 
 	return hash, nil
 }
 
-// pushPipeline sets our pipeline, with the tables of some switch programs.
+// pushPipeline pushes our pipeline with the tables of the given switch programs.
 func (b *Testbed) pushPipeline(ctx context.Context, programs ...program.Description) error {
 	pipeline := p4ctl.PipelineConfig(b.profile, programs...)
 	if _, err := b.Tables.PushPipeline(ctx, pipeline); err != nil {
@@ -271,7 +273,8 @@ func (b *Testbed) pushPipeline(ctx context.Context, programs ...program.Descript
 	return nil
 }
 
-// Capture returns the quality of the last run's capture from the card's tap; nil for a capture without losses.
+// Capture returns the quality of the last run's capture, which the card's tap reports. It returns nil for a capture
+// without losses.
 func (c *Card) Capture() (*fpga.Capture, error) {
 	if tap, ok := c.Tap.(fpga.Capturer); ok {
 		return tap.Capture()
@@ -279,7 +282,7 @@ func (c *Card) Capture() (*fpga.Capture, error) {
 	return nil, nil
 }
 
-// controlTables starts an agent in front of the tables and makes this process its primary controller.
+// controlTables starts an agent for the tables and makes this process its primary controller.
 func (b *Testbed) controlTables(ctx context.Context, parts *Parts, told []program.Description, o OpenOptions) error {
 	listen := o.Listen
 	if listen == "" {

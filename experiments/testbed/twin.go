@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TablesOf returns one twin's view of an agent's tables; every twin needs its own.
+// TablesOf returns a view of an agent's tables for one twin. Every twin needs a separate view.
 func TablesOf(backend *agent.Embedded) twin.TableLookup { return &tableView{backend: backend} }
 
 type tableView struct {
@@ -23,13 +23,14 @@ type tableView struct {
 	members []olaf.WorkerID
 }
 
-// Version switches to the newest state, so that all lookups until the next call use one state.
+// Version switches to the newest state of the tables and returns its version. All lookups until the next call use this
+// state.
 func (v *tableView) Version() uint64 {
 	v.State = v.backend.Tables()
 	return v.State.Version()
 }
 
-// Group returns the workers of a group's replicas.
+// Group returns the workers to which a multicast group sends copies.
 func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 	replicas, ok := v.State.Group(c)
 	v.members = v.members[:0]
@@ -39,8 +40,8 @@ func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 	return v.members, ok
 }
 
-// TwinDevice returns the row for the software twin, built with some switch programs. A testbed consists of any number
-// of twins that share the tables of one P4Runtime agent.
+// TwinDevice returns the row of the device table for the software twin, which is built with the given switch programs.
+// A testbed consists of any number of twins that share the tables of one P4Runtime agent.
 func TwinDevice(built ...program.Description) Device {
 	cfg := twin.Config{Programs: built}
 	return LocalDevice(Device{
@@ -76,7 +77,7 @@ func openTwins(cfg twin.Config, o OpenOptions) (*Parts, error) {
 	return parts, nil
 }
 
-// joinTwins connects one twin's queue to the generator of another twin, built alike.
+// joinTwins connects the queue of one twin to the generator of another twin. Both are built in the same way.
 func joinTwins(queue *twin.Twin, o *OpenOptions) (Card, error) {
 	row, _, err := o.deviceTable().Lookup(o.Generator)
 	if err != nil {

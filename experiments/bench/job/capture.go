@@ -15,8 +15,8 @@ import (
 // ErrFrames reports that a system's packets have no frame format to capture.
 var ErrFrames = olaf.NewError(olaf.Usage, "nothing to capture")
 
-// Captures writes the frames that arrive at every host and switch in a run, in the system's own format: one pcapng per
-// node, in one folder.
+// Captures writes all frames that arrive at hosts and switches during a run, in the system's own format. Each node has
+// one pcapng file in a common folder.
 type Captures struct {
 	framer *closedloop.Framer
 	nodes  []*capture.File
@@ -25,8 +25,9 @@ type Captures struct {
 	err    error
 }
 
-// Capture prepares a job's files and taps its frames; the job must not run more than once. The error matches ErrFrames,
-// system.ErrOptions if its frames have no room for packet numbers, or capture.ErrExists unless force is set.
+// Capture prepares the capture files for a job and taps its frames. The job must not run more than once. The error
+// matches ErrFrames, system.ErrOptions if the frames have no room for packet numbers, or capture.ErrExists unless force
+// is set.
 func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	parts, err := s.Mode.Parts(&s.Options)
 	if err != nil {
@@ -59,7 +60,8 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	return c, nil
 }
 
-// hear writes a frame to the file for the node where it arrived; the first error is returned by Commit.
+// hear writes a frame to the file for the node where it arrived. After an error it writes nothing more; Commit returns
+// the error.
 func (c *Captures) hear(f *closedloop.Frame) {
 	if c.err != nil {
 		return
@@ -79,7 +81,7 @@ func (c *Captures) Frames() (n uint64) {
 	return n
 }
 
-// Commit makes the files appear.
+// Commit completes the files and makes them visible under their names.
 func (c *Captures) Commit() error {
 	if c.err != nil {
 		return c.err

@@ -12,13 +12,14 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Clustered contains the results of a topology's closed-loop clusters, besides the statistics of its runs.
+// Clustered contains the results of the closed-loop clusters in a simulated topology. The statistics of the topology's
+// runs do not include them.
 type Clustered struct {
 	Outcome       // counts and metrics over the whole runs
 	Stalled []int // by run, clusters without recent deliveries at the end
 }
 
-// OfClusters collects the results from runs of a topology.
+// OfClusters collects the results of the clusters from a topology's runs.
 func OfClusters(t *netsim.Topology, runs []*netsim.Result) (*Clustered, error) {
 	j, err := netsim.NewJobs(t)
 	if err != nil {
@@ -51,14 +52,14 @@ func (r *Clustered) Err() error {
 		olaf.Plural(len(r.Stalled), "run"))
 }
 
-// shown lists the numbers that are meaningful for an endless job.
+// shown lists the metrics that are meaningful for an endless job.
 var shown = []string{"iteration_ns", "staleness_updates", "staleness_vectors", "aom_newest_ns", "slots_held",
 	"slots_held_peak", "memory_bytes", "frames", "wire_bytes"}
 
-// stalled is the number of clusters without recent deliveries at the end of a run.
+// stalled is the metric for the number of clusters that had no recent deliveries at the end of a run.
 var stalled = result.NewMetric("stalled_clusters", "Clusters that stood still", "")
 
-// Stats returns the numbers that are meaningful for workers that wait until the time is up.
+// Stats returns the statistics that are meaningful for workers that train until the simulated time is up.
 func (r *Clustered) Stats() (stats results.Stats) {
 	for _, m := range jobMetrics {
 		if slices.Contains(shown, m.Name) {
@@ -72,10 +73,11 @@ func (r *Clustered) Stats() (stats results.Stats) {
 	return append(stats, results.Stat{Metric: stalled, Statistic: results.Describe(values, "no run")})
 }
 
-// Totals returns the counters from hosts and switches over all runs.
+// Totals returns the counters of hosts and switches, summed over all runs.
 func (r *Clustered) Totals() map[string]int64 { return r.totals() }
 
-// Lines describes what a network's statistics leave out.
+// Lines returns text about the clusters that a network's statistics do not contain: iteration times, ages at the
+// workers, and retransmissions.
 func (r *Clustered) Lines() (lines []string) {
 	iteration, here, held := r.Number("iteration_ns"), r.Number("aom_newest_ns"), r.Number("slots_held")
 	lines = append(lines, r.Spec.Mode.About+fmt.Sprintf(

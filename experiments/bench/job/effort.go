@@ -6,8 +6,9 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 )
 
-// Patience rejects jobs that would take long or much memory with so many seeds each, without building anything. The
-// error matches closedloop.ErrLong and gives the cost, or closedloop.ErrConfig for an invalid job.
+// Patience estimates the cost of running each job with the given number of seeds, without building anything. If the
+// jobs would take too long or too much memory, the error matches closedloop.ErrLong and contains the cost. For an
+// invalid job it matches closedloop.ErrConfig.
 func Patience(specs []*Spec, runs int) error {
 	var all closedloop.Efforts
 	for _, s := range specs {

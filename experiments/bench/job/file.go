@@ -10,13 +10,13 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// FileSchema is the schema of the files that ParseFile reads.
+// FileSchema is the schema of the job files that ParseFile reads.
 const FileSchema = "olafctl.job-spec/v1"
 
-// ErrFile is matched by the error for any rejected file; the message names file and line.
+// ErrFile is matched by all errors about a rejected job file. The message names the file and the line.
 var ErrFile = olaf.NewError(olaf.Usage, "bad job")
 
-// File is a job file on a preset's cluster. The caller interprets its options.
+// File is a parsed job file. It names a preset and changes some of its options, which the caller interprets.
 type File struct {
 	Name    string   `json:"-"` // path, for messages
 	Schema  string   `json:"schema"`
@@ -28,7 +28,7 @@ type File struct {
 	lines   yamlfile.Lines
 }
 
-// Options contains values by flag.
+// Options maps flag names to their values.
 type Options map[string]string
 
 // MarshalJSON writes numbers and booleans unquoted, so that a file need not quote them.
@@ -43,7 +43,7 @@ func (o Options) MarshalJSON() ([]byte, error) {
 	return json.Marshal(values)
 }
 
-// IsFile reports whether a text has the schema of such a file.
+// IsFile reports whether text is a job file, judging by its schema.
 func IsFile(text []byte) bool {
 	var head struct {
 		Schema string `yaml:"schema"`
@@ -51,7 +51,7 @@ func IsFile(text []byte) bool {
 	return yaml.Unmarshal(text, &head) == nil && head.Schema == FileSchema
 }
 
-// ParseFile parses a file; name is for messages. Errors match ErrFile and name the line.
+// ParseFile parses a job file; name is used in messages only. Errors match ErrFile and name the line.
 func ParseFile(name string, text []byte) (*File, error) {
 	f := &File{Name: name}
 	format := yamlfile.Format{
@@ -65,7 +65,7 @@ func ParseFile(name string, text []byte) (*File, error) {
 	return f, err
 }
 
-// In adds the line to an error about a field, such as options.workers.
+// In returns err with the line of a field in the file, such as options.workers.
 func (f *File) In(field string, err error) error {
 	if err == nil {
 		return nil
@@ -73,14 +73,14 @@ func (f *File) In(field string, err error) error {
 	return &yamlfile.Error{Kind: ErrFile, File: f.Name, Line: f.lines.LineOf(field), What: err.Error()}
 }
 
-// Text returns the job as a file.
+// Text returns the job in the format of a job file.
 func (f *File) Text() ([]byte, error) {
 	f.Schema = FileSchema
 	return yamlfile.Marshal(f)
 }
 
-// JSONSchema returns the JSON schema of such a file, for editors, with the presets that have jobs and the schema of
-// each option's values.
+// JSONSchema returns the JSON schema of job files, for editors. presets are the presets that have jobs, and options
+// maps each option to the schema of its values.
 func JSONSchema(presets []string, options map[string]any) ([]byte, error) {
 	s := yamlfile.Schema{
 		ID: FileSchema, Title: "olafctl job", Required: []string{"schema", "preset"},

@@ -16,7 +16,7 @@ import (
 // ErrHung reports that a job did not finish.
 var ErrHung = olaf.NewError(olaf.Failed, "the job hung")
 
-// Spec is a job for one system, which defines the values per packet.
+// Spec describes a closed-loop job for one system. The system determines the number of values per packet.
 type Spec struct {
 	System  *system.System
 	Mode    *system.Mode
@@ -25,17 +25,18 @@ type Spec struct {
 	Job     closedloop.Job
 }
 
-// Name returns the name in tables.
+// Name returns the job's name for tables.
 func (s *Spec) Name() string { return s.System.Name + " " + s.Mode.Name }
 
-// parts returns the building blocks of the job's hosts and switches, from the user's options and the network.
+// parts returns the building blocks for the job's hosts and switches, which depend on the user's options and the
+// network.
 func (s *Spec) parts() (system.Parts, error) {
 	o := s.Options
 	o.Jobs, o.PerRack = max(s.Network.Jobs, 1), s.Network.PerRack
 	return s.Mode.Parts(&o)
 }
 
-// Check checks that hosts and switches can be built, without running anything.
+// Check checks, without running anything, that the job's hosts and switches can be built.
 func (s *Spec) Check() error {
 	parts, err := s.parts()
 	if err != nil {
@@ -73,7 +74,8 @@ func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, e
 	return o, nil
 }
 
-// RunUntil is Run, but after an error it also returns the finished runs, with their seeds; nil if there are none.
+// RunUntil runs a job like Run. After an error it also returns an outcome of the finished runs, with their seeds, or
+// nil if no run finished.
 func RunUntil(ctx context.Context, s *Spec, seeds []uint64, done func()) (o *Outcome, whole []uint64, err error) {
 	parts, err := s.parts()
 	if err != nil {
@@ -109,7 +111,7 @@ func Play(ctx context.Context, s *Spec, seed uint64, follow closedloop.Follow) (
 	return closedloop.Run(ctx, s.Network, j, parts, s.Mode.Sync, seed)
 }
 
-// describe computes the statistics over the runs that finished, and counts the hung ones.
+// describe computes statistics over the finished runs, counts the hung ones, and adds up the counters.
 func (o *Outcome) describe() {
 	rows := closedloop.ListRows()
 	values := make([][]metric.Float, len(rows))
@@ -145,7 +147,7 @@ func sum(total, one olaf.Counts) olaf.Counts {
 	return total
 }
 
-// Number returns the statistic of a row of closedloop.ListRows by name; missing if there is none.
+// Number returns the statistic with the given name from closedloop.ListRows. It is missing if there is no such row.
 func (o *Outcome) Number(name string) results.Statistic {
 	for i, row := range closedloop.ListRows() {
 		if row.Name == name {

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// Plan contains everything that determines a Report: the same job for some systems with some seeds. Its JSON form can
-// be read by ReadPlan and gives the same report.
+// Plan contains everything that determines a Report: the same job for some systems, with some seeds. ReadPlan can read
+// its JSON form, and running the plan again returns the same report.
 type Plan struct {
 	Title      string          `json:"title"`           // one line describing the job
 	Basis      string          `json:"basis,omitempty"` // basis of its numbers
@@ -26,8 +26,8 @@ type Plan struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
-// Run runs all jobs in turn. It calls done, if not nil, after each run. If ctx ends, it also returns a report on the
-// finished part, with a plan for that part; nil if nothing was finished.
+// Run runs all jobs one after the other. It calls done, if not nil, after each run. If ctx ends early, Run also returns
+// a report on the finished part, with a plan for that part, or nil if nothing was finished.
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
 	var outcomes []*Outcome
 	seeds := p.Seeds
@@ -50,7 +50,7 @@ func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
 	return p.report(outcomes), nil
 }
 
-// part returns a plan of the first n jobs with some seeds.
+// part returns a plan with the first n jobs and the given seeds.
 func (p *Plan) part(n int, seeds []uint64) *Plan {
 	left := *p
 	left.Jobs, left.Seeds, left.Partial = p.Jobs[:n], seeds, true
@@ -59,12 +59,12 @@ func (p *Plan) part(n int, seeds []uint64) *Plan {
 	return &left
 }
 
-// DescribePart states how much of an interrupted plan was finished.
+// DescribePart returns a sentence about an interrupted plan of which only some runs were finished.
 func DescribePart(whole, runs int) string {
 	return fmt.Sprintf("partial: it was stopped early, and this is %d of %s", whole, olaf.Plural(runs, "run"))
 }
 
-// Runs returns the number of single runs.
+// Runs returns the number of single runs in the plan.
 func (p *Plan) Runs() int { return len(p.Jobs) * len(p.Seeds) }
 
 // specFile is the JSON form of a Spec.
@@ -76,7 +76,7 @@ type specFile struct {
 	Job     closedloop.Job     `json:"job"`
 }
 
-// MarshalJSON writes what determines the job; it fails for a job with callbacks for gradients or times.
+// MarshalJSON writes everything that determines the job. It fails for a job that has callbacks for gradients or times.
 func (s *Spec) MarshalJSON() ([]byte, error) {
 	if j := &s.Job; j.Begin != nil || j.Values != nil || j.Applied != nil {
 		return nil, errors.New("a job that is handed gradients or times can't be written")
@@ -84,8 +84,8 @@ func (s *Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(specFile{s.System.Name, s.Mode.Name, s.Options, s.Network, s.Job})
 }
 
-// ReadSpec parses the output of MarshalJSON, with the systems of a set. The error matches system.ErrUnknown or
-// system.ErrMode.
+// ReadSpec parses the output of MarshalJSON. It looks up the system by name in systems. The error matches
+// system.ErrUnknown or system.ErrMode.
 func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
 	var f specFile
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -100,7 +100,7 @@ func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
 	return s, err
 }
 
-// ReadPlan parses a plan, with the systems of a set. Errors are those of ReadSpec.
+// ReadPlan parses a plan. It looks up the systems by name in systems. Its errors are those of ReadSpec.
 func ReadPlan(systems system.Set, raw []byte) (*Plan, error) {
 	var f struct {
 		Plan

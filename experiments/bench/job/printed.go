@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// Printed links a job's number to a paper's claim.
+// Printed links one of a job's results to the claim in a paper with which it is compared.
 type Printed struct {
 	Claim  string  `json:"claim"`  // iswitch/table4.dqn.isw
 	Job    int     `json:"job"`    // index in the plan
@@ -15,7 +15,7 @@ type Printed struct {
 	By     float64 `json:"by"`     // factor to the published number
 }
 
-// comparePrinted compares outcomes with published numbers, in the papers' order; a hung job has no numbers.
+// comparePrinted compares outcomes with published numbers, in the order of the papers. A hung job is not compared.
 func (p *Plan) comparePrinted(outcomes []*Outcome) (rows []results.PaperRow) {
 	ours := paper.Ours{}
 	var from []string

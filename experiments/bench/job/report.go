@@ -14,23 +14,23 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// EarlierSchema is the schema, without its version, of job documents from earlier versions.
+// EarlierSchema is the schema name, without a version, that earlier versions used for job results.
 const EarlierSchema = "olafctl.job"
 
-// experiment is the name of stored jobs.
+// experiment is the experiment name under which jobs are stored.
 const experiment = "simulate"
 
-// Report is the result of one or more systems for the same job.
+// Report contains the results of the same job for one or more systems.
 type Report struct {
 	*result.Result
 	Plan     *Plan
 	Outcomes []*Outcome
 }
 
-// ReplayPlan returns the plan that reproduces the report.
+// ReplayPlan returns the plan that reproduces the report when it is run again.
 func (r *Report) ReplayPlan() any { return r.Plan }
 
-// report returns the result from a plan's outcomes.
+// report builds the report from the outcomes of a plan.
 func (p *Plan) report(outcomes []*Outcome) *Report {
 	r := &Report{result.New(experiment, "", p.Config), p, outcomes}
 	r.Title, r.Seeds, r.Partial, r.PaperRows = p.Title, p.Seeds, p.Partial, p.comparePrinted(outcomes)
@@ -54,7 +54,7 @@ func (p *Plan) report(outcomes []*Outcome) *Report {
 func endpointCounts(run *closedloop.Result) *olaf.Counts { return &run.Endpoints }
 func programCounts(run *closedloop.Result) *olaf.Counts  { return &run.Program }
 
-// addCounters declares the counters of an outcome.
+// addCounters adds the counters in an outcome to the report's metrics, unless they are already there.
 func (r *Report) addCounters(o *Outcome, of func(*closedloop.Result) *olaf.Counts) {
 	if len(o.Runs) == 0 || of(o.Runs[0]).Ledger() == nil {
 		return
@@ -66,7 +66,7 @@ func (r *Report) addCounters(o *Outcome, of func(*closedloop.Result) *olaf.Count
 	}
 }
 
-// resultRow returns the outcome as a row in a document.
+// resultRow returns the outcome as a row for a result with the given metrics.
 func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
 	row := result.Row{Name: o.Spec.Name(), Config: o.Spec.config(), Runs: len(o.Runs) - o.Hung, Invalid: o.Hung,
 		BySeed: o.bySeed(seeds), Totals: o.totals()}
@@ -91,7 +91,7 @@ func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
 	return row
 }
 
-// bySeed returns the numbers of every run.
+// bySeed returns the numbers of each run with its seed. A hung run is marked as invalid.
 func (o *Outcome) bySeed(seeds []uint64) (all []result.Run) {
 	for i, run := range o.Runs {
 		one := result.Run{Seed: seeds[i], Numbers: metric.NewValues(jobMetrics,
@@ -104,7 +104,8 @@ func (o *Outcome) bySeed(seeds []uint64) (all []result.Run) {
 	return all
 }
 
-// totals returns the counters over all runs.
+// totals returns the counters of hosts and switches, summed over all runs. If both have a counter with the same name,
+// it returns the hosts' value.
 func (o *Outcome) totals() map[string]int64 {
 	all := map[string]int64{}
 	for _, counts := range []olaf.Counts{o.Program, o.Endpoints} { // the hosts' value if both have the name
@@ -121,7 +122,7 @@ func (o *Outcome) totals() map[string]int64 {
 // Metrics returns the metrics of a job, in the order in which results list them.
 func Metrics() []*metric.Metric { return jobMetrics }
 
-// drawn lists the numbers with a figure, by name.
+// drawn maps the metrics that are drawn as figures to their titles.
 var drawn = map[string]string{"iteration_ns": "ITERATION", "gradient_ns": "PER GRADIENT", "aggregation_ns": "AGGREGATION",
 	"goodput_bps": "GOODPUT", "aom_mean_ns": "AOM", "held_bytes": "HELD", "jct_ns": "COMPLETION"}
 
@@ -134,7 +135,7 @@ var jobMetrics = func() (all []*metric.Metric) {
 	return all
 }()
 
-// DeclareRuns declares the runs of jobs, without the counters of hosts and switches.
+// DeclareRuns returns the declaration of the metrics in job runs, without the counters of hosts and switches.
 func DeclareRuns() *metric.Declaration { return &metric.Declaration{Metrics: jobMetrics} }
 
 // Configurations returns the outcomes as rows against which expectations are checked.
@@ -154,13 +155,13 @@ func (o *Outcome) Row() results.Row {
 	return row
 }
 
-// NamedRow returns the outcome as a row with the given name, with its single runs and without statistics.
+// NamedRow returns the outcome as a row with the given name. It contains the single runs but no statistics.
 func (o *Outcome) NamedRow(name string, seeds []uint64) result.Row {
 	return result.Row{Name: name, Runs: len(o.Runs) - o.Hung, Invalid: o.Hung, Stats: results.Stats{},
 		BySeed: o.bySeed(seeds)}
 }
 
-// NamedRuns reads a list of such rows back, to be compared.
+// NamedRuns parses a stored list of such rows into runs that can be compared.
 func NamedRuns(raw []byte) ([]results.Run, error) {
 	var all []keptRows
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -173,7 +174,7 @@ func NamedRuns(raw []byte) ([]results.Run, error) {
 	return r.Runs(), nil
 }
 
-// keptRows are the single runs of one configuration, in the current and the earlier format.
+// keptRows contains the stored runs of one configuration, in the current or the earlier format.
 type keptRows struct {
 	Name   string `json:"name"`
 	BySeed []struct {
@@ -182,7 +183,7 @@ type keptRows struct {
 	} `json:"by_seed"`
 }
 
-// runs returns the single runs.
+// runs returns the stored runs in the current form.
 func (k *keptRows) runs() (all []result.Run) {
 	for _, one := range k.BySeed {
 		if one.Hung {
@@ -193,7 +194,7 @@ func (k *keptRows) runs() (all []result.Run) {
 	return all
 }
 
-// ReadEarlier reads a document of an earlier version.
+// ReadEarlier reads a job result that an earlier version wrote.
 func ReadEarlier(raw []byte) (*result.Result, error) {
 	var d struct {
 		result.Result
@@ -238,7 +239,7 @@ func ReadEarlier(raw []byte) (*result.Result, error) {
 	return r, nil
 }
 
-// config is the configuration of a job.
+// config contains the settings of a job in a stored result.
 type config struct {
 	Workers    int           `json:"workers"`
 	PerRack    int           `json:"workers_per_rack,omitempty"`
@@ -278,8 +279,8 @@ func (s *Spec) config() config {
 	return c
 }
 
-// iterations returns the number that compares systems, and its description: the time between updates if an update is
-// the same amount of work in all of them, else the time per gradient.
+// iterations returns the name of the metric by which systems are compared, and its description. It is the time between
+// updates if an update means the same amount of work in all systems, and otherwise the time per gradient.
 func iterations(same bool) (name, words string) {
 	if same {
 		return "iteration_ns", "between updates"
@@ -287,21 +288,22 @@ func iterations(same bool) (name, words string) {
 	return "gradient_ns", "a gradient"
 }
 
-// capped is the number that is shown with its ceiling.
+// capped is the metric that is shown together with its upper limit.
 const capped = "goodput_bps"
 
-// ceiling is the highest goodput that links and frames allow, which is not a measurement.
+// ceiling is the metric for the highest goodput that links and frames allow. It is computed, not measured.
 var ceiling = result.NewMetric(ceilingName, "Goodput ceiling", "bit/s")
 
 const ceilingName = "ceiling_bps"
 
-// limit returns the ceiling as a number without a sample.
+// limit returns the goodput limit as a statistic. It is computed and has no spread.
 func limit(bps int64) results.Statistic {
 	v := results.Float(bps)
 	return results.Statistic{Mean: v, SD: results.Missing(), CI95: results.Missing(), Min: v, Max: v, N: 1}
 }
 
-// countOf returns a counter over the runs that the numbers are from, or over hung runs if all of them hung.
+// countOf returns statistics of the counter with the given name over the finished runs, or over all runs if all of them
+// hung.
 func (o *Outcome) countOf(of func(*closedloop.Result) *olaf.Counts, name string) results.Statistic {
 	var values []metric.Float
 	for _, run := range o.Runs {
@@ -312,7 +314,7 @@ func (o *Outcome) countOf(of func(*closedloop.Result) *olaf.Counts, name string)
 	return results.Describe(values, "this system has no such counter")
 }
 
-// once describes how long the only update took.
+// once describes how long a job with a single update took.
 func (o *Outcome) once() string {
 	if n := o.Number("summed_ns"); n.Known() {
 		return text.Age(&n) + " to the sum"
@@ -323,7 +325,7 @@ func (o *Outcome) once() string {
 	return "no run finished"
 }
 
-// answer describes in a line or two how fast each system was, and what went wrong.
+// answer returns lines that state how fast each system was, and what went wrong.
 func (r *Report) answer() (lines []string) {
 	var parts []string
 	name, unit := iterations(results.SameWork(r.Configurations()))

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Trained is the result of training with a job.
+// Trained is the result of training a model with a simulated job.
 type Trained struct {
 	Curves  [][]rl.Point // by worker, one point per gradient
 	Weights rl.Weights   // of worker 0, at the end
@@ -21,11 +21,12 @@ type Trained struct {
 	Network *closedloop.Result
 }
 
-// Train trains c's workers, which form one job, with s: gradients travel in s's packets, as float32 or as s's integers,
-// and every host steps by the mean of what it applies. The same arguments give the same result on any number of
-// processors (of one GOARCH and GOAMD64). If told is not nil, it is called for every gradient, in order of virtual
-// time. Layout, computing and updates come from c. If training diverges, it returns a result and an error that matches
-// rl.ErrDiverged.
+// Train trains c's workers, which form one job, in a simulation of s. Gradients travel in s's packets, as float32 or as
+// s's integers, and every host steps by the mean of the gradients it receives. Layout, compute times and the number of
+// updates come from c. If told is not nil, it is called for every gradient, in order of virtual time.
+//
+// The same arguments give the same result on any number of processors (for one GOARCH and GOAMD64). If training
+// diverges, Train returns a result and an error that matches rl.ErrDiverged.
 func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl.Point)) (*Trained, error) {
 	s.Options.Floats = true
 	parts, err := s.parts()
@@ -76,7 +77,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	return out, c.CheckWeights(0, &out.Weights)
 }
 
-// CheckTraining checks that Train can build hosts and switches, without running anything.
+// CheckTraining checks, without running anything, that Train can build the hosts and switches.
 func CheckTraining(c *rl.Config, s *Spec) (err error) {
 	played := *s
 	played.Options.Floats, played.Network.Workers, played.Job.Layout.Values = true, c.Workers, rl.Params
@@ -96,7 +97,7 @@ type training struct {
 	curves  [][]rl.Point
 }
 
-// flight is a worker's current iteration, on its own goroutine.
+// flight is a worker's current iteration, which is computed in a separate goroutine.
 type flight struct {
 	pilot  *rl.Pilot
 	from   rl.Weights
@@ -105,7 +106,7 @@ type flight struct {
 	done   chan struct{} // nil if there is none
 }
 
-// begin starts a worker's flight with its current weights.
+// begin starts computing worker k's next gradient from its current weights.
 func (t *training) begin(k int, _ uint32) olaf.Duration {
 	f := &t.flights[k]
 	f.from = t.weights[k]
@@ -123,7 +124,7 @@ func (t *training) begin(k int, _ uint32) olaf.Duration {
 	return f.pilot.Usual()
 }
 
-// values waits for a worker's flight and returns its gradient.
+// values waits for worker k's computation and returns the gradient.
 func (t *training) values(now olaf.Time, k int, _ uint32) []uint32 {
 	f := &t.flights[k]
 	<-f.done
@@ -136,7 +137,8 @@ func (t *training) values(now olaf.Time, k int, _ uint32) []uint32 {
 	return f.values
 }
 
-// applySum steps a host's weights by the mean of a sum. A server answers with its weights, which its workers copy.
+// applySum steps a host's weights by the mean of the gradients in a sum. If the host is a server, it replies with its
+// weights, which its workers copy.
 func (t *training) applySum(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	w := &t.weights[host]
 	switch {
@@ -155,7 +157,7 @@ func (t *training) applySum(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	}
 }
 
-// land waits for running flights, so that nothing outlives the training.
+// land waits for all running computations, so that no goroutine outlives the training.
 func (t *training) land() {
 	for k := range t.flights {
 		if done := t.flights[k].done; done != nil {
@@ -164,8 +166,8 @@ func (t *training) land() {
 	}
 }
 
-// Build returns the parts of a job whose vectors have the given number of float32 values, and the job with its layout,
-// for callers that compute the vectors.
+// Build returns the hosts and switches for a job whose vectors have the given number of float32 values, and the job
+// with its layout. It is for callers that compute the vectors themselves.
 func (s *Spec) Build(values int, updates uint32) (system.Parts, closedloop.Job, error) {
 	built := *s
 	built.Options.Floats = true

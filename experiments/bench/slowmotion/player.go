@@ -13,16 +13,17 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Speed is the device time per second of wall time; 0 means as fast as possible.
+// Speed is the device time that passes per second of wall time. 0 means as fast as possible.
 type Speed olaf.Duration
 
 // AsFastAsPossible is the speed of a session without pacing.
 const AsFastAsPossible Speed = 0
 
-// RealTime is one second per second, a card's speed.
+// RealTime is the speed of a card: one second of device time per second of wall time.
 const RealTime = Speed(olaf.Second)
 
-// SpeedSteps returns the steps for Faster and Slower, slowest first; AsFastAsPossible follows the last one.
+// SpeedSteps returns the speeds that Faster and Slower step through, slowest first. AsFastAsPossible follows the last
+// of them.
 func SpeedSteps() []Speed {
 	var out []Speed
 	for decade := 100 * olaf.Nanosecond; decade < olaf.Second; decade *= 10 {
@@ -31,7 +32,7 @@ func SpeedSteps() []Speed {
 	return append(out, RealTime)
 }
 
-// String returns the device time per second.
+// String returns the speed as device time per second of wall time.
 func (s Speed) String() string {
 	switch s {
 	case AsFastAsPossible:
@@ -42,7 +43,7 @@ func (s Speed) String() string {
 	return olaf.Duration(s).String() + "/s"
 }
 
-// Faster returns the next step up.
+// Faster returns the next higher speed.
 func (s Speed) Faster() Speed {
 	for _, step := range SpeedSteps() {
 		if s != AsFastAsPossible && step > s {
@@ -52,7 +53,7 @@ func (s Speed) Faster() Speed {
 	return AsFastAsPossible
 }
 
-// Slower returns the next step down.
+// Slower returns the next lower speed.
 func (s Speed) Slower() Speed {
 	steps := SpeedSteps()
 	for i := len(steps) - 1; i >= 0; i-- {
@@ -63,30 +64,30 @@ func (s Speed) Slower() Speed {
 	return steps[0]
 }
 
-// Pace is a player's wall clock.
+// Pace provides the wall clock and the ticks for a Player.
 type Pace interface {
 	Now() time.Time
 	// Tick sends at the given interval until stop is called.
 	Tick(time.Duration) (ticks <-chan time.Time, stop func())
 }
 
-// Command is a user's command to a running session. The types below are the only ones.
+// Command is a user's command to a running session. Only the types below implement it.
 type Command interface{ live() }
 
 type (
-	// Pause stops time, or resumes it.
+	// Pause stops the session's time, or resumes it.
 	Pause struct{ On bool }
-	// SetSpeed changes the scale of time.
+	// SetSpeed changes the speed at which device time passes.
 	SetSpeed struct{ Speed Speed }
-	// Step goes to the next event, or to the previous one, and pauses.
+	// Step advances to the next event or goes back to the previous one, and then pauses the session.
 	Step struct{ Back bool }
-	// Seek goes to an instant.
+	// Seek goes to an instant of the run.
 	Seek struct{ To olaf.Time }
-	// Stop ends the traffic; the queues still drain.
+	// Stop ends the traffic. The queues still drain.
 	Stop struct{}
-	// Watch selects the cluster whose deliveries are shown one by one.
+	// Watch selects the cluster whose deliveries are shown individually.
 	Watch struct{ Cluster olaf.ClusterID }
-	// Rerun starts another run, with a different specification, rate or seed.
+	// Rerun replaces the session with another run, which may have a different specification, output rate or seed.
 	Rerun struct {
 		Spec  bench.Spec
 		Rate  int
@@ -102,13 +103,14 @@ func (Stop) live()     {}
 func (Watch) live()    {}
 func (Rerun) live()    {}
 
-// frameInterval is the interval at which a player advances and publishes: a fifteenth of a second.
+// frameInterval is the interval at which a player advances its session and publishes a snapshot: a fifteenth of a
+// second.
 const frameInterval = time.Second / 15
 
-// busyShare limits the work per tick without pacing, so that commands are executed promptly.
+// busyShare limits the work between two ticks of a session without pacing, so that commands are executed promptly.
 const busyShare = 40 * time.Millisecond
 
-// watchable is implemented by a Session and a replayed capture, which a player can play.
+// watchable is implemented by everything that a player can play: a Session and a replayed capture.
 type watchable interface {
 	Advance(context.Context, olaf.Duration) error
 	Step(context.Context) error
@@ -127,8 +129,8 @@ type watchable interface {
 	openRerun(context.Context, Rerun) (watchable, error)
 }
 
-// Player owns a Session, paces it by the wall clock, executes commands, and publishes snapshots. Readers get the newest
-// snapshot without waiting and cannot slow the session.
+// Player owns a Session. It paces the session by the wall clock, executes commands and publishes snapshots. Readers get
+// the newest snapshot without waiting, so they cannot slow the session down.
 type Player struct {
 	pace Pace
 
@@ -142,7 +144,8 @@ type Player struct {
 	board    atomic.Pointer[Snapshot]
 }
 
-// NewPlayer opens a session at its start. It runs once Run is called, unless paused is set.
+// NewPlayer opens a session at its start and returns a player for it. The session begins to run when Run is called,
+// unless paused is set.
 func NewPlayer(ctx context.Context, plan *bench.Plan, o Options, speed Speed, paused bool, pace Pace) (*Player, error) {
 	session, err := OpenSession(ctx, plan, o)
 	if err != nil {
@@ -167,7 +170,8 @@ func newPlaying(session watchable, speed Speed, paused bool, pace Pace) *Player 
 // Snapshot returns the newest snapshot without waiting.
 func (p *Player) Snapshot() *Snapshot { return p.board.Load() }
 
-// Do queues a command without waiting. If sixty-four are waiting, it drops the command and returns false.
+// Do queues a command without waiting. If sixty-four commands are already queued, it drops the command and returns
+// false.
 func (p *Player) Do(c Command) bool {
 	select {
 	case p.commands <- c:
@@ -177,7 +181,7 @@ func (p *Player) Do(c Command) bool {
 	}
 }
 
-// Run advances the session until ctx ends.
+// Run plays the session until ctx ends.
 func (p *Player) Run(ctx context.Context) {
 	ticks, stop := p.pace.Tick(frameInterval)
 	defer stop()
@@ -196,7 +200,7 @@ func (p *Player) Run(ctx context.Context) {
 	}
 }
 
-// Elapse advances the device time for a span of wall time, and publishes.
+// Elapse advances the session by the device time that corresponds to a span of wall time, and publishes a snapshot.
 func (p *Player) Elapse(ctx context.Context, wall time.Duration) {
 	p.runGuarded(func() error {
 		if p.session.IsSampled() {
@@ -217,7 +221,7 @@ func (p *Player) Elapse(ctx context.Context, wall time.Duration) {
 	})
 }
 
-// advanceBy advances in steps, so that it notices the end of ctx.
+// advanceBy advances the session by d in small steps, so that it notices when ctx ends.
 func (p *Player) advanceBy(ctx context.Context, d olaf.Duration) error {
 	for d > 0 && !p.session.IsDone() {
 		step := min(d, bench.WatchStep)
@@ -238,7 +242,7 @@ func (p *Player) advanceFast(ctx context.Context) error {
 	return nil
 }
 
-// Execute executes one command, and publishes.
+// Execute executes one command and publishes a snapshot.
 func (p *Player) Execute(ctx context.Context, c Command) {
 	p.runGuarded(func() error {
 		p.err = nil // an error is shown until the next command
@@ -269,7 +273,7 @@ func (p *Player) Execute(ctx context.Context, c Command) {
 	})
 }
 
-// fitsCards reports whether a command is possible on a device whose time cannot be controlled.
+// fitsCards reports whether a command can be executed on a device whose time cannot be controlled.
 func fitsCards(c Command) bool {
 	switch c.(type) {
 	case Watch, Rerun, Stop:
@@ -285,7 +289,8 @@ func (p *Player) setPaused(on bool) {
 	}
 }
 
-// replaceSession replaces the session with one for another plan; if that cannot be opened, the old one stays.
+// replaceSession replaces the session with a session for the requested run. If that cannot be opened, the old session
+// stays.
 func (p *Player) replaceSession(ctx context.Context, c Rerun) error {
 	session, err := p.session.openRerun(ctx, c)
 	if session != nil {
@@ -294,7 +299,8 @@ func (p *Player) replaceSession(ctx context.Context, c Rerun) error {
 	return err
 }
 
-// runGuarded runs f on the session and publishes the result. A panic becomes an error, so that the device can be released.
+// runGuarded runs f on the session and publishes the result. It turns a panic into an error, so that the device can
+// still be released.
 func (p *Player) runGuarded(f func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,7 +319,7 @@ func (p *Player) runGuarded(f func() error) {
 	p.publishSnapshot()
 }
 
-// isRecoverable reports whether an error leaves the session as it was.
+// isRecoverable reports whether an error leaves the session unchanged.
 func isRecoverable(err error) bool {
 	return errors.Is(err, bench.ErrSpec) || errors.Is(err, ErrOwnTime) || errors.Is(err, pktgen.ErrState) ||
 		errors.Is(err, context.Canceled)
@@ -344,21 +350,21 @@ func (p *Player) publishFailure() {
 	p.board.Store(s)
 }
 
-// Life returns the history of an update.
+// Life returns the history of an update in the queue with the given index. It returns false if the update is unknown.
 func (p *Player) Life(queue int, update int64) (Life, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.session.Life(queue, update)
 }
 
-// Inspect reads tables, registers and devices.
+// Inspect reads the session's tables and registers and the state of its devices.
 func (p *Player) Inspect(ctx context.Context) (*Inspection, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.session.Inspect(ctx)
 }
 
-// Close stops generators and queues and releases the device.
+// Close stops the generators and queues, and releases the device.
 func (p *Player) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

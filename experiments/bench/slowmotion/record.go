@@ -24,8 +24,8 @@ const (
 
 const notYet = olaf.Time(-1)
 
-// record stores the history of one queue in bounded memory: constant per cluster, and rings for single updates. It is a
-// twin.Observer; for a device that cannot be observed it receives the captured deliveries.
+// record stores the history of one queue in bounded memory: a constant amount per cluster, and rings for single
+// updates. It is a twin.Observer. If a device cannot be observed, record receives its captured deliveries instead.
 type record struct {
 	zero  olaf.Time // device time at run time 0
 	now   olaf.Time // run time
@@ -51,7 +51,7 @@ type record struct {
 	series   series
 }
 
-// ring stores the newest elements of an endless list, by number.
+// ring stores the newest elements of an endless list. Elements are numbered.
 type ring[T any] struct {
 	items []T
 	next  int64
@@ -64,7 +64,7 @@ func (r *ring[T]) reset(capacity int) {
 	r.items, r.next = r.items[:0], 0
 }
 
-// add appends an element to a ring of at most limit and returns its number.
+// add appends v and returns its number. If the ring already contains limit elements, v overwrites the oldest.
 func (r *ring[T]) add(v T, limit int) int64 {
 	if len(r.items) < limit {
 		r.items = append(r.items, v)
@@ -75,7 +75,7 @@ func (r *ring[T]) add(v T, limit int) int64 {
 	return r.next - 1
 }
 
-// at returns the element with a number; nil if it was overwritten or does not exist.
+// at returns element n, or nil if it was overwritten or does not exist.
 func (r *ring[T]) at(n int64) *T {
 	if n < 0 || n >= r.next || n < r.next-int64(len(r.items)) {
 		return nil
@@ -128,10 +128,10 @@ type workerLife struct {
 	cluster int
 }
 
-// firstToLast is the window of ages: each sawtooth over its own deliveries.
+// firstToLast is the window for ages: each sawtooth is measured from its first delivery to its last.
 var firstToLast results.Window
 
-// mean computes a mean.
+// mean accumulates numbers and computes their mean.
 type mean struct {
 	sum float64
 	n   int
@@ -151,10 +151,10 @@ func (m *mean) value() results.Float {
 	return results.Float(m.sum / float64(m.n))
 }
 
-// unknownLeft is the number of remaining updates if it is unknown.
+// unknownLeft is stored as the number of remaining updates if that number is unknown.
 const unknownLeft = -1
 
-// reset clears the record for a run with the given number of updates per worker; nil if unknown.
+// reset clears the record for a new run. updates is the number of updates per worker, or nil if it is unknown.
 func (r *record) reset(place pktgen.Placement, updates []int64, segments, slots int, width olaf.Duration,
 	window olaf.Duration) {
 	clusters := place.Clusters
@@ -187,7 +187,7 @@ func (r *record) reset(place pktgen.Placement, updates []int64, segments, slots 
 	r.series.reset(width)
 }
 
-// advanceTime advances the run time.
+// advanceTime advances the run time to the given instant.
 func (r *record) advanceTime(at olaf.Time) {
 	if at <= r.now {
 		return
@@ -198,7 +198,8 @@ func (r *record) advanceTime(at olaf.Time) {
 	r.now = at
 }
 
-// Arrival records the queue's decision about an update, and about the contributors if a program made it.
+// Arrival records an update with the queue's decision about it. inside lists its contributors if a switch program made
+// it.
 func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update,
 	inside []olaf.Contributor) {
 	at -= r.zero
@@ -236,7 +237,7 @@ func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *
 
 func generatedAt(u *olaf.Update) olaf.Time { return olaf.Time(u.GenNS) * olaf.Time(olaf.Nanosecond) }
 
-// eventBefore returns the instant of the newest stored event before the given instant; 0 if there is none.
+// eventBefore returns the time of the newest stored event before now, or 0 if there is none.
 func (r *record) eventBefore(now olaf.Time) olaf.Time {
 	for n := r.events.next - 1; n >= r.events.firstStored(); n-- {
 		if at := r.events.at(n).At; at < now {
@@ -262,13 +263,13 @@ func (r *record) workerOf(id olaf.WorkerID) *workerLife {
 	return &r.workers[id]
 }
 
-// decrementLeft decrements the number of remaining updates.
+// decrementLeft decrements the number of updates that a worker has left to deliver.
 func (r *record) decrementLeft(cluster olaf.ClusterID, worker olaf.WorkerID) {
 	c, w := r.clusterOf(cluster), r.workerOf(worker)
 	c.left, w.left = max(c.left-1, min(c.left, 0)), max(w.left-1, min(w.left, 0))
 }
 
-// decrementInside decrements the remaining updates for all contributors of an update.
+// decrementInside decrements the number of remaining updates for every contributor of an update.
 func (r *record) decrementInside(l *life) {
 	if l.inside == nil {
 		r.decrementLeft(l.cluster, l.worker)
@@ -278,7 +279,7 @@ func (r *record) decrementInside(l *life) {
 	}
 }
 
-// startFrame starts a frame.
+// startFrame records a new frame in a slot, which begins with the given update, and returns the frame's number.
 func (r *record) startFrame(update int64, at olaf.Time, slot engine.Slot, u *olaf.Update) int64 {
 	f := r.frames.add(frameLife{
 		appended: at, started: notYet, left: notYet, newest: generatedAt(u),
@@ -294,7 +295,7 @@ func (r *record) startFrame(update int64, at olaf.Time, slot engine.Slot, u *ola
 	return f
 }
 
-// joinFrame adds an update to the frame in a slot, or replaces its content if more is 0.
+// joinFrame adds an update to the frame in a slot. If more is 0, the update replaces the frame's contents instead.
 func (r *record) joinFrame(update int64, slot engine.Slot, u *olaf.Update, more int) (frame int64, count int) {
 	n := r.bySlot[slot]
 	f := r.frames.at(n)
@@ -312,7 +313,7 @@ func (r *record) joinFrame(update int64, slot engine.Slot, u *olaf.Update, more 
 	return n, f.count
 }
 
-// markReplaced marks all contributors of a frame as replaced.
+// markReplaced marks all contributors of a frame as replaced by the update with number by.
 func (r *record) markReplaced(frame int64, f *frameLife, by int64) {
 	for n := max(f.firstUpdate, r.lives.firstStored()); n <= f.lastUpdate; n++ {
 		if l := r.lives.at(n); l.frame == frame && l.replacedBy < 0 {
@@ -322,7 +323,7 @@ func (r *record) markReplaced(frame int64, f *frameLife, by int64) {
 	}
 }
 
-// Start records that the head began to leave.
+// Start records that the frame at the head of the queue began to leave.
 func (r *record) Start(at olaf.Time, slot engine.Slot) {
 	at -= r.zero
 	r.advanceTime(at)
@@ -335,7 +336,7 @@ func (r *record) Start(at olaf.Time, slot engine.Slot) {
 	r.addEvent(Event{at, Started, f.lastUpdate, n, slot, f.cluster, f.worker, f.seq, f.count})
 }
 
-// Departure records that a frame's last bit left.
+// Departure records that the last bit of a frame has left.
 func (r *record) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
 	at -= r.zero
 	r.advanceTime(at)
@@ -376,7 +377,7 @@ func (r *record) orderOf(frame int64) int {
 	return -1
 }
 
-// Observe records a delivery from a capture.
+// Observe records a captured delivery.
 func (r *record) Observe(o *olaf.Observation) {
 	r.advanceTime(o.At)
 	r.deliverCluster(o.At, &o.Update)
@@ -394,7 +395,8 @@ func (r *record) Observe(o *olaf.Observation) {
 		int(o.Update.Count)})
 }
 
-// deliverCluster updates a cluster's sawtooth and returns its age before and after the delivery, negative if unknown.
+// deliverCluster updates a cluster's sawtooth and returns its age before and after the delivery. Unknown ages are
+// negative.
 func (r *record) deliverCluster(at olaf.Time, u *olaf.Update) (before, after olaf.Duration) {
 	r.observed++
 	r.out.add(at, u.Size().Bits())
@@ -420,8 +422,8 @@ func (r *record) deliverCluster(at olaf.Time, u *olaf.Update) (before, after ola
 	return before, after
 }
 
-// modelTime returns a model's generation time after a frame of an update arrives, and whether it changes the model's
-// age: an update in several segments is as old as its oldest part.
+// modelTime returns the generation time of a worker's model after the arrival of one frame of an update. It also
+// reports whether the frame changes the model's age: an update in several segments is as old as its oldest segment.
 func (r *record) modelTime(v *results.Vector, seq uint32, generated olaf.Time) (olaf.Time, bool) {
 	if r.segments < 2 {
 		return generated, true
@@ -430,7 +432,7 @@ func (r *record) modelTime(v *results.Vector, seq uint32, generated olaf.Time) (
 	return olaf.Time(oldest), younger
 }
 
-// deliverWorkers updates the sawtooths of a frame's contributors.
+// deliverWorkers updates the sawtooths of the workers that contributed to a frame.
 func (r *record) deliverWorkers(at olaf.Time, frame int64) {
 	f := r.frames.at(frame)
 	if f == nil || f.firstUpdate < r.lives.firstStored() {
@@ -444,7 +446,8 @@ func (r *record) deliverWorkers(at olaf.Time, frame int64) {
 	}
 }
 
-// deliverLife updates the sawtooth of an update's worker, or of all contributors of a program's update.
+// deliverLife updates the sawtooth of an update's worker or, if a switch program made the update, of all its
+// contributors.
 func (r *record) deliverLife(at olaf.Time, l *life) {
 	if l.inside == nil {
 		r.deliverWorker(l.cluster, l.worker, l.seq, at, l.created)
@@ -470,7 +473,7 @@ func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, seq
 	w.age.Deliver(firstToLast, at, generated)
 }
 
-// currentAge returns the age in a sawtooth that has not ended; missing for others.
+// currentAge returns the current age in a sawtooth that has not ended yet. For other sawtooths the age is missing.
 func (r *record) currentAge(a *results.Age, left int64, at olaf.Time) results.Float {
 	age, known := a.At(at)
 	if !known || left == 0 || r.over {
@@ -479,7 +482,8 @@ func (r *record) currentAge(a *results.Age, left int64, at olaf.Time) results.Fl
 	return results.Float(age.NS())
 }
 
-// byWorker averages a value over the workers of each cluster; missing if none has it.
+// byWorker returns a function that averages a value over the workers of a cluster. The average is missing if no worker
+// has the value.
 func (r *record) byWorker(of func(*workerLife) results.Float) func(cluster int) results.Float {
 	if cap(r.sums) < len(r.clusters) {
 		r.sums = make([]mean, len(r.clusters))
@@ -494,8 +498,8 @@ func (r *record) byWorker(of func(*workerLife) results.Float) func(cluster int) 
 	return func(cluster int) results.Float { return sums[cluster].value() }
 }
 
-// agesAt returns the mean over clusters and, if each is set, every cluster's age at an instant not before the latest
-// event; a mean is 0 if none has an age.
+// agesAt returns the mean age over all clusters at an instant and, if each is set, every cluster's age. The instant
+// must not be before the latest event. A mean is 0 if no cluster has an age.
 func (r *record) agesAt(at olaf.Time, each bool) (means [olaf.Readings]float64, ages [olaf.Readings][]float32) {
 	workers := r.byWorker(func(w *workerLife) results.Float { return r.currentAge(&w.age, w.left, at) })
 	var sums [olaf.Readings]mean
@@ -540,7 +544,7 @@ func (r *record) clusterSnapshots() []ClusterSnapshot {
 	return out
 }
 
-// averageAge returns the time average of a sawtooth; missing before the second delivery.
+// averageAge returns the time average of a sawtooth. It is missing before the second delivery.
 func averageAge(a *results.Age) results.Float {
 	if a.Deliveries() < 2 {
 		return results.Missing()
@@ -548,7 +552,7 @@ func averageAge(a *results.Age) results.Float {
 	return a.MeanNS()
 }
 
-// copyTo copies the state to be shown.
+// copyTo copies the displayed state to a snapshot.
 func (r *record) copyTo(q *QueueSnapshot, frameTime func(olaf.Size) olaf.Duration) {
 	q.Clusters = r.clusterSnapshots()
 	for reading := range olaf.Readings {
@@ -602,7 +606,7 @@ func (r *record) memberOf(n int64, l *life) Member {
 	return Member{n, l.worker, l.seq, l.kind, l.created, l.arrived}
 }
 
-// lifeOf returns the history of update n; false if it was overwritten.
+// lifeOf returns the history of update n. It returns false if the history was overwritten.
 func (r *record) lifeOf(n int64) (Life, bool) {
 	l := r.lives.at(n)
 	if l == nil {
@@ -634,7 +638,7 @@ func (r *record) lifeOf(n int64) (Life, bool) {
 	return out, true
 }
 
-// meter measures a rate over the newest intervals of length width.
+// meter measures a rate over the newest few intervals, each of length width.
 type meter struct {
 	width olaf.Duration
 	parts [meterParts]int64
@@ -657,7 +661,7 @@ func (m *meter) add(at olaf.Time, bits int64) {
 	m.parts[m.head%meterParts] += bits
 }
 
-// rate returns bits per second over the whole intervals and the elapsed part of the newest one.
+// rate returns the bits per second over the complete intervals and the elapsed part of the newest interval.
 func (m *meter) rate(at olaf.Time) float64 {
 	v := *m
 	v.move(at)
@@ -672,7 +676,7 @@ func (m *meter) rate(at olaf.Time) float64 {
 	return float64(sum) / span.Seconds()
 }
 
-// series stores a whole run in a bounded number of points. When they are used up, it merges neighbours.
+// series stores the points of a whole run. When the maximum number of points is reached, it merges neighbouring points.
 type series struct {
 	width  olaf.Duration
 	points []SeriesPoint

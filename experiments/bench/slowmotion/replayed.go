@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Arrival is an update in a capture. Generation and arrival time use the same clock, if the capture has one.
+// Arrival is one update in a capture. If the capture has generation times, they are on the same clock as arrival times.
 type Arrival struct {
 	At     olaf.Time
 	Update olaf.Update
@@ -31,7 +31,8 @@ type Capture struct {
 	Output engine.Output
 }
 
-// replayed is a capture that is replayed through a queue and watched like a session. It has no device and no tables.
+// replayed is a capture that is replayed through a queue and can be watched like a session. It has no device and no
+// tables.
 type replayed struct {
 	capture Capture
 	plan    *bench.Plan
@@ -50,7 +51,7 @@ type replayed struct {
 	watched olaf.ClusterID
 }
 
-// NewReplay returns a player of a capture. The error matches bench.ErrSpec or engine.ErrConfig.
+// NewReplay returns a player for a capture. The error matches bench.ErrSpec or engine.ErrConfig.
 func NewReplay(c Capture, speed Speed, paused bool, pace Pace) (*Player, error) {
 	if len(c.Arrivals) == 0 {
 		return nil, fmt.Errorf("%w: %s has no update to watch", bench.ErrSpec, c.Name)
@@ -65,7 +66,8 @@ func NewReplay(c Capture, speed Speed, paused bool, pace Pace) (*Player, error) 
 	return newPlaying(l, speed, paused, pace), nil
 }
 
-// renumberWorkers makes worker numbers unique over clusters, and shifts the clock so that no update is generated before time 0.
+// renumberWorkers makes worker numbers unique across clusters. It also shifts the clock, so that no update is generated
+// before time 0.
 func (l *replayed) renumberWorkers() {
 	cluster := map[olaf.WorkerID]olaf.ClusterID{}
 	alike, early := false, olaf.Time(0)
@@ -98,13 +100,13 @@ func (l *replayed) renumberWorkers() {
 	l.capture.Arrivals = arrivals
 }
 
-// arrivalAge returns the age of an update at its arrival; generation times wrap after 48 bits.
+// arrivalAge returns the age of an update at its arrival. It allows for generation times that wrap after 48 bits.
 func arrivalAge(a *Arrival) olaf.Duration {
 	const shift = 64 - 48
 	return olaf.Duration(int64((uint64(a.At.NS())-a.Update.GenNS)<<shift)>>shift) * olaf.Nanosecond
 }
 
-// describePlan returns a plan that describes the replay, for display.
+// describePlan returns a plan that describes the replay. It is used for display only.
 func (l *replayed) describePlan() *bench.Plan {
 	c := &l.capture
 	rate := c.Output.Rate.Rate()
@@ -146,13 +148,13 @@ func (l *replayed) rewindReplay() (err error) {
 	return nil
 }
 
-// Deliver records a frame that left the queue.
+// Deliver records that a frame has left the queue.
 func (l *replayed) Deliver(d *engine.Departure) {
 	l.left = true
 	l.rec.Departure(d.At, d.Slot, &d.Frame.Update)
 }
 
-// recordStart records a frame that began to leave since the last call.
+// recordStart records the frame that began to leave since the last call, if any.
 func (l *replayed) recordStart(at olaf.Time) {
 	slot, sending := l.port.Sending()
 	if sending && (l.left || !l.sending) {
@@ -180,13 +182,13 @@ func (l *replayed) IsDone() bool                 { return l.done }
 func (l *replayed) Watch(c olaf.ClusterID)       { l.watched = c }
 func (l *replayed) Close() error                 { return nil }
 
-// Stop ends the arrivals.
+// Stop ends the arrivals. The queue still drains.
 func (l *replayed) Stop() error {
 	l.stopped = true
 	return nil
 }
 
-// Advance advances the time by d.
+// Advance advances the replay by d.
 func (l *replayed) Advance(_ context.Context, d olaf.Duration) error {
 	if l.done || d <= 0 {
 		return nil
@@ -211,7 +213,7 @@ func (l *replayed) Advance(_ context.Context, d olaf.Duration) error {
 	return nil
 }
 
-// Step goes to the next event.
+// Step advances to the next event.
 func (l *replayed) Step(ctx context.Context) error {
 	before := l.rec.events.next
 	for !l.done && l.rec.events.next == before {
@@ -226,12 +228,12 @@ func (l *replayed) Step(ctx context.Context) error {
 	return nil
 }
 
-// StepBack goes to the instant of the previous event.
+// StepBack goes back to the time of the previous event.
 func (l *replayed) StepBack(ctx context.Context) error {
 	return l.Seek(ctx, l.rec.eventBefore(l.now))
 }
 
-// Seek goes to an instant; to go back it starts over.
+// Seek goes to an instant of the replay. To go back, it starts again from the beginning.
 func (l *replayed) Seek(ctx context.Context, at olaf.Time) error {
 	if at = max(at, l.begin); at < l.now {
 		if err := l.rewindReplay(); err != nil {
@@ -241,7 +243,7 @@ func (l *replayed) Seek(ctx context.Context, at olaf.Time) error {
 	return l.Advance(ctx, at.Sub(l.now))
 }
 
-// Snapshot copies the state to be shown.
+// Snapshot returns a copy of the displayed state.
 func (l *replayed) Snapshot() (*Snapshot, error) {
 	c := &l.capture
 	s := &Snapshot{Plan: l.plan, Device: fpga.Identity{Address: c.Name, Build: "capture"}, Watched: l.watched,
@@ -269,7 +271,7 @@ func (l *replayed) Snapshot() (*Snapshot, error) {
 	return s, nil
 }
 
-// countsSoFar returns the counts so far.
+// countsSoFar returns the queue's counts up to the current time.
 func (l *replayed) countsSoFar() olaf.Counts {
 	d := l.port.Discipline()
 	counts := olaf.NewCounts(system.QueueDeclaration().Ledger)
@@ -281,7 +283,7 @@ func (l *replayed) countsSoFar() olaf.Counts {
 	return counts
 }
 
-// Life returns the history of an update.
+// Life returns the history of an update in the queue. It returns false if the update is unknown.
 func (l *replayed) Life(queue int, update int64) (Life, bool) {
 	if queue != 0 {
 		return Life{}, false
@@ -297,13 +299,13 @@ func (l *replayed) Inspect(context.Context) (*Inspection, error) {
 		TablesError: fmt.Errorf("%w: a capture has no tables and no registers", bench.ErrSpec)}, nil
 }
 
-// openRerun returns an error, because a capture is fixed.
+// openRerun returns an error, because a capture cannot be run with other settings.
 func (l *replayed) openRerun(context.Context, Rerun) (watchable, error) {
 	return nil, fmt.Errorf("%w: a capture is replayed through one queue; leave, and replay it with other flags",
 		bench.ErrSpec)
 }
 
-// clearAges removes all age values.
+// clearAges removes all ages from the snapshot.
 func (q *QueueSnapshot) clearAges() {
 	none := [olaf.Readings]results.Float{results.Missing(), results.Missing()}
 	q.MeanAoM, q.AoMNow, q.Teeth = none, none, nil

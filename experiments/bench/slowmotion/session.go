@@ -1,5 +1,5 @@
-// Package slowmotion runs one run of a plan in slow motion: a Session can be advanced, stepped and rewound, a Player paces it
-// by a wall clock, and Snapshots contain its visible state.
+// Package slowmotion lets users watch one run of a plan in slow motion. A Session is a run that can be advanced,
+// stepped and rewound. A Player paces a Session by a wall clock, and Snapshots contain the state to be displayed.
 package slowmotion
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Options selects a run of a plan.
+// Options selects the device, and which run of a plan is watched on it.
 type Options struct {
 	Device string // address for testbed.OpenTestbed
 	Access testbed.Access
@@ -30,9 +30,9 @@ type Options struct {
 	Index  int // index of the seed, from 0
 }
 
-// Session is one run of a plan, watched while it happens: the queue under test and, with Spec.Versus, a second queue
-// with the same input and time axis. It is programmed exactly as by Run; device time passes only in Advance and Step.
-// It is not safe for concurrent use.
+// Session is one run of a plan that is watched while it happens. It has the queue under test and, if Spec.Versus is
+// set, a second queue with the same input and time axis. The device is programmed exactly as for an ordinary run, but
+// device time passes only in Advance and Step. A Session is not safe for concurrent use.
 type Session struct {
 	plan    *bench.Plan
 	options Options
@@ -47,7 +47,7 @@ type Session struct {
 	left    olaf.Time // when the last update was first seen to have left
 }
 
-// card is one card with its watched queue.
+// card is one card of the testbed, with the record of its queue.
 type card struct {
 	*bench.Rig
 	index        int // in the plan's configurations
@@ -59,7 +59,7 @@ type card struct {
 	pair         *results.Row       // at the end, compared with the twin's
 }
 
-// OpenSession opens a testbed for a plan, programs tables and generators, and arms everything at time 0.
+// OpenSession opens a testbed for a plan, programs the tables and generators, and arms everything at time 0.
 func OpenSession(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 	if o.Rate < 0 || o.Rate >= len(plan.Spec.OutRates) || o.Index < 0 || o.Index >= len(plan.Seeds) {
 		return nil, fmt.Errorf("%w: no run %d at output rate number %d", bench.ErrSpec, o.Index, o.Rate)
@@ -86,7 +86,7 @@ func OpenSession(ctx context.Context, plan *bench.Plan, o Options) (*Session, er
 	return l, nil
 }
 
-// programDevices writes tables and traffic, and rewinds.
+// programDevices writes the tables and the traffic, and then rewinds the run.
 func (l *Session) programDevices(ctx context.Context) (err error) {
 	if _, err := l.plan.Program(ctx, l.bed); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (l *Session) programDevices(ctx context.Context) (err error) {
 	return l.Rewind(ctx)
 }
 
-// Rewind restarts the run: empty queues, cleared counters, time 0.
+// Rewind restarts the run with empty queues and cleared counters at time 0.
 func (l *Session) Rewind(ctx context.Context) error {
 	w := &l.plan.Spec.Workload
 	length := olaf.Duration(w.Seconds() * float64(olaf.Second))
@@ -140,7 +140,7 @@ func (c *card) rewindCard(ctx context.Context) error {
 	return c.Prepare(ctx, c.index)
 }
 
-// startGenerator starts the generator and with it the run clock.
+// startGenerator starts the generator. The run's clock starts with it.
 func (c *card) startGenerator() error {
 	if err := c.Generator.Arm(); err != nil {
 		return err
@@ -153,22 +153,23 @@ func (c *card) startGenerator() error {
 	return err
 }
 
-// Now returns the run time.
+// Now returns the current time of the run.
 func (l *Session) Now() olaf.Time { return l.now }
 
-// IsDone reports whether all updates were sent and have left.
+// IsDone reports whether all updates were sent and have left the queues.
 func (l *Session) IsDone() bool { return l.done }
 
 // ErrOwnTime reports that the device's time cannot be paused, scaled or stepped.
 var ErrOwnTime = errors.New("a card runs in real time; only a twin can be paused, stepped and slowed down")
 
-// IsSampled reports whether the device runs in its own time and is only polled, by Sample.
+// IsSampled reports whether the device runs in real time, so that Sample can only poll it.
 func (l *Session) IsSampled() bool { return l.sampled }
 
-// sampleStep is the minimum device time between polls: a twin behind an agent does not advance otherwise.
+// sampleStep is the minimum device time between polls. Without it, the time of a twin behind an agent would not
+// advance.
 const sampleStep = 10 * olaf.Microsecond
 
-// Sample polls the captured deliveries and the device's clock.
+// Sample polls the device for captured deliveries and for its clock.
 func (l *Session) Sample(ctx context.Context) error {
 	if l.done {
 		return nil
@@ -190,7 +191,7 @@ func (l *Session) Sample(ctx context.Context) error {
 	return l.compareWithTwin(ctx)
 }
 
-// compareWithTwin compares a finished run with the twin's, if the device logs its arrivals.
+// compareWithTwin compares a finished run with the twin's run, if the device logs its arrivals.
 func (l *Session) compareWithTwin(ctx context.Context) (err error) {
 	for _, c := range l.cards {
 		if c.collector == nil || c.pair != nil {
@@ -204,7 +205,8 @@ func (l *Session) compareWithTwin(ctx context.Context) (err error) {
 	return nil
 }
 
-// Advance advances every card by d of device time, in whole cycles. The error matches ErrOwnTime on a card.
+// Advance advances every card by d of device time, in whole cycles. The error matches ErrOwnTime if the device's time
+// cannot be controlled.
 func (l *Session) Advance(ctx context.Context, d olaf.Duration) error {
 	if l.sampled {
 		return ErrOwnTime
@@ -223,7 +225,7 @@ func (l *Session) Advance(ctx context.Context, d olaf.Duration) error {
 	return l.checkOver()
 }
 
-// drainCapture empties the capture. If the queue cannot be observed, it records the deliveries.
+// drainCapture empties the capture. If the queue cannot be observed directly, it records the captured deliveries.
 func (c *card) drainCapture(record bool) {
 	c.observations = c.Tap.Drain(c.observations[:0])
 	if !record {
@@ -237,7 +239,7 @@ func (c *card) drainCapture(record bool) {
 	}
 }
 
-// Stop ends the traffic; the queues still drain.
+// Stop ends the traffic. The queues still drain.
 func (l *Session) Stop() error {
 	var errs []error
 	for _, c := range l.cards {
@@ -246,7 +248,7 @@ func (l *Session) Stop() error {
 	return errors.Join(errs...)
 }
 
-// checkOver checks whether the run is over.
+// checkOver finds out whether the run is over and sets done if it is.
 func (l *Session) checkOver() error {
 	for _, c := range l.cards {
 		c.rec.advanceTime(l.now)
@@ -283,7 +285,7 @@ func (l *Session) checkOver() error {
 	return nil
 }
 
-// countWaiting returns the number of sums in flight to workers.
+// countWaiting returns the number of sums that are on their way to the workers.
 func (l *Session) countWaiting(c *card) (int, error) {
 	if !c.rec.answered {
 		return 0, nil
@@ -292,7 +294,7 @@ func (l *Session) countWaiting(c *card) (int, error) {
 	return int(n), err
 }
 
-// hasLateFrames reports whether frames that left may still arrive at a capture.
+// hasLateFrames reports whether frames that have left a queue may still arrive at its capture.
 func (l *Session) hasLateFrames() (bool, error) {
 	if l.left == 0 {
 		l.left = l.now
@@ -309,10 +311,10 @@ func (l *Session) hasLateFrames() (bool, error) {
 	return false, nil
 }
 
-// stepLimit limits how far Step looks for an event.
+// stepLimit is the longest device time that Step searches for the next event.
 const stepLimit = 1 << 22
 
-// Step advances cycle by cycle to the next event of either queue.
+// Step advances cycle by cycle to the next event in either queue.
 func (l *Session) Step(ctx context.Context) error {
 	before := l.countEvents()
 	for range stepLimit {
@@ -331,8 +333,8 @@ func (l *Session) countEvents() int64 {
 	return n
 }
 
-// Seek goes to an instant of the run. To go back it repeats the run from its start, which gives the same events on the
-// twin.
+// Seek goes to an instant of the run. To go back, it repeats the run from its start; on the twin this produces the same
+// events.
 func (l *Session) Seek(ctx context.Context, at olaf.Time) error {
 	at = max(at, 0)
 	if l.sampled {
@@ -351,7 +353,7 @@ func (l *Session) Seek(ctx context.Context, at olaf.Time) error {
 	return nil
 }
 
-// StepBack goes to the instant of the previous event.
+// StepBack goes back to the time of the previous event.
 func (l *Session) StepBack(ctx context.Context) error {
 	last := olaf.Time(0)
 	for _, c := range l.cards {
@@ -360,7 +362,7 @@ func (l *Session) StepBack(ctx context.Context) error {
 	return l.Seek(ctx, last)
 }
 
-// Snapshot copies the state to be shown, except Speed and State, which the player sets.
+// Snapshot returns a copy of the displayed state. Speed and State are not set; the player sets them.
 func (l *Session) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{
 		Plan: l.plan, Device: l.bed.Cards[0].Device.Identity(), Rate: l.options.Rate,
@@ -408,10 +410,10 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 	return s, nil
 }
 
-// Watch selects the cluster whose deliveries are in snapshots.
+// Watch selects the cluster whose deliveries snapshots contain.
 func (l *Session) Watch(cluster olaf.ClusterID) { l.watched = cluster }
 
-// Life returns the history of an update in the queue with the given index; false if it is unknown.
+// Life returns the history of an update in the queue with the given index. It returns false if the update is unknown.
 func (l *Session) Life(queue int, update int64) (Life, bool) {
 	if queue < 0 || queue >= len(l.cards) {
 		return Life{}, false
@@ -421,10 +423,10 @@ func (l *Session) Life(queue int, update int64) (Life, bool) {
 	return life, ok
 }
 
-// hostPatience limits how long an inspection waits for the clocks of hosts, while the session is locked.
+// hostPatience is the longest time that an inspection waits for the clocks of hosts. The session is locked meanwhile.
 const hostPatience = time.Second
 
-// Inspect reads tables, registers and devices.
+// Inspect reads the session's tables and registers and the state of its devices.
 func (l *Session) Inspect(ctx context.Context) (*Inspection, error) {
 	session := l.bed.Tables
 	in := &Inspection{
@@ -480,7 +482,7 @@ func (c *card) readState() (CardState, error) {
 	}, err
 }
 
-// readRegisters reads every register that can be read without side effects.
+// readRegisters reads every register that has no side effects when it is read.
 func readRegisters(d fpga.Registers) ([]RegisterValue, error) {
 	capabilities, err := d.Read32(regmap.CommonCapabilities)
 	if err != nil {
@@ -504,7 +506,7 @@ func readRegisters(d fpga.Registers) ([]RegisterValue, error) {
 	return out, nil
 }
 
-// movesOn reports whether reading a register changes another one.
+// movesOn reports whether reading the named register changes another register.
 func movesOn(name string) bool {
 	return strings.HasSuffix(name, ".mem_data") || strings.HasSuffix(name, ".member_data")
 }
@@ -545,8 +547,8 @@ func (l *Session) Close() error {
 
 var _ twin.Observer = (*record)(nil)
 
-// hideUncertain removes the ages from the view of a captured run, because clock errors are unknown before its end, and reports
-// losses when it is over.
+// hideUncertain removes the ages from the snapshot of a captured run, because clock errors are unknown before the run
+// ends. When the run is over, it adds the losses.
 func (q *QueueSnapshot) hideUncertain(c *fpga.Capture, over bool) {
 	switch {
 	case c == nil:
@@ -559,8 +561,8 @@ func (q *QueueSnapshot) hideUncertain(c *fpga.Capture, over bool) {
 	q.clearAges()
 }
 
-// openRerun returns a session with another plan on the same device. A polled device has one card, so the old session is
-// closed first; otherwise it stays open until the new one opens.
+// openRerun opens a session for another plan on the same device. A polled device has only one card, so the old session
+// is closed first. Otherwise the old session stays open until the new one is open.
 func (l *Session) openRerun(ctx context.Context, c Rerun) (watchable, error) {
 	plan, err := bench.NewPlan(c.Spec)
 	if err != nil {

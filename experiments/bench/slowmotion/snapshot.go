@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Snapshot is the state of a live session at one instant. It never changes after it was published.
+// Snapshot is the state of a live session at one instant. It never changes after it is published.
 type Snapshot struct {
 	Plan   *bench.Plan
 	Device fpga.Identity
@@ -35,7 +35,7 @@ type Snapshot struct {
 	Queues  []QueueSnapshot // one or two, on one time axis
 }
 
-// State is the state of a live session.
+// State is the state of a live session, such as running or paused.
 type State uint8
 
 const (
@@ -50,7 +50,7 @@ func (s State) String() string {
 	return [...]string{"paused", "running", "done", "failed"}[min(s, Failed)]
 }
 
-// QueueSnapshot is the state of one queue in a Snapshot. Ages and times are in run time.
+// QueueSnapshot is the state of one queue in a Snapshot. All times are in the run's time.
 type QueueSnapshot struct {
 	Name    string
 	OutRate olaf.Rate
@@ -81,7 +81,7 @@ type QueueSnapshot struct {
 	Events int64   // total, including those no longer in Log
 }
 
-// SlotSnapshot is one update in the queue.
+// SlotSnapshot describes one update in the queue.
 type SlotSnapshot struct {
 	Frame   int64 // number of the frame, from 0 in the order of appends
 	Update  int64 // newest contributor, for Life
@@ -119,7 +119,7 @@ func (c *ClusterSnapshot) LostPct() float64 {
 	return 100 * float64(c.Dropped+c.Replaced) / float64(c.Sent)
 }
 
-// SeriesPoint contains a queue's activity in the interval that ends at At.
+// SeriesPoint describes a queue's activity in the interval that ends at time At.
 type SeriesPoint struct {
 	At        olaf.Time
 	AoM       [olaf.Readings]float64   // ns, mean over clusters at At; 0 if none has an age
@@ -131,14 +131,14 @@ type SeriesPoint struct {
 	Occupancy int32 // largest
 }
 
-// Tooth is one delivery in a cluster's sawtooth: at At the age fell to Age.
+// Tooth is one delivery in a cluster's sawtooth. At time At the age fell to Age.
 type Tooth struct {
 	At     olaf.Time
 	Before olaf.Duration // the age before; negative for the first delivery
 	Age    olaf.Duration
 }
 
-// Kind is the kind of a queue's event: an engine.Class, or a frame's start or end.
+// Kind is the kind of an event at a queue: an engine.Class, or the start or end of a frame.
 type Kind uint8
 
 const (
@@ -157,13 +157,13 @@ func (k Kind) String() string {
 	return engine.Class(k).String()
 }
 
-// IsDrop reports whether the event's update was dropped.
+// IsDrop reports whether the event is the drop of an update.
 func (k Kind) IsDrop() bool {
 	c := engine.Class(k)
 	return c == engine.DroppedFull || c == engine.DroppedReward || c == engine.DroppedMismatch
 }
 
-// Event is one line of a queue's log.
+// Event is one line in the event log of a queue.
 type Event struct {
 	At      olaf.Time
 	Kind    Kind
@@ -176,7 +176,7 @@ type Event struct {
 	Count   int // updates in the frame after the event
 }
 
-// Member is one update in a frame.
+// Member is one of the updates that a frame contains.
 type Member struct {
 	Update  int64
 	Worker  olaf.WorkerID
@@ -186,7 +186,7 @@ type Member struct {
 	Arrived olaf.Time
 }
 
-// Life is the history of one update.
+// Life is the history of one update at the queue.
 type Life struct {
 	Queue   string
 	Member  // the update itself
@@ -203,7 +203,8 @@ type Life struct {
 	Forgotten           bool // the frame's history is incomplete
 }
 
-// Inspection contains a session's tables, registers and devices; it is more expensive than a snapshot.
+// Inspection contains the tables and registers of a session and the state of its devices. It takes longer to read than
+// a snapshot.
 type Inspection struct {
 	Tables      p4ctl.Tables
 	Role        string // primary, backup, …
@@ -216,7 +217,7 @@ type Inspection struct {
 	TablesError error
 }
 
-// RegisterValue is one readable register of the first card.
+// RegisterValue is the value of one readable register of the first card.
 type RegisterValue struct {
 	Name    string
 	Address uint32
@@ -226,7 +227,7 @@ type RegisterValue struct {
 	Doc     string
 }
 
-// CardState is one card or twin of the testbed.
+// CardState is the state of one card or twin in the testbed.
 type CardState struct {
 	Queue       string
 	Device      fpga.Identity

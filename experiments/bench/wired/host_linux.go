@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// host is a worker or a server on its own goroutine. It is its endpoint's Host.
+// host is a worker or a server that runs in a separate goroutine. It implements endpoint.Host for its endpoint.
 type host struct {
 	run    *run
 	number int // of the node
@@ -49,13 +49,13 @@ type host struct {
 	addresses olaf.Addresses
 }
 
-// pollEvery is the interval at which a host checks whether its vector is computed.
+// pollEvery is the interval at which a host checks whether its next vector has been computed.
 const pollEvery = 100 * olaf.Microsecond
 
-// mostWait is the longest sleep between checks for the end.
+// mostWait is the longest time for which a host sleeps before it checks whether the run has ended.
 const mostWait = 20 * time.Millisecond
 
-// playHost runs the endpoint until the run is over.
+// playHost runs the endpoint until the run has ended.
 func (h *host) playHost() error {
 	for !h.run.over.Load() && h.run.runTime() < h.starts { // arriving packets stay in the socket
 		time.Sleep(h.waitUntil(h.starts))
@@ -72,7 +72,7 @@ func (h *host) playHost() error {
 	return h.failed
 }
 
-// waitUntil returns how long to wait until next, at most mostWait.
+// waitUntil returns the time to sleep until next. It is at most mostWait.
 func (h *host) waitUntil(next olaf.Time) time.Duration {
 	now := h.run.runTime()
 	if next >= now.Add(olaf.Duration(mostWait)*olaf.Nanosecond) {
@@ -81,7 +81,7 @@ func (h *host) waitUntil(next olaf.Time) time.Duration {
 	return time.Duration(next.Sub(now) / olaf.Nanosecond)
 }
 
-// runDue does everything that is due.
+// runDue performs all of the host's actions that are due at now.
 func (h *host) runDue(now olaf.Time) {
 	for {
 		if h.awaits {
@@ -106,7 +106,7 @@ func (h *host) runDue(now olaf.Time) {
 	}
 }
 
-// finishGradient passes on the finished gradient.
+// finishGradient passes a computed gradient to the endpoint.
 func (h *host) finishGradient() {
 	h.computed = endpoint.Never
 	if h.run.work == nil {
@@ -125,7 +125,7 @@ func (h *host) finishGradient() {
 	h.end.OnComputed(now, h.values)
 }
 
-// countUpdate records an update of the weights.
+// countUpdate records that the weights were updated at now.
 func (h *host) countUpdate(now olaf.Time) {
 	if h.updates == 0 {
 		h.first = now
@@ -134,7 +134,7 @@ func (h *host) countUpdate(now olaf.Time) {
 	h.last = now
 }
 
-// checkDone records when the endpoint is done.
+// checkDone records the time at which the endpoint is done.
 func (h *host) checkDone(now olaf.Time) {
 	if !h.done && h.end.Done() {
 		h.done = true
@@ -145,7 +145,7 @@ func (h *host) checkDone(now olaf.Time) {
 // batch is the number of frames received between checks of the endpoint's timers.
 const batch = 64
 
-// drainSocket passes received packets to the endpoint.
+// drainSocket passes the received packets to the endpoint.
 func (h *host) drainSocket() {
 	for range batch {
 		n, err := h.socket.Receive(h.in)
@@ -193,7 +193,7 @@ func (h *host) takeFrame(b []byte) {
 	h.end.Receive(now, &p, lanes)
 }
 
-// completeTrace completes a packet with its sender's trace, and checks its values against it.
+// completeTrace adds the trace that the sender recorded to a packet, and checks the packet's values against the trace.
 func (h *host) completeTrace(from [4]byte, p *program.Packet, lanes []uint32) {
 	r := h.run
 	t := r.inside.takeTrace(way{r.nodes[from], h.number})
@@ -204,8 +204,8 @@ func (h *host) completeTrace(from [4]byte, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// assumeTrace adds to a sum what its frame does not contain: the current round's gradients, one per worker, or as many as
-// it counts. Its values verify this.
+// assumeTrace adds to a sum the trace that its frame does not contain. It assumes the current round's gradients: one
+// per worker, or as many as the packet counts. The check of the values verifies this assumption.
 func (h *host) assumeTrace(p *program.Packet) {
 	if p.Kind != program.Result && p.Kind != program.Ack {
 		return
@@ -231,14 +231,14 @@ func (h *host) Compute(vector uint32) {
 	h.computed = h.run.runTime().Add(olaf.Duration(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1)))))
 }
 
-// Message implements endpoint.Host. Software takes its real time here.
+// Message implements endpoint.Host. It does nothing, because the real software already takes time.
 func (h *host) Message() {
 	if heard := h.run.job.Observer; heard != nil && !h.server {
 		h.run.doLocked(func(now olaf.Time) { heard.OnSend(now, h.number) })
 	}
 }
 
-// Apply implements endpoint.Host and checks the sum.
+// Apply implements endpoint.Host. It also checks the values of the sum.
 func (h *host) Apply(a *endpoint.Aggregate) {
 	r := h.run
 	now := r.doLocked(func(now olaf.Time) {

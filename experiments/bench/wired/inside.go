@@ -12,35 +12,35 @@ import (
 // a lossless path. The switch records which gradients it passes to the program. The values verify this: a sum must
 // equal the sum of the gradients in its trace.
 
-// way is the path of frames from one node to another.
+// way is the path that frames take from one node to another.
 type way struct{ from, to int }
 
-// Gradient identifies a worker's vector by the host's number.
+// Gradient identifies one gradient by the number of the host and of the vector.
 type Gradient struct {
 	Host   int
 	Vector uint32
 }
 
-// Listener is a job's Observer that is also notified of the contents of each sum that the switch makes, with its job
-// and program.Trace.Inside.
+// Listener is an Observer that is also notified when the switch makes a sum. OnSum receives the job, the sum's
+// program.Trace.Inside and the gradients in the sum.
 type Listener interface {
 	closedloop.Observer
 	OnSum(job int, inside uint64, all []Gradient)
 }
 
-// marked identifies a mark: program.Trace.Inside, within a job.
+// marked identifies a sum or a gradient by its job and its program.Trace.Inside.
 type marked struct {
 	job    int
 	inside uint64
 }
 
-// place is where the switch adds.
+// place is a position in the switch's memory at which the packets of a job are added.
 type place struct {
 	job int
 	seg uint64
 }
 
-// insides records the contents of sums and of frames in flight.
+// insides records which gradients the sums and the frames in flight contain.
 type insides struct {
 	mu       sync.Mutex
 	ways     map[way][]program.Trace
@@ -54,21 +54,21 @@ func newInsides() *insides {
 	return &insides{ways: map[way][]program.Trace{}, made: map[marked][]Gradient{}, came: map[place][]marked{}}
 }
 
-// recordGradient records a gradient before it is sent.
+// recordGradient records the mark of a gradient before the gradient is sent.
 func (s *insides) recordGradient(m marked, g Gradient) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.made[m] = []Gradient{g}
 }
 
-// recordFrame records the trace of a frame before it leaves.
+// recordFrame records the trace of a frame before the frame is sent.
 func (s *insides) recordFrame(w way, t *program.Trace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ways[w] = append(s.ways[w], *t)
 }
 
-// takeTrace returns the trace of the next frame on a path.
+// takeTrace removes and returns the recorded trace of the next frame that arrives on a path.
 func (s *insides) takeTrace(w way) (t program.Trace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,14 +82,15 @@ func (s *insides) takeTrace(w way) (t program.Trace) {
 	return t
 }
 
-// recordArrival records a frame that the program receives at a place.
+// recordArrival records that the switch program received a frame for a place.
 func (s *insides) recordArrival(at place, inside uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.came[at] = append(s.came[at], marked{at.job, inside})
 }
 
-// recordSum records a sum that leaves a place, and returns its contents the first time.
+// recordSum records a sum that the switch sends from a place. It returns the gradients in the sum when the sum is sent
+// for the first time, and nil later.
 func (s *insides) recordSum(at place, inside uint64) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,14 +111,14 @@ func (s *insides) recordSum(at place, inside uint64) []Gradient {
 	return nil
 }
 
-// gradientsOf returns the gradients with a mark; nil if unknown.
+// gradientsOf returns the gradients that a mark stands for, or nil if the mark is unknown.
 func (s *insides) gradientsOf(m marked) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.made[m]
 }
 
-// checkPacket reports whether a packet's values are the sum of the gradients.
+// checkPacket reports whether the values in a packet are the sum of the given gradients.
 func (s *values) checkPacket(lanes []uint32, first int, all []Gradient) bool {
 	if len(all) == 0 {
 		return false

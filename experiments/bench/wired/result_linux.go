@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// meter collects the rounds and finishing times of a run.
+// meter records when the rounds and hosts of a run finish.
 type meter struct {
 	rounds     int         // number of rounds with sums of all workers; 0 for asynchronous workers
 	made, have []olaf.Time // by job and round: when the last gradient was ready, and when the last worker had the sum
@@ -22,7 +22,8 @@ type meter struct {
 	hung       bool
 }
 
-// staleness sums, over contributions, the updates between reading weights and applying the gradient.
+// staleness contains sums over all contributions. For each contribution it adds the number of updates between reading
+// the weights and applying the gradient.
 type staleness struct{ updates, vectors, contributions metric.Float }
 
 func newMeter(r *run) meter {
@@ -38,7 +39,7 @@ func newMeter(r *run) meter {
 	return m
 }
 
-// jobOf returns the job of a host.
+// jobOf returns the index of the job to which a host belongs.
 func (r *run) jobOf(host int) int {
 	if all := r.net.Jobs * r.net.Workers; host >= all {
 		return host - all
@@ -46,7 +47,7 @@ func (r *run) jobOf(host int) int {
 	return host / r.net.Workers
 }
 
-// recordLatest records the latest instant of a round.
+// recordLatest stores now as the time of a job's round, unless a later time is already stored.
 func (m *meter) recordLatest(times []olaf.Time, job int, round uint32, now olaf.Time) {
 	if int(round) < m.rounds {
 		at := &times[job*m.rounds+int(round)]
@@ -54,10 +55,10 @@ func (m *meter) recordLatest(times []olaf.Time, job int, round uint32, now olaf.
 	}
 }
 
-// recordReady records that a host's gradient is ready.
+// recordReady records the time at which a host's gradient is ready.
 func (m *meter) recordReady(h *host, now olaf.Time) { m.recordLatest(m.made, h.job, h.vector, now) }
 
-// recordApply records that a host has an update, and the staleness of the weights used for it.
+// recordApply records that a host received an update, and how stale the weights used for it were.
 func (m *meter) recordApply(h *host, a *endpoint.Aggregate, now olaf.Time) {
 	if h.updates > 0 {
 		h.gradients += uint64(a.Vectors)
@@ -73,7 +74,7 @@ func (m *meter) recordApply(h *host, a *endpoint.Aggregate, now olaf.Time) {
 	}
 }
 
-// recordDone records that a host is done.
+// recordDone records the time at which a host is done.
 func (m *meter) recordDone(h *host, now olaf.Time) {
 	m.done++
 	m.left[h.job]--
@@ -83,7 +84,7 @@ func (m *meter) recordDone(h *host, now olaf.Time) {
 	}
 }
 
-// makeResult computes the run's result.
+// makeResult computes the result of the run.
 func (r *run) makeResult() (*Played, error) {
 	m := &r.meter
 	end := m.last
@@ -101,7 +102,8 @@ func (r *run) makeResult() (*Played, error) {
 
 func nanoseconds(t olaf.Time) metric.Float { return metric.Float(t) / metric.Float(olaf.Nanosecond) }
 
-// sumCounts sums up hosts, program and links. The error matches olaf.ErrAccounting if an identity is broken.
+// sumCounts adds up the counts from hosts, program and links. The error matches olaf.ErrAccounting if an accounting
+// identity is violated.
 func (r *run) sumCounts(c *closedloop.Result, end olaf.Time) error {
 	c.Endpoints = olaf.NewCounts(endpoint.Describe())
 	for _, h := range r.hosts {
@@ -136,7 +138,7 @@ func (r *run) sumCounts(c *closedloop.Result, end olaf.Time) error {
 	return nil
 }
 
-// computeTimes computes means over workers, rounds and jobs.
+// computeTimes computes the mean times over workers, rounds and jobs.
 func (r *run) computeTimes(c *closedloop.Result) {
 	var iteration, gradient, goodput, aggregation, completion mean
 	c.Updates = ^uint64(0)
@@ -181,7 +183,7 @@ func (r *run) computeTimes(c *closedloop.Result) {
 	}
 }
 
-// mean accumulates a mean.
+// mean accumulates numbers and computes their mean.
 type mean struct {
 	sum metric.Float
 	n   int
@@ -196,7 +198,7 @@ func (m *mean) of() metric.Float {
 	return m.sum / metric.Float(m.n)
 }
 
-// addFaults adds the faults of wires and sockets, which ideal links do not have.
+// addFaults adds the faults of wires and sockets to the result. Simulated links do not have such faults.
 func (r *run) addFaults(p *Played) error {
 	say := func(format string, a ...any) { p.Faults = append(p.Faults, fmt.Sprintf(format, a...)) }
 	links := r.links.Counts()
@@ -229,7 +231,8 @@ func (r *run) addFaults(p *Played) error {
 	return nil
 }
 
-// addUnproved adds faults in the contents of sums, if they were recorded.
+// addUnproved reports sums whose recorded contents do not match the frames that arrived. It does nothing if contents
+// were not recorded.
 func (r *run) addUnproved(say func(format string, a ...any)) {
 	if r.inside == nil {
 		return

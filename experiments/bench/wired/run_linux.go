@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// run is the state of one run.
+// run is the state of one run on wires.
 type run struct {
 	net    *closedloop.Network
 	job    *closedloop.Job
@@ -50,9 +50,9 @@ type run struct {
 	meter meter
 }
 
-// Run runs a job through the program that parts.Root makes; sync means that workers wait for the complete sum. The
-// error matches ErrNetwork for simulator-only settings, netlab.ErrRights if a right is missing, or comes from the parts
-// or the context.
+// Run runs a job in real time, through the switch program that parts.Root makes. sync means that workers wait for the
+// complete sum. The error matches ErrNetwork for settings that only the simulator supports, or netlab.ErrRights if a
+// right is missing. Other errors come from the parts or the context.
 func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, sync bool,
 	seed uint64) (*Played, error) {
 	r := &run{net: &net, job: &job, parts: &parts, seed: splitmix.MixBits(seed)}
@@ -62,14 +62,14 @@ func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts 
 	return r.play(ctx)
 }
 
-// RunWork is Run for workers that wait for the complete sum. work computes their vectors and ends the run. Sums are not
-// checked.
+// RunWork runs a job like Run, for workers that wait for the complete sum. work computes their vectors and ends the
+// run. The values of sums are not checked.
 func RunWork(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, work Work,
 	seed uint64) (*Played, error) {
 	return (&run{net: &net, job: &job, parts: &parts, seed: splitmix.MixBits(seed), work: work}).play(ctx)
 }
 
-// play runs the job.
+// play builds the network, runs the job and returns the result.
 func (r *run) play(ctx context.Context) (played *Played, err error) {
 	if err := r.checkSettings(); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (r *run) play(ctx context.Context) (played *Played, err error) {
 	return r.makeResult()
 }
 
-// checkSettings rejects simulator-only settings, and sets defaults.
+// checkSettings rejects settings that only the simulator supports, and sets defaults.
 func (r *run) checkSettings() error {
 	r.net.Jobs = max(1, r.net.Jobs)
 	switch {
@@ -100,7 +100,7 @@ func (r *run) checkSettings() error {
 	return nil
 }
 
-// hostCount returns the number of hosts, servers last.
+// hostCount returns the number of hosts. Servers are numbered after all workers.
 func (r *run) hostCount() int {
 	n := r.net.Jobs * r.net.Workers
 	if r.parts.Server != nil {
@@ -109,7 +109,7 @@ func (r *run) hostCount() int {
 	return n
 }
 
-// buildNetwork creates hosts, cables, switch and links.
+// buildNetwork creates the hosts, cables and links, and the switch.
 func (r *run) buildNetwork() error {
 	r.names = r.net.NodeNames(r.parts.Server != nil)
 	r.framer = closedloop.NewFramer(r.parts.Frame, r.net, r.parts.Server != nil)
@@ -147,7 +147,8 @@ func (r *run) buildNetwork() error {
 	return nil
 }
 
-// installProgram creates the program with the jobs of its switch, and returns the largest number of gradients per sum.
+// installProgram creates the switch program and configures its jobs. It returns the largest number of gradients in one
+// sum.
 func (r *run) installProgram() (most int, err error) {
 	jobs, err := closedloop.PlanJobs(*r.net, *r.job, *r.parts, r.inside == nil)
 	if err != nil {
@@ -168,7 +169,8 @@ func (r *run) installProgram() (most int, err error) {
 	return most, nil
 }
 
-// completePacket adds the recorded trace to a packet for the program, for asynchronous workers.
+// completePacket adds the recorded trace to a packet that the switch program is about to process. It does nothing
+// unless workers are asynchronous.
 func (r *run) completePacket(v *frame.View, p *program.Packet) {
 	outer := v.Outer()
 	if r.inside == nil || outer.DstIP != r.sw.Own.SrcIP { // the receiver completes forwarded packets
@@ -181,7 +183,7 @@ func (r *run) completePacket(v *frame.View, p *program.Packet) {
 	}
 }
 
-// recordLeaving records a frame that the switch sends.
+// recordLeaving records the trace of a frame that the switch sends, and the contents of a sum.
 func (r *run) recordLeaving(outer *frame.Outer, p *program.Packet) {
 	if r.inside == nil {
 		return
@@ -199,10 +201,10 @@ func (r *run) recordLeaving(outer *frame.Outer, p *program.Packet) {
 
 func (r *run) place(p *program.Packet) place { return place{int(p.Job - closedloop.FirstJob), p.Seg} }
 
-// leastMTU is Ethernet's MTU.
+// leastMTU is the smallest MTU of the cables. It is Ethernet's standard MTU.
 const leastMTU = 1500
 
-// addHost creates a host at a port of the switch.
+// addHost creates a host and connects it to a new port of the switch.
 func (r *run) addHost(hub *netlab.Node, number int) error {
 	node, err := r.lab.Node(r.names[number])
 	if err != nil {
@@ -235,7 +237,7 @@ func (r *run) addHost(hub *netlab.Node, number int) error {
 	return nil
 }
 
-// openSocket opens a socket at an end of a cable.
+// openSocket opens a socket at one end of a cable.
 func (r *run) openSocket(at *netlab.Interface) (*netlab.Socket, error) {
 	s, err := at.Packets(true)
 	if err == nil {
@@ -244,14 +246,14 @@ func (r *run) openSocket(at *netlab.Interface) (*netlab.Socket, error) {
 	return s, err
 }
 
-// linkConfig returns the configuration of one direction of a link, by its number.
+// linkConfig returns the configuration for one direction of a link. Directions are numbered.
 func (r *run) linkConfig(number int) realtime.LinkConfig {
 	l := &r.net.Link
 	return realtime.LinkConfig{Rate: l.Rate, Overhead: l.Overhead, Delay: l.Delay, Loss: l.Loss,
 		Seed: r.seed ^ uint64(number+1)<<32}
 }
 
-// newHost creates a host with a socket.
+// newHost creates a host that sends and receives through socket.
 func (r *run) newHost(number int, socket *netlab.Socket) (*host, error) {
 	h := &host{
 		run: r, number: number, socket: socket, ears: netlab.NewEars(socket),
@@ -276,10 +278,10 @@ func (r *run) newHost(number int, socket *netlab.Socket) (*host, error) {
 	return h, err
 }
 
-// runTime returns the run's time.
+// runTime returns the time since the start of the run.
 func (r *run) runTime() olaf.Time { return olaf.Time(time.Since(r.begun)) * olaf.Time(olaf.Nanosecond) }
 
-// doLocked calls do under the run's lock and returns the time.
+// doLocked calls do with the current time while it holds the run's lock, and returns that time.
 func (r *run) doLocked(do func(now olaf.Time)) olaf.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -288,7 +290,7 @@ func (r *run) doLocked(do func(now olaf.Time)) olaf.Time {
 	return now
 }
 
-// tapFrame passes a frame that arrived at a node to the tap.
+// tapFrame passes a frame that arrived at a node to the tap. It returns the time of arrival.
 func (r *run) tapFrame(node int, v *frame.View, p *program.Packet, lanes []uint32) olaf.Time {
 	if r.job.Tap == nil {
 		return r.runTime()
@@ -307,7 +309,7 @@ const (
 	arriveTime = 2 * time.Second
 )
 
-// playHosts runs all hosts until all are done and nothing is in flight, or the time is up.
+// playHosts runs all hosts until they are done and nothing is in flight, or until the time limit.
 func (r *run) playHosts(ctx context.Context) error {
 	r.begun = time.Now()
 	r.sw.Start()
@@ -349,13 +351,13 @@ func (r *run) awaitEnd(ctx context.Context) {
 	}
 }
 
-// isQuiet reports whether nothing is in flight.
+// isQuiet reports whether no frame is in flight.
 func (r *run) isQuiet() bool {
 	c := r.links.Counts()
 	return c.Waits == 0 && r.countArrived() >= c.Sent
 }
 
-// countArrived returns the number of frames at the ends of cables.
+// countArrived returns the number of frames that arrived at the ends of the cables.
 func (r *run) countArrived() uint64 {
 	c := r.sw.Counts()
 	n := c.Arrived
@@ -365,7 +367,7 @@ func (r *run) countArrived() uint64 {
 	return n
 }
 
-// closeAll releases everything.
+// closeAll closes the sockets, links and namespaces of the run.
 func (r *run) closeAll() error {
 	var errs []error
 	if r.links != nil {

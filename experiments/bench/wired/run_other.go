@@ -10,12 +10,12 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// Run returns an error, because it needs Linux's namespaces and packet sockets.
+// Run returns an error, because it needs Linux network namespaces and packet sockets.
 func Run(context.Context, closedloop.Network, closedloop.Job, system.Parts, bool, uint64) (*Played, error) {
 	return nil, fmt.Errorf("%w: this needs Linux", ErrNetwork)
 }
 
-// RunWork fails on systems without network namespaces.
+// RunWork returns an error, because it needs Linux network namespaces and packet sockets.
 func RunWork(context.Context, closedloop.Network, closedloop.Job, system.Parts, Work, uint64) (*Played, error) {
 	return nil, fmt.Errorf("%w: this needs Linux", ErrNetwork)
 }

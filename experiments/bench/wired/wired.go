@@ -1,6 +1,6 @@
-// Package wired runs closed-loop hosts around a switch with real wires: workers and servers in separate namespaces run
-// the state machines of pktgen/endpoint in real time, exchanging a system's own frames with a device's program. It has
-// the inputs and results of package closed, as far as this machine's clocks and wires allow.
+// Package wired runs closed-loop hosts around a switch on real wires. Workers and servers in separate namespaces run
+// the state machines of pktgen/endpoint in real time. They exchange frames in a system's own format with a device's
+// program. The inputs and results are those of package closedloop, as far as this machine's clocks and wires allow.
 package wired
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// ErrNetwork matches networks that can be simulated but not built here.
+// ErrNetwork is matched by errors about networks that can be simulated but not built on this machine.
 var ErrNetwork = olaf.NewError(olaf.Device, "such a network cannot be built here")
 
-// Work computes the workers' vectors. Its methods are called from several goroutines.
+// Work computes the workers' vectors. Its methods are called concurrently.
 type Work interface {
 	// Begin begins a worker's vector. Take returns it once it is ready; its values are valid until the next Begin.
 	Begin(worker int, vector uint32)
@@ -28,15 +28,15 @@ type Work interface {
 	Over() bool
 }
 
-// Played is the result of a run.
+// Played is the result of a run on wires.
 type Played struct {
 	*closedloop.Result
 	Pacing *fpga.Pacing
 	Faults []string // other reasons why the run is invalid
 }
 
-// values generates the workers' vectors and the expected sums: integers small enough for sums to be exact in any
-// arithmetic and order.
+// values generates the workers' vectors and the expected sums. The values are integers small enough for sums to be
+// exact in any arithmetic and order.
 type values struct {
 	seed    uint64
 	workers int // per job
@@ -48,16 +48,17 @@ type values struct {
 	sums map[sumOf][]uint32 // of the current rounds
 }
 
-// sumOf identifies a sum.
+// sumOf identifies the sum of one round in one job.
 type sumOf struct {
 	job   int
 	round uint32
 }
 
-// exactBits is the number of exact integer bits in a float32.
+// exactBits is the number of bits up to which float32 represents every integer exactly.
 const exactBits = 24
 
-// newValues returns the values of a run, encoded for a program; most is the largest number of gradients per sum.
+// newValues returns the generator of a run's values, which encodes them for the program's arithmetic. most is the
+// largest number of gradients in one sum.
 func newValues(seed uint64, workers, most, count int, a program.Arithmetic) *values {
 	encode := func(v int32) uint32 { return uint32(v) }
 	if a == program.Float32 {
@@ -67,20 +68,21 @@ func newValues(seed uint64, workers, most, count int, a program.Arithmetic) *val
 		sums: map[sumOf][]uint32{}}
 }
 
-// valueAt returns value i of a worker's vector.
+// valueAt returns the value at index i of a worker's vector.
 func (s *values) valueAt(host int, vector uint32, i int) int32 {
 	return int32(splitmix.MixBits(s.seed^uint64(host)<<48^uint64(vector)<<24^uint64(i))) >> (32 - exactBits +
 		bits.Len(uint(s.most)))
 }
 
-// fillVector generates a worker's vector.
+// fillVector writes a worker's vector to into.
 func (s *values) fillVector(into []uint32, host int, vector uint32) {
 	for i := range into {
 		into[i] = s.encode(s.valueAt(host, vector, i))
 	}
 }
 
-// sumOfAll returns the sum over all workers of a job. No worker is more than a round behind another.
+// sumOfAll returns the sum of the vectors from all workers of a job in one round. Only recent sums are stored, because
+// no worker is more than one round behind another.
 func (s *values) sumOfAll(job int, round uint32) []uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +104,8 @@ func (s *values) sumOfAll(job int, round uint32) []uint32 {
 	return sum
 }
 
-// countWrong returns the number of packets of a sum that are not one contribution per worker.
+// countWrong returns the number of packets in which a sum differs from the sum over all workers, with one contribution
+// from each.
 func (s *values) countWrong(sum []uint32, job int, round uint32, perPacket int) (packets int) {
 	want := s.sumOfAll(job, round)
 	for first := 0; first < len(want); first += perPacket {

@@ -6,11 +6,12 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// CeilingAbout describes the metric of GoodputCeiling.
+// CeilingAbout is the description of the metric that GoodputCeiling computes.
 const CeilingAbout = "of values, if a worker's link carries only full packets of them"
 
-// GoodputCeiling returns the upper limit that links set on goodput: the rate of values, in bit/s, if a worker's link
-// carries only full packets, averaged over the workers of a job. It ignores hosts, servers and switches.
+// GoodputCeiling returns the upper limit that the links set on goodput. It is the rate, in bit/s, at which a worker's
+// link carries values if every packet is full, averaged over the workers of a job. Hosts, servers and switches are
+// ignored.
 func GoodputCeiling(net *Network, parts *system.Parts) int64 {
 	full := program.Packet{Kind: program.Data, Job: FirstJob, Lanes: uint16(parts.PerPacket)}
 	size := parts.FrameSize(&full, false)
@@ -22,8 +23,8 @@ func GoodputCeiling(net *Network, parts *system.Parts) int64 {
 		parts.PerPacket)) / int64(net.Workers)
 }
 
-// goodputCeiling returns the rate of values, in bit/s, on a link that carries only frames of one size with the given
-// number of lanes.
+// goodputCeiling returns the rate of values, in bit/s, on a link whose frames all have the given size and number of
+// lanes.
 func (l *Link) goodputCeiling(size olaf.Size, lanes int) int64 {
 	values := float64(lanes) * float64(olaf.LaneBytes)
 	rate := int64(float64(l.Rate) * values / float64(size+l.Overhead))

@@ -11,7 +11,7 @@ import (
 // ErrConfig is matched by the error for any rejected configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad network")
 
-// Link is a symmetric cable between two nodes.
+// Link is a cable between two nodes, with the same properties in both directions.
 type Link struct {
 	Rate     olaf.Rate
 	Delay    olaf.Duration
@@ -25,7 +25,8 @@ type Link struct {
 	Mark olaf.Size
 }
 
-// Costs is the software time per message on a host: a fixed part, and one proportional to its length.
+// Costs is the time that a host's software takes per message: a fixed time, and a time proportional to the message's
+// length.
 type Costs struct {
 	PerMessage olaf.Duration
 	PerMiB     olaf.Duration
@@ -33,8 +34,8 @@ type Costs struct {
 
 func (c *Costs) timeOfBytes(n olaf.Size) int64 { return int64(c.PerMiB) / 1024 * int64(n) / 1024 }
 
-// Accelerator is the unit in a switch that runs the program: frames pass it one at a time on its bus. The zero value
-// takes no time.
+// Accelerator models the unit in a switch that runs the program. Frames pass through the unit's bus one at a time. The
+// zero value takes no time.
 type Accelerator struct {
 	BusBytes int           // per beat
 	Beat     olaf.Duration // of the bus clock
@@ -65,7 +66,7 @@ type Network struct {
 	Cycle olaf.Duration
 }
 
-// Job describes the work of the hosts. Its callbacks are not in its JSON form.
+// Job describes the work that the hosts do. Its JSON form does not include its callbacks.
 type Job struct {
 	endpoint.Layout
 	Updates uint32
@@ -155,7 +156,7 @@ func (j *Job) checkJob() error {
 	return nil
 }
 
-// SetLoss sets the loss of every link.
+// SetLoss sets the loss rate of every link to share.
 func (n *Network) SetLoss(share float64) {
 	n.Link.Loss = share
 	for i := range n.Access {

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Delivery tracks the sum that a job's server is receiving, and the gradients that it may contain.
+// Delivery tracks which packets of a sum a job's server has received, and which gradients the sum may contain.
 type Delivery struct {
 	At  olaf.Time          // of the last complete sum
 	Out []olaf.Contributor // gradients in flight, in the order of sending
@@ -19,7 +19,7 @@ type Delivery struct {
 	newest int64 // ns, of the last complete sum
 }
 
-// NewDelivery returns a delivery of sums with the given number of packets.
+// NewDelivery returns a Delivery for sums that consist of the given number of packets.
 func NewDelivery(packets int) Delivery {
 	return Delivery{seen: make([]uint32, packets), left: packets, newest: -1}
 }
@@ -48,8 +48,8 @@ func (d *Delivery) AddPacket(now olaf.Time, p *program.Packet, sync bool) bool {
 	return true
 }
 
-// startsSum reports whether a packet belongs to the current sum or starts a later one. The server may have repeated a
-// packet of an earlier one.
+// startsSum reports whether a packet belongs to the current sum or starts a later sum. It returns false if the server
+// repeats a packet of an earlier sum.
 func (d *Delivery) startsSum(p *program.Packet) bool {
 	if int64(p.NewestNS) <= d.newest {
 		return false
@@ -61,9 +61,10 @@ func (d *Delivery) startsSum(p *program.Packet) bool {
 	return true
 }
 
-// TakeGradients removes the gradients in a packet from those in flight, and returns their number and the newest. Their
-// identities are certain only if all in flight are in the packet; they are then returned in the order of generation.
-// Otherwise it removes those sent just before the newest, because a switch adds gradients in order of arrival.
+// TakeGradients removes the gradients in a packet from those in flight. It returns the newest of them and their number.
+// It appends them to inside, in the order of generation, only if their identities are certain, for example because the
+// packet contains all gradients in flight. Otherwise it removes the gradients sent just before the newest, because a
+// switch adds gradients in the order of their arrival.
 func (d *Delivery) TakeGradients(inside []olaf.Contributor, p *program.Packet) (_ []olaf.Contributor,
 	newest olaf.Contributor, n int) {
 	if n = min(int(p.Vectors), len(d.Out)); n == 0 {

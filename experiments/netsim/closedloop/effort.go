@@ -17,8 +17,8 @@ const (
 	MaxJobs    = 1<<16 - int(FirstJob)
 )
 
-// CheckRounds converts a number of updates for a Job. The error matches ErrConfig if packets have too few numbers for
-// them.
+// CheckRounds converts a number of updates to the number of rounds of a Job. The error matches ErrConfig if round
+// numbers in packets cannot represent it.
 func CheckRounds(updates int) (uint32, error) {
 	if updates < 1 || updates > math.MaxUint32 {
 		return 0, fmt.Errorf("%w: %d updates; use 1 to %d", ErrConfig, updates, uint32(math.MaxUint32))
@@ -26,7 +26,7 @@ func CheckRounds(updates int) (uint32, error) {
 	return uint32(updates), nil
 }
 
-// Effort is the approximate cost of a run, rounded up.
+// Effort is the approximate cost of a run. It is rounded up.
 type Effort struct {
 	Packets float64 // sent by workers, for all vectors
 	Memory  float64 // bytes
@@ -40,7 +40,8 @@ const (
 	roundMemory  = 32
 )
 
-// EffortOf estimates the cost of Run with these arguments, without building anything. The error matches ErrConfig.
+// EffortOf estimates the cost of calling Run with these arguments. It does not build anything. The error matches
+// ErrConfig.
 func EffortOf(net Network, job Job, parts system.Parts) (Effort, error) {
 	if err := net.checkNetwork(); err != nil {
 		return Effort{}, err
@@ -73,31 +74,32 @@ func EffortOf(net Network, job Job, parts system.Parts) (Effort, error) {
 	}, nil
 }
 
-// ErrLong reports that a run would take long and needs confirmation.
+// ErrLong reports that a run would take too long and needs the user's confirmation.
 var ErrLong = olaf.NewError(olaf.Usage, "this would take long")
 
 const (
-	// patience is the duration above which work needs confirmation.
+	// patience is the longest duration of work that does not need the user's confirmation.
 	patience = 10 * time.Minute
-	// packetsPerSecond is the rate of one core with closed-loop workers in racks, rounded down.
+	// packetsPerSecond is the number of packets that one core simulates per second, with closed-loop workers in racks.
+	// It is rounded down.
 	packetsPerSecond = 7e5
-	// muchMemory is the number of bytes above which jobs need confirmation.
+	// muchMemory is the largest memory, in bytes, that jobs may need without the user's confirmation.
 	muchMemory = 8 << 30
-	// less suggests how to make a job smaller.
+	// less is the advice in errors about jobs that are too large.
 	less = "use fewer workers, updates or runs"
 )
 
-// Efforts adds up the cost of jobs that run in turn, each for several seeds in parallel.
+// Efforts adds up the cost of several jobs. The jobs run one after the other; the seeds of one job run in parallel.
 type Efforts struct{ total Effort }
 
-// Add adds a number of runs of a job with the given cost each.
+// Add adds the cost of runs runs of one job. one is the cost of a single run.
 func (e *Efforts) Add(one Effort, runs int) {
 	e.total.Packets += float64(one.Packets * float64(runs))
 	e.total.Memory = max(e.total.Memory, one.Memory*float64(min(runs, runtime.GOMAXPROCS(0))))
 }
 
-// CheckPatience rejects jobs that would take more than ten minutes on one core, or more than 8 GiB of memory. The error
-// matches ErrLong and gives the cost.
+// CheckPatience rejects jobs that would take more than ten minutes on one core or more than 8 GiB of memory. The error
+// matches ErrLong and contains the cost.
 func (e *Efforts) CheckPatience() error {
 	if e.total.Memory > muchMemory {
 		return fmt.Errorf("%w: about %.2g GB of memory; %s, or add --yes if you mean it", ErrLong, e.total.Memory/1e9, less)
@@ -105,8 +107,8 @@ func (e *Efforts) CheckPatience() error {
 	return CheckDuration(e.total.Packets/packetsPerSecond, fmt.Sprintf("%.2g packets of gradients", e.total.Packets), less)
 }
 
-// CheckDuration rejects work that takes more than ten minutes on one core. what describes its size, instead suggests a way to
-// reduce it. The error matches ErrLong.
+// CheckDuration rejects work that would take more than ten minutes on one core. what describes the size of the work,
+// and instead suggests how to reduce it. The error matches ErrLong.
 func CheckDuration(seconds float64, what, instead string) error {
 	if seconds < patience.Seconds() {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Framer converts frames from a tap to bytes, in a system's own format. Gradients are simulated only in training; other
-// frames are cut after their headers. The wire format does not contain generation times and contributors; the number of
-// vectors in a sum becomes a comment.
+// Framer encodes frames from a tap in a system's own format. Gradients are simulated only in training; without them,
+// frames are cut after their headers. Frames do not contain generation times and contributors. The number of vectors in
+// a sum is written to the packet's comment.
 type Framer struct {
 	format  *frame.Format
 	nodes   []olaf.Addresses // their own addresses are SrcMAC, SrcIP and SrcPort
@@ -19,10 +19,10 @@ type Framer struct {
 	buffer  []byte
 }
 
-// headersKept is the length stored of frames without computed lanes.
+// headersKept is the number of bytes stored for a frame without computed lanes.
 const headersKept = 128
 
-// NewFramer assigns addresses to a network's nodes; server reports whether jobs have servers.
+// NewFramer returns a Framer for a network, with an address for each node. server states whether jobs have servers.
 func NewFramer(format *frame.Format, n *Network, server bool) *Framer {
 	f := &Framer{format: format, workers: max(1, n.Jobs) * n.Workers, buffer: make([]byte, olaf.MaxFrame)}
 	for i := range n.NodeNames(server) {
@@ -31,10 +31,10 @@ func NewFramer(format *frame.Format, n *Network, server bool) *Framer {
 	return f
 }
 
-// Address returns a node's addresses; its own are the sources.
+// Address returns the addresses of a node. The node's own addresses are the source addresses.
 func (w *Framer) Address(node int) olaf.Addresses { return w.nodes[node] }
 
-// firstSwitch is the first address of a network's servers and switches.
+// firstSwitch is the first address in the range for servers and switches.
 var firstSwitch = [4]byte{10, 2, 0, 0}
 
 // computeAddress computes a node's addresses.
@@ -47,7 +47,7 @@ func (w *Framer) computeAddress(i int) olaf.Addresses {
 	return olaf.Addresses{SrcMAC: [6]byte{2, 0, ip[0], ip[1], ip[2], ip[3]}, SrcIP: ip, SrcPort: w.format.Carrier.Port}
 }
 
-// KeptBytes returns the number of bytes stored per frame, depending on whether its lanes are computed.
+// KeptBytes returns the number of bytes that are stored per frame. It is smaller if lanes are not computed.
 func KeptBytes(computed bool) int {
 	if computed {
 		return int(olaf.MaxFrame)
@@ -55,14 +55,14 @@ func KeptBytes(computed bool) int {
 	return headersKept
 }
 
-// CaptureInterface returns the interface description for a capture of a node's frames, depending on whether their lanes are
-// computed.
+// CaptureInterface returns the interface description for a capture of one node's frames. computed states whether the
+// frames' lanes are computed.
 func CaptureInterface(node string, format *frame.Format, computed bool) capture.Interface {
 	return capture.Interface{Name: node, SnapBytes: KeptBytes(computed),
 		Comment: fmt.Sprintf("what %s hears: %s frames (%s)", node, format.Title, format.Name)}
 }
 
-// Packet converts a frame for a capture. Its bytes are valid until the next call.
+// Packet converts a frame to a packet for a capture. The packet's bytes are valid until the next call.
 func (w *Framer) Packet(f *Frame) (p capture.Packet, err error) {
 	from, to := &w.nodes[f.From], &w.nodes[f.For]
 	outer := frame.Outer{Addresses: *from, Past: f.Past}

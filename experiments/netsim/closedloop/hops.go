@@ -9,15 +9,16 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Hops is a tree of switches in place of racks. A job's workers are on one of them, which runs the program; the
-// switches above forward its sums. All paths end at the root, in the parameter server's place: it runs the program too
-// and answers sums if the system has no server, or else forwards them to the job's server.
+// Hops is a tree of switches that replaces racks. All workers of a job are connected to the same switch, which runs the
+// program; the switches above it forward its sums. All paths end at the root, which takes the place of the parameter
+// server and also runs the program. The root answers sums itself if the system has no server; otherwise it forwards
+// them to the job's server.
 type Hops struct {
 	Switches []Hop // root first
 	Homes    []int // by job, the index of the workers' switch
 }
 
-// Hop is a switch in the tree.
+// Hop is one switch in the tree.
 type Hop struct {
 	Parent int  // index of the parent, less than its own; unused for the root
 	Up     Link // to the parent; unused for the root
@@ -61,10 +62,11 @@ func (h *Hops) checkHops(n *Network) error {
 	return nil
 }
 
-// within is the link from a server to the root that contains it.
+// within is the link between a server and the root. It is practically instantaneous, because the server is inside the
+// root.
 var within = Link{Rate: 1_000_000 * olaf.Gbps}
 
-// addHops creates the switches of the tree, their wires and routes.
+// addHops creates the switches of the tree, with their wires and routes.
 func (s *sim) addHops(n *Network) {
 	all := n.Hops.Switches
 	s.routes = make([][]int32, len(all))
@@ -92,7 +94,7 @@ func (s *sim) addHops(n *Network) {
 	}
 }
 
-// setRootMembers records the root's ports towards the jobs.
+// setRootMembers records, for each job, the port of the root that leads to its workers.
 func (s *sim) setRootMembers(n *Network) {
 	root := &s.switches[0]
 	root.members = make([][]program.Port, s.jobs)
@@ -104,7 +106,7 @@ func (s *sim) setRootMembers(n *Network) {
 	}
 }
 
-// admitHop configures a job in the program of a switch in the tree: its workers' switch, or the root.
+// admitHop configures job j in the program of one switch in the tree, which is the switch of its workers or the root.
 func (s *sim) admitHop(parts *system.Parts, p program.Program, at, j int) error {
 	if at != 0 && at != s.places[j] {
 		return nil
@@ -123,13 +125,13 @@ func (s *sim) admitHop(parts *system.Parts, p program.Program, at, j int) error 
 	return p.Configure(job)
 }
 
-// onlyForwards reports whether a switch in the tree only forwards a job's packets.
+// onlyForwards reports whether a switch in the tree forwards a job's packets without processing them.
 func (s *sim) onlyForwards(at int, job int) bool {
 	return at != s.places[job] && (at != 0 || len(s.switches[0].servers) > 0)
 }
 
-// nextWire returns the wire on which a switch forwards a job's packet that arrived at a port: from above towards the
-// job's workers, from below towards its server.
+// nextWire returns the wire on which a switch forwards a job's packet. Packets that arrive from above are forwarded
+// towards the job's workers, and packets from below towards its server.
 func (s *sim) nextWire(at int, from program.Port, job int) int32 {
 	switch {
 	case from == program.Uplink:
@@ -140,7 +142,7 @@ func (s *sim) nextWire(at int, from program.Port, job int) int32 {
 	return s.switches[at].up
 }
 
-// dropAtPort drops packet i at a full port.
+// dropAtPort drops packet i because the port is full.
 func (s *sim) dropAtPort(i int32) {
 	if s.job.Observer != nil {
 		s.job.Observer.OnDrop(olaf.Time(s.now), &s.packets[i].Packet)
@@ -148,7 +150,7 @@ func (s *sim) dropAtPort(i int32) {
 	s.dropPacket(i)
 }
 
-// computePorts fills in the ports towards the root; the root has none.
+// computePorts fills in the results of the switches' ports towards the root. The root has no such port.
 func (s *sim) computePorts(r *Result) {
 	r.Ports = make([]Port, len(s.switches))
 	for i := 1; i < len(s.switches); i++ {
@@ -156,7 +158,7 @@ func (s *sim) computePorts(r *Result) {
 	}
 }
 
-// portAt returns the port before a wire at an instant, with its busy time reduced by but.
+// portAt returns the state of the port in front of a wire at an instant. It subtracts but from the port's busy time.
 func (w *wire) portAt(at, but int64) Port {
 	p := Port{In: w.Frames, Left: w.Frames, Busy: metric.Missing()}
 	if w.Line != nil {

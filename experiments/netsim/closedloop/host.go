@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// host is a worker or a server with its software. It implements endpoint.Host.
+// host is a worker or a server, including the time that its software takes. It implements endpoint.Host.
 type host struct {
 	sim    *sim
 	number int
@@ -52,7 +52,7 @@ func (s *sim) addHosts(parts *system.Parts) error {
 	return nil
 }
 
-// startEndpoint starts the host's endpoint.
+// startEndpoint starts the host's endpoint and its timer.
 func (h *host) startEndpoint() {
 	h.end.Start(olaf.Time(h.sim.now))
 	h.armTimer()
@@ -82,7 +82,7 @@ func (h *host) Message() {
 	}
 }
 
-// Send implements endpoint.Host: the software creates the packet, which then waits for the wire.
+// Send implements endpoint.Host. The packet waits for the software to create it, and then for the wire.
 func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left olaf.Time) {
 	s := h.sim
 	i := s.newPacket()
@@ -102,7 +102,7 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	return olaf.Time(s.wires[s.access[h.number]].Free)
 }
 
-// addCost adds the software's time for a packet.
+// addCost adds the time that the software takes for a packet.
 func (h *host) addCost(p *packet) {
 	h.cpu = max(h.cpu, h.sim.now)
 	if p.first {
@@ -127,7 +127,7 @@ func (h *host) Apply(a *endpoint.Aggregate) {
 	s.pushEvent(at, kindApplied|uint64(h.number))
 }
 
-// arriveAt handles the arrival of packet i, after the time of a server's software.
+// arriveAt handles the arrival of packet i. On a server, the software first takes its time for the packet.
 func (h *host) arriveAt(i int32) {
 	if !h.server || h.costs == (Costs{}) {
 		h.receivePacket(i)
@@ -171,7 +171,7 @@ func (h *host) finishApply() {
 	h.armTimer()
 }
 
-// checkDone records when the endpoint is done.
+// checkDone records the time at which the endpoint is done.
 func (h *host) checkDone() {
 	if !h.done && h.end.Done() {
 		h.done = true
@@ -188,7 +188,7 @@ func (h *host) runTimer() {
 	h.armTimer()
 }
 
-// armTimer schedules the endpoint's timer, unless an earlier event will check it.
+// armTimer schedules an event for the endpoint's timer, unless an earlier event will check the timer anyway.
 func (h *host) armTimer() {
 	if next := h.end.Next(); next < h.armed {
 		h.armed = next

@@ -12,12 +12,13 @@ const (
 	often  = 1 << 14
 )
 
-// Follow is called between events: before the first, whenever the last returned instant is reached, every few thousand
-// events, and once at the end, with the end or the limit as next. last and next are the instants of the latest and the
-// next event; look is valid during the call. It returns when it must be called again, and whether the run continues.
+// Follow is called between events: before the first event, whenever the instant that it last returned is reached, every
+// few thousand events, and at the end. last and next are the times of the latest and the next event; at the end, next
+// is the end or the limit of the run. look is valid during the call. Follow returns the time at which it must be called
+// again, and whether the run continues.
 type Follow func(last, next olaf.Time, look *Look) (until olaf.Time, on bool)
 
-// pauseRun calls Follow and checks the context before the event at next; on means that the run continues.
+// pauseRun calls Follow and checks the context before the event at next. It returns whether the run continues.
 func (s *sim) pauseRun(ctx context.Context, next int64) (on bool, err error) {
 	if s.rest = s.events + seldom; s.job.Follow != nil {
 		s.rest = s.events + often
@@ -30,20 +31,20 @@ func (s *sim) pauseRun(ctx context.Context, next int64) (on bool, err error) {
 	return true, ctx.Err()
 }
 
-// Look is a view of a run between two events.
+// Look gives access to the state of a run between two events.
 type Look struct{ sim *sim }
 
-// Events returns the number of events so far.
+// Events returns the number of events that were simulated so far.
 func (l *Look) Events() uint64 { return l.sim.events }
 
-// PortNow is a port's state at an instant.
+// PortNow describes a port at one instant.
 type PortNow struct {
 	Port
 	Waiting int  // frames
 	Sending bool // whether a frame is on the wire
 }
 
-// Ports returns the ports as in a Result, at an instant from the latest event to the next.
+// Ports returns the ports in the order of a Result. The instant must be between the latest and the next event.
 func (l *Look) Ports(at olaf.Time) []PortNow {
 	s := l.sim
 	ports := make([]PortNow, len(s.switches))

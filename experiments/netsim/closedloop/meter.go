@@ -29,13 +29,13 @@ type meter struct {
 	stale staleness
 }
 
-// jobMeter contains the measurements of one job.
+// jobMeter collects the measurements of one job.
 type jobMeter struct {
 	left int   // unfinished hosts
 	end  int64 // when the last worker finished
 }
 
-// hostMeter contains the measurements of one host.
+// hostMeter collects the measurements of one host.
 type hostMeter struct {
 	trace   program.Trace // of the sum being applied
 	vectors uint32
@@ -55,7 +55,8 @@ const (
 	stamps
 )
 
-// staleness sums, over contributions, the updates between reading weights and applying the gradient.
+// staleness contains sums over all contributions. For each contribution it adds the number of updates between reading
+// the weights and applying the gradient.
 type staleness struct {
 	updates, vectors, contributions float64
 }
@@ -75,7 +76,7 @@ func newMeter(s *sim) meter {
 	return m
 }
 
-// recordDone records that a host is done.
+// recordDone records the time at which a host is done.
 func (m *meter) recordDone(h *host) {
 	m.doneHosts++
 	k := &m.jobs[h.job]
@@ -84,7 +85,7 @@ func (m *meter) recordDone(h *host) {
 	}
 }
 
-// recordLatest records the latest instant of a round of a host's job.
+// recordLatest stores now as the time of a round in the host's job, unless a later time is already stored.
 func (m *meter) recordLatest(times []int64, h *host, round uint32, now int64) {
 	if times != nil && round < m.sim.job.Updates {
 		at := &times[h.job*int(m.sim.job.Updates)+int(round)]
@@ -99,7 +100,7 @@ func (m *meter) recordGradient(h *host) {
 	}
 }
 
-// recordOutput records the sums that a program at the root sends to all.
+// recordOutput records that the program at the root sends a sum to all workers.
 func (m *meter) recordOutput(o *emitter, to program.Dest, p *program.Packet) {
 	if to == program.Down && p.Kind == program.Result && !m.sim.switches[o.at].parent {
 		m.lastSum = o.time
@@ -109,7 +110,7 @@ func (m *meter) recordOutput(o *emitter, to program.Dest, p *program.Packet) {
 	}
 }
 
-// recordApply records that a host has received a complete sum and begins to apply it.
+// recordApply records that a host received a complete sum and begins to apply it.
 func (m *meter) recordApply(h *host, a *endpoint.Aggregate) {
 	k := &m.hosts[h.number]
 	if k.trace, k.vectors = a.Trace, a.Vectors; k.updates > 0 {
@@ -127,7 +128,7 @@ func (m *meter) recordApply(h *host, a *endpoint.Aggregate) {
 	}
 }
 
-// recordSum records when a round's last sum was at the root, or at the server.
+// recordSum records when the last sum of a round was complete at the root or at the server.
 func (m *meter) recordSum(h *host, a *endpoint.Aggregate) {
 	i := int(a.Number)
 	switch {
@@ -139,10 +140,11 @@ func (m *meter) recordSum(h *host, a *endpoint.Aggregate) {
 	}
 }
 
-// countsUpdates reports whether a host's updates count as updates of the weights: the server's, if it stores them.
+// countsUpdates reports whether the updates at a host count as updates of the weights. If a server stores the weights,
+// only its updates count.
 func (m *meter) countsUpdates(h *host) bool { return h.server != m.sim.atWorkers }
 
-// recordUpdate records that the weights are updated.
+// recordUpdate records that a host has updated the weights.
 func (m *meter) recordUpdate(h *host) {
 	k, now := &m.hosts[h.number], m.sim.now
 	if k.updates == 0 {
@@ -160,7 +162,7 @@ func (m *meter) recordUpdate(h *host) {
 	}
 }
 
-// meanStamp returns the mean of n ≥ 1 stamps from their sum in ns, rounded to the picosecond.
+// meanStamp returns the mean of n timestamps from their sum in ns, rounded to the picosecond. n must be at least 1.
 func meanStamp(sumNS uint64, n uint32) olaf.Time {
 	whole, rest := sumNS/uint64(n), sumNS%uint64(n)
 	return olaf.Time(whole)*olaf.Time(olaf.Nanosecond) + olaf.Time((rest*uint64(olaf.Nanosecond)+uint64(n)/2)/uint64(n))

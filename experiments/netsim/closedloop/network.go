@@ -17,7 +17,7 @@ type wire struct {
 	port program.Port // its number there
 }
 
-// station is a switch, or a server in a tree, with the wires from its ports.
+// station is a switch, or a server in a tree, together with the wires behind its ports.
 type station struct {
 	Switch
 	down    []int32 // wires, by port
@@ -29,8 +29,8 @@ type station struct {
 	free    int64 // when the accelerator is free
 }
 
-// shape defines the numbering of a network's nodes: the workers of the first job, of the second, …, the servers of all,
-// the root, then racks. A rack contains the same workers from every job.
+// shape defines the numbers of a network's nodes. The workers come first, job by job, followed by the jobs' servers,
+// the root, and the racks. Each rack contains the same workers from every job.
 type shape struct {
 	jobs, workers, ends, racks, perRack int
 
@@ -52,10 +52,11 @@ func shapeOf(n *Network, server bool) shape {
 	return s
 }
 
-// rootNode returns the node of the root switch.
+// rootNode returns the node number of the root switch.
 func (s *shape) rootNode() int { return s.ends }
 
-// jobAndWorker returns the job of a host and its worker number there; for a server, the number of workers.
+// jobAndWorker returns the job of a host and its worker number in that job. For a server, the worker number is the
+// number of workers.
 func (s *shape) jobAndWorker(host int) (job, worker int) {
 	if all := s.jobs * s.workers; host >= all {
 		return host - all, s.workers
@@ -63,10 +64,10 @@ func (s *shape) jobAndWorker(host int) (job, worker int) {
 	return host / s.workers, host % s.workers
 }
 
-// serverHost returns the host that is a job's server.
+// serverHost returns the number of the host that is a job's server.
 func (s *shape) serverHost(job int) int32 { return int32(s.jobs*s.workers + job) }
 
-// switchOf returns the index of a host's switch.
+// switchOf returns the index of the switch to which a host is connected.
 func (s *shape) switchOf(host int) int {
 	job, worker := s.jobAndWorker(host)
 	switch {
@@ -78,7 +79,7 @@ func (s *shape) switchOf(host int) int {
 	return 1 + worker/s.perRack
 }
 
-// addLink creates both directions of a link between two nodes, and returns the wires' indexes.
+// addLink creates a wire in each direction between nodes a and b, and returns the indexes of both wires.
 func (s *sim) addLink(a, b int32, portAtA, portAtB program.Port, l *Link) (ab, ba int32) {
 	one := func(to int32, port program.Port) int32 {
 		i := len(s.wires)
@@ -102,7 +103,7 @@ func (n *Network) accessLink(worker int) *Link {
 	return &n.Link
 }
 
-// buildNodes creates nodes and wires.
+// buildNodes creates the nodes and the wires between them.
 func (s *sim) buildNodes(n *Network) {
 	if n.Tree != nil {
 		s.addServers(n)
@@ -134,7 +135,7 @@ func (s *sim) buildNodes(n *Network) {
 	}
 }
 
-// attachHost connects a host to its switch: a worker as a member of its job, or a job's server.
+// attachHost connects a host to its switch, either as a worker of its job or as the job's server.
 func (s *sim) attachHost(n *Network, host int) {
 	at := s.switchOf(host)
 	sw := &s.switches[at]
@@ -172,7 +173,7 @@ func (s *sim) addRacks(n *Network) {
 	}
 }
 
-// installPrograms creates the switches' programs, with the children as members.
+// installPrograms creates the switches' programs and configures each switch's children as members of the jobs.
 func (s *sim) installPrograms(parts *system.Parts) error {
 	if parts.Program == nil {
 		return nil
@@ -217,7 +218,7 @@ func (s *sim) runsProgram(at int, parts *system.Parts) bool {
 	return true
 }
 
-// admitJob configures a job in the program of a switch, or of a server in a tree.
+// admitJob configures job j in the program of a switch, or of a server in a tree.
 func (s *sim) admitJob(parts *system.Parts, p program.Program, at, j int) error {
 	if s.grove != nil {
 		return p.Configure(s.jobOf(at - 1))
@@ -233,8 +234,8 @@ func (s *sim) admitJob(parts *system.Parts, p program.Program, at, j int) error 
 	return p.Configure(job)
 }
 
-// checkFan rejects sums of fewer vectors than a switch has children, for synchronous workers. Run accepts them, because
-// stored runs contain them.
+// checkFan rejects sums with fewer vectors than a switch has children, if workers are synchronous. Run accepts such
+// sums, because stored runs contain them.
 func (s *sim) checkFan(parts *system.Parts) error {
 	for j := range s.jobs {
 		at := 0
@@ -250,7 +251,7 @@ func (s *sim) checkFan(parts *system.Parts) error {
 	return nil
 }
 
-// jobAt returns a job as configured at a switch.
+// jobAt returns job j in the form in which a switch's program is configured with it.
 func (s *sim) jobAt(parts *system.Parts, at, j int) program.Job {
 	job := program.Job{ID: FirstJob + olaf.ClusterID(j), Parent: s.switches[at].parent, Members: s.membersOf(at, j)}
 	if parts.Share != nil {
@@ -262,7 +263,7 @@ func (s *sim) jobAt(parts *system.Parts, at, j int) program.Job {
 	return job
 }
 
-// membersOf returns the children of a switch that contribute to a job: all but the server.
+// membersOf returns the children of a switch that contribute to a job. These are all its children except the server.
 func (s *sim) membersOf(at, job int) []program.Member {
 	var m []program.Member
 	first := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Result contains the measurements of a run. Times are in ns.
+// Result contains the measurements of one run. Times are in ns.
 type Result struct {
 	Hung     bool   // unfinished when no events were left, or at its limit
 	Updates  uint64 // of the weights, at the slowest host that stores them
@@ -50,14 +50,15 @@ type Result struct {
 	Below     olaf.Counts // Program without the root; a tree's servers are below the switch
 }
 
-// Port contains the counts of one switch output.
+// Port contains the counts at one output of a switch.
 type Port struct {
 	In, Dropped, Left uint64 // frames that arrived, found it full, and left or were lost on the wire
 	Most              int    // maximum waiting at once
 	Busy              metric.Float
 }
 
-// Row is one number of a Result. Why explains why a finished run may not have it; empty if every such run has it.
+// Row describes one number in a Result. Why explains why a finished run may lack the number. It is empty if every
+// finished run has it.
 type Row struct {
 	metric.Host
 	Of  func(*Result) metric.Float
@@ -74,7 +75,7 @@ const (
 	noStale = "no contribution was applied"
 )
 
-// ListRows returns the numbers of a Result, in the order of display. To add one, add a row here.
+// ListRows returns descriptions of all numbers in a Result, in the order of display. To add a number, add a row here.
 func ListRows() []Row { return rows }
 
 var rows = []Row{
@@ -123,7 +124,7 @@ var rows = []Row{
 		func(r *Result) metric.Float { return r.Duration }, "", false},
 }
 
-// tableMemory returns the memory of all tables; missing if there is none.
+// tableMemory returns the memory of all switches' tables together. It is missing if there are no tables.
 func (r *Result) tableMemory() metric.Float {
 	if r.Slots == 0 {
 		return metric.Missing()
@@ -131,7 +132,7 @@ func (r *Result) tableMemory() metric.Float {
 	return metric.Float(r.Memory)
 }
 
-// Of returns a run's number with the given name; missing if there is none.
+// Of returns the number with the given name. It is missing if the run does not have it.
 func (r *Result) Of(name string) metric.Float {
 	for i := range rows {
 		if rows[i].Name == name {
@@ -141,7 +142,8 @@ func (r *Result) Of(name string) metric.Float {
 	return metric.Missing()
 }
 
-// makeResult computes the run's Result. The error matches olaf.ErrAccounting if an identity is broken.
+// makeResult computes the Result of the run. The error matches olaf.ErrAccounting if an accounting identity is
+// violated.
 func (s *sim) makeResult() (*Result, error) {
 	r := &Result{Hung: s.meter.doneHosts < len(s.hosts), Duration: nanoseconds(s.now), Events: s.events}
 	if err := errors.Join(s.countEndpoints(r), s.countPrograms(r), s.countWires(r)); err != nil {
@@ -155,7 +157,7 @@ func (s *sim) makeResult() (*Result, error) {
 	return r, nil
 }
 
-// endpoints declares the counters of hosts.
+// endpoints is the declaration of the hosts' counters.
 var endpoints = endpoint.Describe()
 
 func nanoseconds(ps int64) metric.Float { return metric.Float(ps) / metric.Float(olaf.Nanosecond) }
@@ -170,7 +172,7 @@ func (s *sim) countEndpoints(r *Result) error {
 	return nil
 }
 
-// addUp adds one part's counts to the total and checks that they balance.
+// addUp adds the counts of one part of the network to total. It returns an error if the part's counts do not balance.
 func addUp(total olaf.Counts, values []uint64) error {
 	one := olaf.NewCounts(total.Ledger())
 	for i, n := range values {
@@ -217,7 +219,7 @@ func (s *sim) countPrograms(r *Result) error {
 	return nil
 }
 
-// countWires sums up the frames: each arrived, was lost, or is in flight.
+// countWires adds up the frames on all wires. Each frame must have arrived, been lost, or still be in flight.
 func (s *sim) countWires(r *Result) error {
 	busiest := int64(0)
 	for i := range s.wires {
@@ -238,7 +240,7 @@ func (s *sim) countWires(r *Result) error {
 	return nil
 }
 
-// computeTimes computes the means over hosts and rounds.
+// computeTimes computes the mean times over hosts and rounds.
 func (s *sim) computeTimes(r *Result) {
 	var iteration, gradient, goodput series
 	var ages [stamps]series
@@ -278,7 +280,8 @@ func (s *sim) computeTimes(r *Result) {
 	}
 }
 
-// computeSumTimes computes the mean times over sums: until a sum was made, and until all workers had it.
+// computeSumTimes computes two mean times over all sums: the time until the sum was complete, and the time until all
+// workers had received it.
 func (s *sim) computeSumTimes(r *Result) {
 	var aggregation, summed series
 	for i, at := range s.meter.summed {
@@ -295,7 +298,7 @@ func (s *sim) computeSumTimes(r *Result) {
 	r.Aggregation = aggregation.mean()
 }
 
-// computeJobs fills in the measurements by job.
+// computeJobs fills in the measurements of each job.
 func (s *sim) computeJobs(r *Result) {
 	var completion series
 	for i := range s.meter.jobs {
@@ -310,7 +313,7 @@ func (s *sim) computeJobs(r *Result) {
 	}
 }
 
-// series accumulates a mean.
+// series accumulates numbers and computes their mean.
 type series struct {
 	sum float64
 	n   int

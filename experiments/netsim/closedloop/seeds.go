@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// RunSeeds calls Run for every seed; see ForSeeds.
+// RunSeeds calls Run for every seed, in parallel as described at ForSeeds.
 func RunSeeds(ctx context.Context, net Network, job Job, parts system.Parts, sync bool, seeds []uint64,
 	done func()) ([]*Result, error) {
 	return ForSeeds(ctx, seeds, func(ctx context.Context, seed uint64) (*Result, error) {
@@ -17,8 +17,9 @@ func RunSeeds(ctx context.Context, net Network, job Job, parts system.Parts, syn
 	}, done)
 }
 
-// ForSeeds calls run for every seed, on all cores, and returns the results in the order of the seeds. It calls done, if
-// not nil, after each, from any goroutine. After an error it returns the finished results, and nil for the others.
+// ForSeeds calls run for every seed, on all cores, and returns the results in the order of the seeds. If done is not
+// nil, it is called after each run, from any goroutine. After an error, ForSeeds returns the finished results, and nil
+// for the other seeds.
 func ForSeeds[R any](ctx context.Context, seeds []uint64, run func(ctx context.Context, seed uint64) (R, error),
 	done func()) ([]R, error) {
 	results := make([]R, len(seeds))

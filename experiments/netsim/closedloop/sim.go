@@ -78,7 +78,8 @@ type packet struct {
 	first bool // packet of a message
 }
 
-// size returns the length of the packet's frame. Replies between workers bypass the aggregators.
+// size returns the length of the frame that contains the packet. The length is different for replies between workers,
+// which bypass the aggregators.
 func (p *packet) size(s *sim) olaf.Size {
 	past := p.to != endpoint.Network
 	if p.Kind >= program.Control { // its length depends on its content
@@ -91,15 +92,15 @@ func (p *packet) size(s *sim) olaf.Size {
 	return last.size
 }
 
-// sized caches the length of the last frame of a kind; most have the same length.
+// sized caches the length of the last frame of one kind, because most frames of a kind have the same length.
 type sized struct {
 	lanes uint16
 	past  bool
 	size  olaf.Size
 }
 
-// Run simulates a job. sync means that workers wait for one another, so rounds can be measured. The same arguments give
-// the same Result. The error matches ErrConfig, or comes from the parts or the context.
+// Run simulates a job. sync means that workers wait for one another, so that rounds can be measured. The same arguments
+// always give the same Result. The error matches ErrConfig, or it comes from the parts or the context.
 func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync bool, seed uint64) (*Result, error) {
 	s, err := newSim(&net, &job, &parts, sync, seed)
 	if err != nil {
@@ -122,8 +123,8 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 	return s.makeResult()
 }
 
-// PlanJobs returns the jobs as configured at the root switch by Run with these arguments, or an error if hosts and switches
-// cannot be built or the settings make no sense. It does not run anything.
+// PlanJobs returns the jobs with which Run, called with these arguments, configures the root switch. It runs nothing.
+// It returns an error if the hosts and switches cannot be built or the settings are inconsistent.
 func PlanJobs(net Network, job Job, parts system.Parts, sync bool) ([]program.Job, error) {
 	s, err := newSim(&net, &job, &parts, sync, 0)
 	if err != nil || parts.Program == nil || net.Tree != nil {
@@ -139,7 +140,7 @@ func PlanJobs(net Network, job Job, parts system.Parts, sync bool) ([]program.Jo
 	return jobs, nil
 }
 
-// newSim creates hosts, wires and switches.
+// newSim creates the hosts, wires and switches of a run.
 func newSim(net *Network, job *Job, parts *system.Parts, sync bool, seed uint64) (*sim, error) {
 	if err := net.checkNetwork(); err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func newSim(net *Network, job *Job, parts *system.Parts, sync bool, seed uint64)
 	return s, s.addHosts(parts)
 }
 
-// startHosts starts the hosts, at random instants if Apart is set.
+// startHosts starts the hosts. If Apart is set, they start at random instants within that time.
 func (s *sim) startHosts() {
 	for _, h := range s.hosts {
 		if s.job.Apart > 0 {
@@ -238,7 +239,7 @@ func (s *sim) pushEvent(at int64, what uint64) {
 	s.future.Push(calendar.Event{At: at, Ord: s.number, What: what})
 }
 
-// newPacket allocates a packet.
+// newPacket allocates a packet and returns its index.
 func (s *sim) newPacket() int32 {
 	if n := len(s.spare); n > 0 {
 		i := s.spare[n-1]
@@ -249,8 +250,8 @@ func (s *sim) newPacket() int32 {
 	return int32(len(s.packets) - 1)
 }
 
-// transmitPacket hands packet i to a wire, at at or once the wire is free. A lost packet ends there. Switches mark packets
-// that find a long queue.
+// transmitPacket hands packet i to wire over. Transmission begins at the time at, or later when the wire becomes free.
+// A lost packet is freed here. Switches mark packets that find a long queue.
 func (s *sim) transmitPacket(i, over int32, at int64) {
 	w, p := &s.wires[over], &s.packets[i]
 	arrives, takes, fate := w.Pass(at, p.took, p.size(s))
@@ -274,7 +275,7 @@ func (s *sim) transmitPacket(i, over int32, at int64) {
 	s.pushEvent(arrives, kindArrive|uint64(uint32(i)))
 }
 
-// dropPacket frees packet i.
+// dropPacket frees packet i, which is no longer in flight.
 func (s *sim) dropPacket(i int32) {
 	s.spare = append(s.spare, i)
 	s.meter.inFlight--
@@ -318,7 +319,7 @@ func (s *sim) arrivePacket(i int32) {
 	s.processPacket(at, w.port, i)
 }
 
-// numberOf returns the host that a packet is addressed to.
+// numberOf returns the number of the host to which a packet is addressed.
 func (s *sim) numberOf(p *packet) int32 {
 	job := int(p.Job - FirstJob)
 	if p.to == endpoint.Server {
@@ -327,7 +328,8 @@ func (s *sim) numberOf(p *packet) int32 {
 	return int32(job*s.workers) + int32(p.to)
 }
 
-// processPacket runs a switch's program on packet i. Its output leaves when the accelerator has processed the frame.
+// processPacket runs a switch's program on packet i. The program's output is sent when the accelerator has processed
+// the frame.
 func (s *sim) processPacket(at int, from program.Port, i int32) {
 	sw, p := &s.switches[at], &s.packets[i]
 	s.meter.switched++
@@ -342,7 +344,7 @@ func (s *sim) processPacket(at int, from program.Port, i int32) {
 	s.dropPacket(i)
 }
 
-// nextEdge returns the next edge of the switches' clock.
+// nextEdge returns the time of the next edge of the switches' clock.
 func (s *sim) nextEdge() int64 {
 	c := int64(s.net.Cycle)
 	if c == 0 {
@@ -351,20 +353,20 @@ func (s *sim) nextEdge() int64 {
 	return (s.now + c - 1) / c * c
 }
 
-// showPacket passes a packet addressed to a host to a program that only forwards it, and returns when the packet
-// leaves.
+// showPacket passes a packet that is addressed to a host to the switch's program, which only forwards it. It returns
+// the time at which the packet leaves.
 func (s *sim) showPacket(at int, from program.Port, p *packet) int64 {
 	s.meter.switched++
 	s.switches[at].Program.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, nowhere{})
 	return s.nextEdge()
 }
 
-// nowhere discards a program's output, because the packet leaves by its address.
+// nowhere discards a program's output. It is used for packets that are forwarded by their address.
 type nowhere struct{}
 
 func (nowhere) Emit(program.Dest, *program.Packet, []uint32) {}
 
-// emitter puts a program's output on the wires.
+// emitter sends a program's output on the wires.
 type emitter struct {
 	sim  *sim
 	at   int
@@ -407,7 +409,7 @@ func (o *emitter) putOnWire(over int32, p *program.Packet, lanes []uint32) {
 	o.sim.transmitPacket(o.newPacket(p, lanes), over, o.time)
 }
 
-// newPacket allocates a packet for output.
+// newPacket allocates a packet for a program's output and returns its index.
 func (o *emitter) newPacket(p *program.Packet, lanes []uint32) int32 {
 	s := o.sim
 	i := s.newPacket()
@@ -418,7 +420,7 @@ func (o *emitter) newPacket(p *program.Packet, lanes []uint32) int32 {
 	return i
 }
 
-// copyLanes copies lanes to reused memory; nil stays nil.
+// copyLanes copies lanes into reused memory. It returns nil if lanes is nil.
 func copyLanes(into, lanes []uint32) []uint32 {
 	if lanes == nil {
 		return nil

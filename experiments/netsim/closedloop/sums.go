@@ -8,17 +8,18 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Sum identifies a sum of a job by its marks.
+// Sum identifies a sum by its job and the combined marks of its gradients.
 type Sum struct {
 	Job    int
 	Inside uint64
 }
 
-// Sums contains the marks of the gradients in sums that switches made and that are in no update yet.
+// Sums maps each sum that switches made to the marks of its gradients, until an update with the sum is applied.
 type Sums map[Sum][]uint64
 
-// noted is a program in virtual time whose sums' contents are recorded. Stamps are not enough: a gradient made between
-// two others may be in another sum. Only first packets of vectors matter for updates, see endpoint.Aggregate.
+// noted wraps a program in a simulation and records the gradients in its sums. Timestamps are not enough to identify
+// them, because a gradient made between two others may be in another sum. Only the first packet of each vector matters
+// for updates, see endpoint.Aggregate.
 type noted struct {
 	program.Program
 	sums Sums
@@ -26,7 +27,7 @@ type noted struct {
 	out  program.Out
 }
 
-// WrapPrograms wraps the programs of switches that add, so that s records their sums.
+// WrapPrograms wraps the programs of switches that add gradients, so that s records the contents of their sums.
 func (s Sums) WrapPrograms(parts *system.Parts) {
 	if parts.Program == nil || parts.Passes {
 		return
@@ -48,7 +49,7 @@ func (s Sums) WrapPrograms(parts *system.Parts) {
 	}
 }
 
-// sumOfPacket reports whether a packet can identify an update, and its sum.
+// sumOfPacket returns the sum that a packet belongs to, and whether the packet can identify an update.
 func sumOfPacket(p *program.Packet) (of Sum, is bool) {
 	return Sum{int(p.Job - FirstJob), p.Inside}, p.Seg == 0 &&
 		(p.Kind == program.Data || p.Kind == program.Result)
@@ -68,8 +69,8 @@ func (n *noted) Receive(now olaf.Time, from program.Port, p *program.Packet, lan
 	return n.Program.Receive(now, from, p, lanes, n)
 }
 
-// Emit implements program.Out. It ignores a sum that does not match the arrivals, for example after retransmissions
-// that it contains once; stamps must then do.
+// Emit implements program.Out. It does not record a sum that does not match the arrivals, for example after a
+// retransmission that the sum contains only once. The gradients in such a sum can only be estimated from timestamps.
 func (n *noted) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	if of, is := sumOfPacket(p); is && n.sums[of] == nil {
 		var all uint64

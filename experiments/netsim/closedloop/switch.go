@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Switch is a switch with its program, which it implements as a program.Program, and the occupancy of its table over
-// time.
+// Switch is a switch with its program. It implements program.Program itself and records the occupancy of the program's
+// table over time.
 type Switch struct {
 	program.Program // nil if it only forwards
 	Table           Occupancy
@@ -20,17 +20,18 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	return class
 }
 
-// RecordTable records the table's occupancy up to an instant.
+// RecordTable records the occupancy of the table up to now.
 func (s *Switch) RecordTable(now int64) { s.Table.record(now, s.Program.CountOccupied()) }
 
-// OccupancyAt returns the table's occupancy up to an instant at or after the latest one, without recording it.
+// OccupancyAt returns the occupancy of the table up to now without recording it. now must not be before the last
+// recorded time.
 func (s *Switch) OccupancyAt(now int64) Occupancy {
 	o := s.Table
 	o.record(now, s.Program.CountOccupied())
 	return o
 }
 
-// Occupancy is the occupancy of a switch's table over time, from an instant on.
+// Occupancy is the occupancy of a switch's table over time, measured from a given instant on.
 type Occupancy struct {
 	From int64 // ps; earlier occupancy counts neither in Peak nor in Area
 	Held int

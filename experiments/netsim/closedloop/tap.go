@@ -8,7 +8,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Frame is a frame at its arrival; its references are valid during the call. Nodes are numbered as in NodeNames.
+// Frame is a frame at the time of its arrival. Its references are valid during the call only. Nodes are numbered in the
+// order of NodeNames.
 type Frame struct {
 	At     olaf.Time // arrival of the last bit
 	From   int       // node that created the frame
@@ -19,8 +20,8 @@ type Frame struct {
 	Lanes  []uint32 // nil if values are not simulated
 }
 
-// NodeNames returns the names of a network's nodes: workers by job, the jobs' servers, the root, racks, and the servers of
-// a tree.
+// NodeNames returns the names of a network's nodes in this order: the workers of each job, the jobs' servers, the root,
+// the racks, and the servers of a tree.
 func (n *Network) NodeNames(server bool) []string {
 	several := *n
 	several.Jobs = max(1, n.Jobs)
@@ -49,7 +50,7 @@ func (n *Network) NodeNames(server bool) []string {
 	return names
 }
 
-// tapFrame passes a frame at the end of a wire to the tap.
+// tapFrame passes a frame that has reached the end of a wire to the tap.
 func (s *sim) tapFrame(w *wire, p *packet) {
 	f := Frame{At: olaf.Time(s.now), From: int(p.from), To: int(w.to), For: int(w.to), Packet: &p.Packet,
 		Lanes: p.lanes}

@@ -9,9 +9,9 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Tree runs the program on servers instead of switches: each has one link to the switch, which connects it to children
-// and parent. The root's sums go to all workers at once, as one frame that the switch copies; replies to a worker's
-// repeated requests come down the tree.
+// Tree runs the program on servers instead of switches. Each server has one link to the switch, over which it
+// communicates with its children and its parent. The root's sums go to all workers at once, as one frame that the
+// switch copies. Replies to repeated requests from a worker pass down the tree.
 type Tree struct {
 	Servers []TreeServer // root first
 	Workers []int        // by worker, its parent's index in Servers
@@ -25,17 +25,17 @@ type TreeServer struct {
 	Link   Link
 }
 
-// Kill makes a server fail during a job. After a while management notices, moves the server's children to its parent,
-// and makes the workers resend their vectors.
+// Kill makes a server fail during a job. After a while the management notices the failure, moves the server's children
+// to its parent, and makes the workers resend their vectors.
 type Kill struct {
 	Server  int // any but the root
 	At      olaf.Duration
 	Noticed olaf.Duration // after At
 }
 
-// Load takes away part of a server's link during a job. Management compares the servers' remaining rates at intervals
-// and takes the server out of the tree, as if it had failed, once its children get more at its parent (XAgg §V,
-// discussion).
+// Load takes away part of a server's link bandwidth during a job. The management compares the remaining rates of the
+// servers at intervals. It removes the server from the tree, as if it had failed, as soon as its children would get
+// more bandwidth at its parent (XAgg §V, discussion).
 type Load struct {
 	Server int // any but the root
 	At     olaf.Duration
@@ -43,7 +43,8 @@ type Load struct {
 	Every  olaf.Duration // between comparisons; 0 for no management
 }
 
-// movesChildren reports whether a server's children get a larger share of its parent's link than of the loaded server's.
+// movesChildren reports whether the loaded server's children would get a larger share of its parent's link than they
+// get of its own link.
 func (t *Tree) movesChildren() bool {
 	own, parent := t.Load.Server, t.Servers[t.Load.Server].Parent
 	children := len(t.childrenOf(own))
@@ -51,7 +52,7 @@ func (t *Tree) movesChildren() bool {
 	return float64(t.Servers[parent].Link.Rate)/float64(after) > float64(t.Load.Rate)/float64(children)
 }
 
-// root is the index of the server without a parent.
+// root is the index of the root server, which has no parent.
 const root = 0
 
 func (t *Tree) checkTree(n *Network) error {
@@ -93,13 +94,13 @@ func (t *Tree) checkTree(n *Network) error {
 	return nil
 }
 
-// kid is a child of a server: a worker or another server.
+// kid is a child of a server in the tree. It is a worker or another server.
 type kid struct {
 	worker bool
 	place  int
 }
 
-// childrenOf returns a server's children in the order of their ports: servers, then workers.
+// childrenOf returns the children of a server in the order of their ports. Servers come before workers.
 func (t *Tree) childrenOf(server int) (all []kid) {
 	for i := range t.Servers {
 		if i != root && t.Servers[i].Parent == server {
@@ -114,7 +115,7 @@ func (t *Tree) childrenOf(server int) (all []kid) {
 	return all
 }
 
-// withoutServer returns the tree after the failure of a server: its children move to its parent.
+// withoutServer returns the tree after a server has failed. The server's children have moved to its parent.
 func (t *Tree) withoutServer(server int) *Tree {
 	next := &Tree{Servers: append([]TreeServer(nil), t.Servers...), Workers: append([]int(nil), t.Workers...)}
 	parent := t.Servers[server].Parent
@@ -132,7 +133,7 @@ func (t *Tree) withoutServer(server int) *Tree {
 	return next
 }
 
-// grove is the tree of a running simulation.
+// grove is the state of the server tree in a running simulation.
 type grove struct {
 	tree    *Tree
 	fabric  []int32   // by node, the wire from the switch
@@ -141,10 +142,10 @@ type grove struct {
 	changes uint64
 }
 
-// serverNode returns the node of a server.
+// serverNode returns the node number of a server.
 func (s *sim) serverNode(place int) int32 { return int32(s.rootNode() + 1 + place) }
 
-// addServers creates the servers and their wires. The switch is the root node, as without a tree.
+// addServers creates the servers and their wires. The switch is the root node, as in networks without a tree.
 func (s *sim) addServers(n *Network) {
 	s.grove = &grove{tree: n.Tree, dead: -1}
 	s.switches = make([]station, 1+len(n.Tree.Servers))
@@ -171,7 +172,7 @@ func (s *sim) addServers(n *Network) {
 	s.setTree(n.Tree)
 }
 
-// setTree sets the children from a tree.
+// setTree sets the children of every server according to t.
 func (s *sim) setTree(t *Tree) {
 	s.grove.tree = t
 	s.grove.kids = make([][]int32, len(t.Servers))
@@ -187,7 +188,7 @@ func (s *sim) setTree(t *Tree) {
 	}
 }
 
-// jobOf returns the job as configured at a server of the tree.
+// jobOf returns the job in the form in which a server of the tree is configured with it.
 func (s *sim) jobOf(place int) program.Job {
 	l := &s.grove.tree.Servers[place].Link
 	job := program.Job{ID: FirstJob, Parent: place != root, In: l.Rate, Out: l.Rate,
@@ -198,7 +199,7 @@ func (s *sim) jobOf(place int) program.Job {
 	return job
 }
 
-// setTarget sets the target of a host's packet.
+// setTarget sets the node to which a host's packet is sent.
 func (s *sim) setTarget(h *host, p *packet) {
 	if p.to == endpoint.Network {
 		p.target = s.serverNode(s.grove.tree.Workers[h.number])
@@ -207,7 +208,7 @@ func (s *sim) setTarget(h *host, p *packet) {
 	p.target = s.numberOf(p)
 }
 
-// deliverToServer runs a server's program on a packet that reached it.
+// deliverToServer runs a server's program on packet i, which has arrived there.
 func (s *sim) deliverToServer(place int, i int32) {
 	p := &s.packets[i]
 	if place == s.grove.dead || s.switches[1+place].Program == nil {
@@ -221,10 +222,10 @@ func (s *sim) deliverToServer(place int, i int32) {
 	s.processPacket(1+place, from, i)
 }
 
-// everybody is the target for frames that the switch copies to all workers.
+// everybody is the target of frames that the switch copies to all workers.
 const everybody int32 = -1
 
-// forwardPacket forwards packet i at the switch.
+// forwardPacket makes the switch forward packet i towards its target.
 func (s *sim) forwardPacket(i int32) {
 	if s.packets[i].target != everybody {
 		s.transmitPacket(i, s.grove.fabric[s.packets[i].target], s.now)
@@ -242,7 +243,7 @@ func (s *sim) forwardPacket(i int32) {
 	s.dropPacket(i)
 }
 
-// strangerPort is a port without a child.
+// strangerPort is the port number for packets that do not come from a child.
 const strangerPort program.Port = 1 << 14
 
 func (s *sim) portOf(place int, from int32) program.Port {
@@ -254,7 +255,7 @@ func (s *sim) portOf(place int, from int32) program.Port {
 	return strangerPort
 }
 
-// emitInTree puts a server program's output on its link, one frame per receiver.
+// emitInTree sends the output of a server's program on the server's link, one frame per receiver.
 func (o *emitter) emitInTree(to program.Dest, p *program.Packet, lanes []uint32) {
 	s, place := o.sim, o.at-1
 	one := func(target int32) {
@@ -297,7 +298,7 @@ func (s *sim) planKill() error {
 	return nil
 }
 
-// planLoad schedules a server's load and management's next comparison after it.
+// planLoad schedules the load on a server and the management's next comparison after it.
 func (s *sim) planLoad() error {
 	if s.grove == nil || s.grove.tree.Load == nil {
 		return nil
@@ -313,7 +314,7 @@ func (s *sim) planLoad() error {
 	return nil
 }
 
-// loadServer reduces a server's link to a part, in both directions.
+// loadServer reduces the rate of the loaded server's link in both directions.
 func (s *sim) loadServer() {
 	l := s.grove.tree.Load
 	link := &s.grove.tree.Servers[l.Server].Link
@@ -322,13 +323,13 @@ func (s *sim) loadServer() {
 	}
 }
 
-// moveChildren takes the loaded server out of the tree.
+// moveChildren removes the loaded server from the tree and moves its children to its parent.
 func (s *sim) moveChildren() error {
 	s.grove.dead = s.net.Tree.Load.Server
 	return s.changeTree()
 }
 
-// killServer stops a server; notice changes the tree.
+// killServer makes a server fail. The tree changes later, when the management notices.
 func (s *sim) killServer() { s.grove.dead = s.net.Tree.Kill.Server }
 
 func (s *sim) changeTree() error {

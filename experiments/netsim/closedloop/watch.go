@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Snapshot is the state of a run at an instant. It is immutable.
+// Snapshot is the state of a run at one instant. It is immutable.
 type Snapshot struct {
 	Now      olaf.Time
 	Events   uint64
@@ -22,15 +22,15 @@ type Snapshot struct {
 	Program                olaf.Counts // over all switches; empty for switches that only forward
 }
 
-// JobSnapshot is the progress of a job: the number of rounds that all workers have received, and how many workers have
-// received more.
+// JobSnapshot is the progress of a job: the number of rounds that all its workers have received, and the number of
+// workers that have received more.
 type JobSnapshot struct {
 	Rounds uint32
 	Ahead  int
 	Done   bool
 }
 
-// Doing is a host's activity.
+// Doing is the current activity of a host.
 type Doing uint8
 
 const (
@@ -56,13 +56,13 @@ type HostSnapshot struct {
 	Up, Down    LinkSnapshot // to its switch, and back
 }
 
-// LinkSnapshot contains the counts of one direction of a link.
+// LinkSnapshot contains the frame counts for one direction of a link.
 type LinkSnapshot struct {
 	Frames, Lost, Bytes uint64
 	Busy                metric.Float // share of the time so far; a frame on it counts in full
 }
 
-// SwitchSnapshot is the state of a switch. The root comes first, then racks.
+// SwitchSnapshot is the state of a switch. In a snapshot, the root comes before the racks.
 type SwitchSnapshot struct {
 	Name  string
 	Slots int
@@ -71,16 +71,16 @@ type SwitchSnapshot struct {
 	Table []HeldSlot // the first MostSlots held slots, in order
 }
 
-// MostSlots is the maximum number of held slots per switch in a snapshot.
+// MostSlots is the maximum number of occupied slots that a snapshot lists per switch.
 const MostSlots = 1024
 
-// HeldSlot is a slot that is in use.
+// HeldSlot describes an occupied slot.
 type HeldSlot struct {
 	Place int
 	program.Slot
 }
 
-// Snapshot returns the state at an instant from the latest event to the next.
+// Snapshot returns the state at the given instant, which must be between the latest and the next event.
 func (l *Look) Snapshot(at olaf.Time) *Snapshot {
 	s := l.sim
 	v := &Snapshot{Now: at, Events: s.events, Rounds: s.job.Updates, Underway: uint64(s.meter.inFlight),
@@ -111,7 +111,7 @@ func (l *Look) Snapshot(at olaf.Time) *Snapshot {
 	return v
 }
 
-// lookAtJobs sets the progress of each job's slowest worker, and the number of workers ahead of it.
+// lookAtJobs sets the progress of each job's slowest worker, and the number of workers that are ahead of it.
 func (s *sim) lookAtJobs(v *Snapshot) {
 	for j := range v.Jobs {
 		job := &v.Jobs[j]
@@ -152,7 +152,7 @@ func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 	}
 }
 
-// snapshotAt returns the counts of a direction of a link so far.
+// snapshotAt returns the frame counts of one direction of a link up to the given instant.
 func (w *wire) snapshotAt(at olaf.Time) LinkSnapshot {
 	l := LinkSnapshot{Frames: w.Frames, Lost: w.Lost, Bytes: w.Bytes, Busy: metric.Missing()}
 	if at > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// Direction is one direction of a link: its frames and losses.
+// Direction models one direction of a link. It counts frames and decides which of them are lost.
 type Direction struct {
 	Frames, Lost uint64
 	Bytes        uint64 // handed over, without per-frame overhead
@@ -17,13 +17,14 @@ type Direction struct {
 	salt  uint64
 }
 
-// SetLoss makes a direction lose a share of its frames, 0 to 1, and also every n-th; 0 for none. The draw for a frame
-// depends only on its number in this direction, the direction's number and the seed, not on events elsewhere.
+// SetLoss makes a direction lose a share of its frames, from 0 to 1, and also every n-th frame; every is n, or 0 for
+// none. The draw for a frame depends only on the frame's number, the direction's number and the seed, so events
+// elsewhere do not affect it.
 func (d *Direction) SetLoss(share float64, every int, seed uint64, number int) {
 	d.below, d.every, d.salt = uint64(share*(1<<63)), uint64(every), splitmix.MixBits(seed^uint64(number+1)<<32)
 }
 
-// Carry counts a frame that takes the given time on the link, in ps, and reports whether it is lost there.
+// Carry counts a frame that takes the given time on the link, in ps, and reports whether the frame is lost.
 func (d *Direction) Carry(size olaf.Size, takes int64) (lost bool) {
 	d.Busy += takes
 	d.Bytes += uint64(size)
@@ -35,7 +36,7 @@ func (d *Direction) Carry(size olaf.Size, takes int64) (lost bool) {
 	return false
 }
 
-// Wire is a direction of a link, preceded by a FIFO queue.
+// Wire is one direction of a link with a FIFO queue in front of it.
 type Wire struct {
 	Direction
 	Delay int64     // ps
@@ -51,15 +52,15 @@ type Wire struct {
 	ticks int64     // its transmission time
 }
 
-// NewWire returns an idle wire whose transmission times come from a clock in picoseconds.
+// NewWire returns an idle wire. clock determines the transmission times and must count in picoseconds.
 func NewWire(clock engine.Clock, delay olaf.Duration) Wire {
 	return Wire{clock: clock, Delay: int64(delay)}
 }
 
-// SetClock changes the transmission times from the next frame on.
+// SetClock changes the transmission times, beginning with the next frame.
 func (w *Wire) SetClock(clock engine.Clock) { w.clock, w.size = clock, 0 }
 
-// Fate describes what happened to a frame on a wire; zero means that it passed.
+// Fate describes what happened to a frame on a wire. Zero means that it arrived.
 type Fate uint8
 
 const (
@@ -68,9 +69,9 @@ const (
 	Lost                    // it was lost on the wire
 )
 
-// Pass hands over a frame at an instant not before the last one's. took is the time from its first to its last bit, for
-// a frame from another wire. It returns when the last bit arrives at the other end, and the transmission time, both in
-// ps.
+// Pass hands a frame to the wire at an instant that must not be before the previous frame's. took is the time between
+// its first and its last bit, for a frame that comes from another wire. Pass returns when the last bit arrives at the
+// other end, and the transmission time, both in ps.
 func (w *Wire) Pass(at, took int64, size olaf.Size) (arrives, takes int64, fate Fate) {
 	if w.Line != nil && !w.Line.admitFrame(at, w.Free) {
 		return 0, 0, Full
@@ -98,7 +99,7 @@ func (w *Wire) transmissionTime(size olaf.Size) int64 {
 	return w.ticks
 }
 
-// Line contains the frames that wait for a wire, up to a limit.
+// Line is the queue of frames that wait for a wire, up to a limit.
 type Line struct {
 	Most    int // maximum waiting at once
 	Dropped uint64
@@ -107,8 +108,8 @@ type Line struct {
 	starts []int64 // when each begins to leave
 }
 
-// NewLine returns a line with room for the given number of frames besides the one on the wire. For 0 it returns nil,
-// which means no limit.
+// NewLine returns a line with room for the given number of frames, in addition to the frame on the wire. For 0 it
+// returns nil, which means that there is no limit.
 func NewLine(slots int) *Line {
 	if slots == 0 {
 		return nil
@@ -116,8 +117,8 @@ func NewLine(slots int) *Line {
 	return &Line{slots: slots, starts: make([]int64, 0, slots)}
 }
 
-// admitFrame reports whether there is room for a frame that arrives at an instant, and records when it will begin to leave:
-// when the wire is free.
+// admitFrame reports whether there is room for a frame that arrives at at. If there is, the frame is recorded as
+// waiting until the wire is free.
 func (l *Line) admitFrame(at, free int64) bool {
 	gone := 0
 	for gone < len(l.starts) && l.starts[gone] <= at {
@@ -136,7 +137,7 @@ func (l *Line) admitFrame(at, free int64) bool {
 	return true
 }
 
-// Waiting returns the number of frames waiting at an instant, which is not before the last frame's arrival.
+// Waiting returns the number of frames that wait at an instant, which must not be before the last frame's arrival.
 func (l *Line) Waiting(at int64) (n int) {
 	for _, start := range l.starts {
 		if start > at {

@@ -2,7 +2,8 @@ package tc
 
 import "github.com/olafctl/olaf"
 
-// Activity counts the clusters, or their workers, that a port saw in this window or the previous one: the N of Status.
+// Activity counts the clusters, or the workers in them, whose updates a port received in the current or the previous
+// window. The count is the N of Status.
 type Activity struct {
 	window    int64 // ps
 	epoch     int64 // of the counts
@@ -10,7 +11,8 @@ type Activity struct {
 	now, past uint32
 }
 
-// NewActivity returns the activity of a port that the given number of clusters can pass. The window is in ps.
+// NewActivity returns the Activity of a port through which at most the given number of clusters send. The window is in
+// ps.
 func NewActivity(window int64, clusters int) Activity {
 	return Activity{window: window, last: make([]int64, clusters)}
 }
@@ -28,7 +30,7 @@ func (a *Activity) advance(at int64) {
 	a.epoch = epoch
 }
 
-// Record records an update from a cluster, with the given weight.
+// Record records that an update from a cluster with the given weight arrived.
 func (a *Activity) Record(at int64, cluster olaf.ClusterID, weight uint32) {
 	a.advance(at)
 	last := &a.last[cluster]
@@ -42,7 +44,7 @@ func (a *Activity) Record(at int64, cluster olaf.ClusterID, weight uint32) {
 	*last = a.epoch
 }
 
-// Count returns the weight of the clusters that are active at an instant.
+// Count returns the total weight of the clusters that are active at an instant.
 func (a *Activity) Count(at int64) uint32 {
 	a.advance(at)
 	return a.now + a.past

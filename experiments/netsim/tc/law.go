@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Law computes from a worker's ACKs the probability that it sends a new update.
+// Law computes the probability with which a worker sends a new update, from the ACKs that it received.
 type Law interface {
 	// Probability returns Ps at now, 0 to 1, for a worker that has received at least one ACK.
 	Probability(a *Acks, now olaf.Time) float64
@@ -17,20 +17,23 @@ type Law interface {
 type LawName string
 
 const (
-	// PaperLaw is Config: Qmax/N while there are more clusters than slots (paper §5).
+	// PaperLaw is the law in Config. It sends with probability Qmax/N, corrected by the ACK's age, while there are more
+	// clusters than slots (paper §5).
 	PaperLaw LawName = "paper"
-	// FullLaw is the paper's law while the last ACK's queue was full, and 1 otherwise: the binary state of §5.
+	// FullLaw is the paper's law if the queue was full at the last ACK, and 1 otherwise. It corresponds to the binary
+	// state in §5.
 	FullLaw LawName = "full"
-	// ExtrapolateLaw replaces N with the occupancy extrapolated from the last two ACKs: the paper's future work (§10).
+	// ExtrapolateLaw replaces N by the occupancy extrapolated from the last two ACKs, which the paper mentions as
+	// future work (§10).
 	ExtrapolateLaw LawName = "extrapolate"
 	// NoLaw sends every update.
 	NoLaw LawName = "none"
 )
 
-// LawNames returns the names of the control laws, the default first.
+// LawNames returns the names of the control laws. The default comes first.
 func LawNames() []LawName { return []LawName{PaperLaw, FullLaw, ExtrapolateLaw, NoLaw} }
 
-// UnmarshalText accepts these names only.
+// UnmarshalText sets n and rejects names that LawNames does not return.
 func (n *LawName) UnmarshalText(b []byte) error {
 	if v := LawName(b); slices.Contains(LawNames(), v) {
 		*n = v
@@ -39,20 +42,20 @@ func (n *LawName) UnmarshalText(b []byte) error {
 	return fmt.Errorf("control law %q is not one of %q", b, LawNames())
 }
 
-// AckContent is the part of an ACK's status that a law uses beside N and Qmax (paper §5).
+// AckContent is the part of an ACK's status that a law uses in addition to N and Qmax (paper §5).
 type AckContent string
 
 const (
-	// NumberAck is Qn, the number of slots in use.
+	// NumberAck means that ACKs carry Qn, the number of slots in use.
 	NumberAck AckContent = "numbers"
-	// FullAck is one bit in place of Qn: laws see Qmax for a full queue and 0 for any other.
+	// FullAck means that ACKs carry one bit instead of Qn. Laws see Qmax for a full queue and 0 for any other.
 	FullAck AckContent = "full"
 )
 
-// AckContents returns the contents of ACKs, the default first.
+// AckContents returns the possible contents of ACKs. The default comes first.
 func AckContents() []AckContent { return []AckContent{NumberAck, FullAck} }
 
-// UnmarshalText accepts these contents only.
+// UnmarshalText sets c and rejects contents that AckContents does not return.
 func (c *AckContent) UnmarshalText(b []byte) error {
 	if v := AckContent(b); slices.Contains(AckContents(), v) {
 		*c = v
@@ -61,7 +64,7 @@ func (c *AckContent) UnmarshalText(b []byte) error {
 	return fmt.Errorf("ACK content %q is not one of %q", b, AckContents())
 }
 
-// fromBit is a law that receives one bit in place of each occupancy.
+// fromBit applies a law to ACKs that contain one bit instead of an occupancy.
 type fromBit struct{ Law }
 
 // Probability implements Law.
@@ -72,7 +75,8 @@ func (b fromBit) Probability(a *Acks, now olaf.Time) float64 {
 	return b.Law.Probability(&reduced, now)
 }
 
-// NewLaw returns the named law; the empty name is the paper's. All but NoLaw need a threshold.
+// NewLaw returns the law with the given name. An empty name selects the paper's law. All laws except NoLaw need a
+// threshold.
 func NewLaw(name LawName, c Config) (Law, error) {
 	law, err := newNumberLaw(name, c)
 	if err != nil {
@@ -87,7 +91,7 @@ func NewLaw(name LawName, c Config) (Law, error) {
 	return nil, fmt.Errorf("ACK content %q is not one of %q", c.Ack, AckContents())
 }
 
-// newNumberLaw returns the named law for ACKs with all three numbers.
+// newNumberLaw returns the law with the given name for ACKs that contain all three numbers.
 func newNumberLaw(name LawName, c Config) (Law, error) {
 	if name != NoLaw && c.Threshold <= 0 {
 		return nil, fmt.Errorf("threshold is %v; it must be positive, such as 50ms", c.Threshold)
@@ -105,13 +109,13 @@ func newNumberLaw(name LawName, c Config) (Law, error) {
 	return nil, fmt.Errorf("law %q is not one of %q", name, LawNames())
 }
 
-// Free sends every update.
+// Free is a law that sends every update.
 type Free struct{}
 
 // Probability implements Law.
 func (Free) Probability(*Acks, olaf.Time) float64 { return 1 }
 
-// binary knows only whether the queue was full.
+// binary is a law that uses only whether the queue was full.
 type binary struct{ Config }
 
 // Probability implements Law.
@@ -122,10 +126,10 @@ func (b binary) Probability(a *Acks, now olaf.Time) float64 {
 	return b.Config.Probability(a, now)
 }
 
-// maxActive bounds an extrapolation.
+// maxActive is the largest extrapolated occupancy.
 const maxActive = 1 << 24
 
-// extrapolation continues the line through the occupancies of the last two ACKs, for at most the threshold.
+// extrapolation is a law that extends the line through the occupancies in the last two ACKs, for at most the threshold.
 type extrapolation struct{ Config }
 
 // Probability implements Law.

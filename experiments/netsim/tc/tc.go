@@ -1,6 +1,6 @@
-// Package tc is the worker's side of OLAF's transmission control (paper §5): from the queue status in ACKs, it decides
-// whether to send a new update. It has no clock and no random source, so a simulator and a real worker can use the same
-// code.
+// Package tc implements the worker's side of OLAF's transmission control (paper §5). From the queue status in ACKs, it
+// decides whether to send a new update. It has no clock and no random source, so that a simulator and a real worker can
+// use the same code.
 package tc
 
 import (
@@ -10,21 +10,21 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Status is the queue status in an ACK: N, Qmax and Qn in the paper. The zero Status is what a server sends, to be
-// overwritten on the way.
+// Status is the queue status in an ACK: N, Qmax and Qn in the paper. A server sends the zero Status, which ports on the
+// way overwrite.
 type Status struct {
 	Active    uint32 // N: active clusters, or senders if configured so
 	Slots     uint32 // Qmax
 	Occupancy uint32 // Qn
 }
 
-// Congested reports whether the queue has fewer slots than clusters to serve.
+// Congested reports whether the queue has fewer slots than there are clusters to serve.
 func (s Status) Congested() bool { return s.Slots < s.Active }
 
-// Full reports whether no slot is free: the binary state that an ACK may carry in place of Qn (paper §5).
+// Full reports whether no slot is free. An ACK may carry this binary state instead of Qn (paper §5).
 func (s Status) Full() bool { return s.Occupancy >= s.Slots && s.Slots > 0 }
 
-// ReduceToBit returns the status that a worker can derive from N, Qmax and one bit.
+// ReduceToBit returns the status that a worker can derive from N, Qmax and one bit for a full queue.
 func (s Status) ReduceToBit() Status {
 	full := s.Full()
 	if s.Occupancy = 0; full {
@@ -33,8 +33,8 @@ func (s Status) ReduceToBit() Status {
 	return s
 }
 
-// MoreCongestedThan compares Active/Slots without dividing. A status without slots is unknown and never more congested
-// than another.
+// MoreCongestedThan compares the ratio Active/Slots without dividing. A status without slots is unknown and is never
+// more congested than another status.
 func (s Status) MoreCongestedThan(o Status) bool {
 	if s.Slots == 0 || o.Slots == 0 {
 		return s.Slots != 0
@@ -42,7 +42,7 @@ func (s Status) MoreCongestedThan(o Status) bool {
 	return uint64(s.Active)*uint64(o.Slots) > uint64(o.Active)*uint64(s.Slots)
 }
 
-// PassHop returns the status of an ACK after a hop with status hop: that of the more congested hop.
+// PassHop returns the status in an ACK after it has passed a hop: the status of whichever is more congested.
 func (s Status) PassHop(hop Status) Status {
 	if hop.MoreCongestedThan(s) {
 		return hop
@@ -50,20 +50,20 @@ func (s Status) PassHop(hop Status) Status {
 	return s
 }
 
-// Slope is the meaning of v in f(Δ̂) = v·(Δ̂ − Δ̄T).
+// Slope selects the meaning of v in f(Δ̂) = v·(Δ̂ − Δ̄T).
 type Slope string
 
 const (
-	// Urgency is v = 1/Δ̄T, per second; the default.
+	// Urgency selects v = 1/Δ̄T, per second. It is the default.
 	Urgency Slope = "1/threshold"
-	// Fairness is v = Δ̄T, with its number of seconds taken as a rate per second.
+	// Fairness selects v = Δ̄T; its value in seconds is used as a rate per second.
 	Fairness Slope = "threshold"
 )
 
-// Slopes returns the possible slopes, the default first.
+// Slopes returns the possible slopes. The default comes first.
 func Slopes() []Slope { return []Slope{Urgency, Fairness} }
 
-// UnmarshalText accepts these slopes only.
+// UnmarshalText sets s and rejects slopes that Slopes does not return.
 func (s *Slope) UnmarshalText(b []byte) error {
 	if v := Slope(b); slices.Contains(Slopes(), v) {
 		*s = v
@@ -72,14 +72,14 @@ func (s *Slope) UnmarshalText(b []byte) error {
 	return fmt.Errorf("slope %q is not one of %q", b, Slopes())
 }
 
-// Config is the configuration of all workers of a job.
+// Config contains the settings of the transmission control for all workers of a job.
 type Config struct {
 	Threshold olaf.Duration // Δ̄T, positive
 	Slope     Slope         // default Urgency
 	Ack       AckContent    // default NumberAck
 }
 
-// perSecond returns v in 1/s.
+// perSecond returns the slope v in 1/s.
 func (c Config) perSecond() float64 {
 	if c.Slope == Fairness {
 		return c.Threshold.Seconds()
@@ -87,7 +87,7 @@ func (c Config) perSecond() float64 {
 	return 1 / c.Threshold.Seconds()
 }
 
-// SendProbability returns Ps for a worker whose last ACK had status s and is sinceAck old (paper §5). It is 1 while
+// SendProbability returns Ps for a worker whose last ACK had status s and is sinceAck old (paper §5). Ps is 1 while
 // Qmax ≥ N.
 func (c Config) SendProbability(s Status, sinceAck olaf.Duration) float64 {
 	if !s.Congested() {
@@ -100,12 +100,12 @@ func (c Config) SendProbability(s Status, sinceAck olaf.Duration) float64 {
 	return min(p, 1)
 }
 
-// Probability implements Law: the paper's.
+// Probability implements Law. It is the paper's law.
 func (c Config) Probability(a *Acks, now olaf.Time) float64 {
 	return c.SendProbability(a.Last, a.age(now))
 }
 
-// Acks is a worker's knowledge from its ACKs. A law may assume at least one.
+// Acks contains what a worker has learnt from its ACKs. A law may assume that the worker has received at least one ACK.
 type Acks struct {
 	Last Status
 	At   olaf.Time // of Last
@@ -119,13 +119,14 @@ type Acks struct {
 // age returns the time since the last ACK.
 func (a *Acks) age(now olaf.Time) olaf.Duration { return now.Sub(a.At) }
 
-// Controller is one worker's state, derived from its ACKs. The zero Controller has received no ACK and sends freely.
+// Controller is the transmission control state of one worker. The zero Controller has received no ACK and sends every
+// update.
 type Controller struct {
 	acks    Acks
 	listens bool
 }
 
-// OnAck records the status of an ACK received at now. It ignores an ACK that is older than the last.
+// OnAck records the status in an ACK that was received at now. It ignores an ACK that is older than the last one.
 func (c *Controller) OnAck(now olaf.Time, s Status) {
 	a := &c.acks
 	if c.listens && now < a.At {
@@ -137,7 +138,7 @@ func (c *Controller) OnAck(now olaf.Time, s Status) {
 	a.Last, a.At, c.listens = s, now, true
 }
 
-// SendProbability returns Ps at now.
+// SendProbability returns the probability Ps of sending an update at now.
 func (c *Controller) SendProbability(law Law, now olaf.Time) float64 {
 	if !c.listens {
 		return 1
@@ -145,12 +146,12 @@ func (c *Controller) SendProbability(law Law, now olaf.Time) float64 {
 	return law.Probability(&c.acks, now)
 }
 
-// Decide reports whether to send at now, given u drawn uniformly from [0, 1).
+// Decide reports whether to send an update at now. u must be drawn uniformly from [0, 1).
 func (c *Controller) Decide(law Law, now olaf.Time, u float64) bool {
 	return u < c.SendProbability(law, now)
 }
 
-// Last returns the status of the last ACK and its age at now; ok is false before the first one.
+// Last returns the status in the last ACK and the ACK's age at now. ok is false before the first ACK.
 func (c *Controller) Last(now olaf.Time) (s Status, age olaf.Duration, ok bool) {
 	return c.acks.Last, c.acks.age(now), c.listens
 }

@@ -1,6 +1,6 @@
-// Package atp reproduces the claims of the slides on "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI
-// 2021) about jobs that share a switch, on simulated hosts. The slides print no measured number; the hosts are modelled
-// on a published run of ATP's stack.
+// Package atp reproduces claims from the slides on "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI 2021)
+// about jobs that share a switch, on simulated hosts. The slides print no measured number. The model of the hosts
+// follows a published run of ATP's stack.
 package atp
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists the experiments on the slides, with systems of a set.
+// Experiments returns the experiments that reproduce the slides. Systems are looked up in set.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name: "atp/sharing", Artefact: "Sharing", Needs: "40 s",
@@ -36,10 +36,10 @@ func Experiments(set system.Set) experiments.Set {
 	}}
 }
 
-// gradientSize is the name of atp/sharing's input.
+// gradientSize is the name of the input of the experiment atp/sharing.
 const gradientSize = "values of a gradient"
 
-// seedsOf returns an experiment's seeds.
+// seedsOf returns the seeds with which an experiment runs.
 func seedsOf(o *experiments.Options, full, quick int) (seeds []uint64) {
 	runs, first := o.Seeds(full, quick)
 	for i := range runs {
@@ -48,10 +48,11 @@ func seedsOf(o *experiments.Options, full, quick int) (seeds []uint64) {
 	return seeds
 }
 
-// amounts are the switch's aggregators, relative to the need of one job at its peak.
+// amounts lists the numbers of aggregators in the switch, relative to the number that one job needs at its peak.
 var amounts = []string{"0.5pta", "1pta", "1.5pta", "2pta", "3pta"}
 
-// sharingSeeds is the number of runs per cell. They differ only in the hosts' start times, so few are enough.
+// sharingSeeds is the number of runs per cell. The runs differ only in the start times of the hosts, so that a few are
+// enough.
 const sharingSeeds = 3
 
 func runSharing(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
@@ -128,7 +129,8 @@ func sayMiddle(t *result.Result) {
 		t.Blocks[i].Rows[worst].Name, 1/float64(t.Blocks[i].Rows[worst].Cells[0].Mean), float64(t.Blocks[k].Rows[worst].Cells[1].Mean))
 }
 
-// findPTA searches for the fewest aggregators with which a single job has 99 % of its maximum throughput.
+// findPTA searches for the smallest number of aggregators with which a single job reaches 99 % of its maximum
+// throughput.
 func findPTA(ctx context.Context, set system.Set, m Model) (int, error) {
 	throughput := func(n int) (float64, error) {
 		c := Setting{System: program.Describe().Name, Model: m, Jobs: 1, Workers: LabWorkers, Aggregators: n,
@@ -159,7 +161,7 @@ func findPTA(ctx context.Context, set system.Set, m Model) (int, error) {
 	return high, nil
 }
 
-// contestant is a column of the experiment on loss.
+// contestant is one column of the experiment on loss: a system with its options.
 type contestant struct {
 	name, system string
 	options      system.Options

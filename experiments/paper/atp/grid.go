@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Grid is a set of settings with different sharing, numbers of aggregators, and loss.
+// Grid describes a set of settings that differ in how the switch's aggregators are shared, in their number, and in the
+// loss.
 type Grid struct {
 	Setting
 	Sharings []string  // columns
@@ -31,10 +32,10 @@ type Cell struct {
 	Spec    *job.Spec
 }
 
-// Name returns a unique name.
+// Name returns a name that is unique in the grid.
 func (c *Cell) Name() string { return c.Sharing + ", " + c.Row }
 
-// Cells returns the settings of a grid, row by row. Errors are those of Aggregators and Setting.Spec.
+// Cells returns the settings in the grid, row by row. Errors are those of Aggregators and Setting.Spec.
 func (g *Grid) Cells(set system.Set) (cells []Cell, err error) {
 	for _, amount := range g.Amounts {
 		n, err := Aggregators(amount)
@@ -60,10 +61,10 @@ func (g *Grid) Cells(set system.Set) (cells []Cell, err error) {
 	return cells, nil
 }
 
-// Outcomes returns the results of Cells, in their order, after the grid was run.
+// Outcomes returns the results of running the grid, in the order of Cells.
 func (g *Grid) Outcomes() []*job.Outcome { return g.found }
 
-// Config is a grid's configuration in documents.
+// Config is the configuration of a grid as documents contain it.
 type Config struct {
 	System      string        `json:"system"`
 	Profile     string        `json:"program_profile,omitempty"`
@@ -102,13 +103,13 @@ func (g *Grid) config(seeds []uint64) *Config {
 	}
 }
 
-// measure is one quantity in a grid, printed as a block.
+// measure is one quantity that a grid shows. Its values for all cells are printed as a block.
 type measure struct {
 	name, unit string
 	of         func(*job.Outcome) results.Statistic
 }
 
-// measures are the numbers that a grid shows for each cell.
+// measures lists the quantities that a grid shows for each cell.
 var measures = []measure{
 	{"completion of a job", "ms", func(o *job.Outcome) results.Statistic { return scale(o.Number("jct_ns"), 1e-6) }},
 	{"gradients summed for a worker", "Gbit/s", func(o *job.Outcome) results.Statistic { return scale(o.Number("goodput_bps"), 1e-9) }},
@@ -117,7 +118,7 @@ var measures = []measure{
 	{"sent again, of packets of vectors", "%", func(o *job.Outcome) results.Statistic { return share(o.Endpoints.Of("packets_resent"), o) }},
 }
 
-// share returns a count as a percentage of the packets that workers sent for the first time, over all runs.
+// share returns n as a percentage of the packets that the workers sent for the first time, over all runs.
 func share(n int64, o *job.Outcome) results.Statistic {
 	first := o.Endpoints.Of("packets_sent")
 	if o.Spec.System.Program != nil && o.Program.Index("released") >= 0 {
@@ -129,13 +130,14 @@ func share(n int64, o *job.Outcome) results.Statistic {
 	return exactly(100 * float64(n) / float64(first))
 }
 
-// exactly returns a statistic of one number over all runs.
+// exactly returns a statistic for a single number that covers all runs.
 func exactly(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// over returns how much longer one outcome's jobs take than another's, seed by seed, converted by a function.
+// over returns a statistic of the ratios, seed by seed, between the completion times in a and b. tell converts each
+// ratio.
 func over(a, b *job.Outcome, tell func(float64) float64) results.Statistic {
 	var ratios []results.Float
 	for i := range a.Runs {
@@ -146,14 +148,14 @@ func over(a, b *job.Outcome, tell func(float64) float64) results.Statistic {
 	return results.Describe(ratios, "no run of both finished")
 }
 
-// scale converts a statistic to another unit.
+// scale multiplies a statistic by a factor, to convert it to another unit.
 func scale(s results.Statistic, by results.Float) results.Statistic {
 	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
 	return s
 }
 
-// Fill runs the grid and adds it to a table: a row for each amount and loss, a column for each way to share. Cells with
-// hung runs are empty, with a note in the table.
+// Fill runs the grid and adds its results to t. Each combination of amount and loss is a row, and each way of sharing
+// is a column. Cells with hung runs are empty and are explained in a note.
 func (g *Grid) Fill(ctx context.Context, set system.Set, t *result.Result, prefix string, seeds []uint64, done func()) error {
 	cells, err := g.Cells(set)
 	if err != nil {
@@ -166,7 +168,7 @@ func (g *Grid) Fill(ctx context.Context, set system.Set, t *result.Result, prefi
 	return nil
 }
 
-// play runs cells. With an error it also returns the complete cells, and the finished runs of the first incomplete one
+// play runs the cells. After an error it returns the complete cells, and the finished runs of the first incomplete cell
 // with their seeds.
 func (g *Grid) play(ctx context.Context, cells []Cell, seeds []uint64, done func()) (whole []uint64, err error) {
 	g.found = nil
@@ -187,7 +189,7 @@ func (g *Grid) play(ctx context.Context, cells []Cell, seeds []uint64, done func
 	return seeds, nil
 }
 
-// tell adds the results to a table. In an interrupted grid, the last row may have empty cells.
+// tell adds the results of the cells to t. If the grid was interrupted, the last row may have empty cells.
 func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
 	blocks := make([]result.Block, len(measures))
 	for i, m := range measures {
@@ -218,7 +220,7 @@ func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
 	t.Blocks = append(t.Blocks, blocks...)
 }
 
-// line returns a row for one measure.
+// line returns a row with the values of one measure.
 func (g *Grid) line(name string, row []*job.Outcome, m measure) result.Line {
 	line := result.Line{Name: name}
 	for _, o := range row {
@@ -230,10 +232,10 @@ func (g *Grid) line(name string, row []*job.Outcome, m measure) result.Line {
 	return line
 }
 
-// Runs returns the number of runs of a grid.
+// Runs returns the number of runs in the grid.
 func (g *Grid) Runs(seeds int) int { return len(g.Sharings) * len(g.Amounts) * len(g.Losses) * seeds }
 
-// table returns the results of a grid.
+// table returns a table with the results of the grid.
 func (g *Grid) table(cells []Cell, seeds []uint64) *result.Result {
 	t := experiments.NewResult(LabName, "jobs that share a switch", &experiments.Options{}, g.config(seeds))
 	t.Terms = g.terms()
@@ -242,7 +244,7 @@ func (g *Grid) table(cells []Cell, seeds []uint64) *result.Result {
 	return t
 }
 
-// terms describes the grid.
+// terms returns a description of the grid's jobs and settings.
 func (g *Grid) terms() []string {
 	profile := g.Options.Profile
 	if profile == "" {
@@ -252,7 +254,7 @@ func (g *Grid) terms() []string {
 		olaf.Plural(g.Jobs, "job"), olaf.Plural(g.Workers, "worker"), g.Model.Name, 100*g.Fraction)}
 }
 
-// basis states what the numbers are based on.
+// basis adds statements to t about the assumptions behind the numbers.
 func (g *Grid) basis(t *result.Result) {
 	t.Say("assumed: 100 Gbps, a round trip of %s and %.0f million packets per second per host, from a "+
 		"measurement of ATP's stack that A2TP published; so a job's peak throughput needs a window, and as many "+

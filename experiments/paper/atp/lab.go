@@ -14,13 +14,13 @@ import (
 	program "github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// Model is a network whose gradients are summed; only its size matters.
+// Model is a neural network whose gradients are summed. Only its number of parameters matters.
 type Model struct {
 	Name   string
 	Values int // float32 in a gradient: its parameters
 }
 
-// Models returns the slides' models, with the numbers of parameters of their published definitions.
+// Models returns the models that the slides use. Their numbers of parameters are from the published definitions.
 func Models() []Model {
 	return []Model{
 		{"alexnet", 61_100_840}, {"vgg11", 132_863_336}, {"vgg16", 138_357_544}, {"vgg19", 143_667_240},
@@ -28,7 +28,7 @@ func Models() []Model {
 	}
 }
 
-// ModelNames returns the names for the command line.
+// ModelNames returns the names of the models for the command line.
 func ModelNames() []string {
 	var names []string
 	for _, m := range Models() {
@@ -37,7 +37,7 @@ func ModelNames() []string {
 	return names
 }
 
-// FindModel returns the named model. The error matches system.ErrOptions and lists all models.
+// FindModel returns the model with the given name. The error matches system.ErrOptions and lists all models.
 func FindModel(name string) (Model, error) {
 	for _, m := range Models() {
 		if m.Name == name {
@@ -58,19 +58,20 @@ const (
 	labMark    = 1000 * 80            // bytes: 1000 cells of the released program's threshold
 )
 
-// LabLink is a link in that cluster.
+// LabLink returns the link between a host and the switch in the modelled cluster.
 func LabLink() closedloop.Link {
 	return closedloop.Link{Rate: labRate, Delay: labHop, Overhead: 24, Frame: labFrame, Mark: labMark}
 }
 
-// RoundTrip is the time from handing a packet to the wire to the acknowledgement, over an idle network.
+// RoundTrip returns the time from handing a packet to the wire until its acknowledgement arrives, if the network is
+// idle.
 func RoundTrip() olaf.Duration { return 4 * (labFrame + labHop) }
 
-// PTA returns the number of packets in flight, and so of aggregators, that a job needs for its peak, from window ×
-// payload ÷ round trip.
+// PTA returns the number of packets in flight that a job needs to reach its peak throughput. Each of them needs an
+// aggregator. The number is computed from window × payload ÷ round trip.
 func PTA() int { return int(math.Ceil(float64(RoundTrip()) / float64(labFrame))) }
 
-// Setting is one job mix on the cluster.
+// Setting describes jobs that share the modelled cluster.
 type Setting struct {
 	System      string
 	Sharing     string // of the aggregators
@@ -88,10 +89,11 @@ type Setting struct {
 	Tap         func(*closedloop.Frame) `json:"-"` // receives every arriving frame; may be nil
 }
 
-// LabLimit is the maximum virtual time of a job: a whole gradient of VGG19 at a hundredth of the peak takes half of it.
+// LabLimit is the maximum duration of a job in virtual time. A whole gradient of VGG19 at a hundredth of the peak
+// throughput takes half of this time.
 const LabLimit = 20 * olaf.Second
 
-// Spec returns the jobs of a setting.
+// Spec returns the job specification for the setting.
 func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
 	s, err := set.Find(c.System)
 	if err != nil {
@@ -122,7 +124,8 @@ func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
 	return spec, nil
 }
 
-// window returns the window that the peak needs, within the job's aggregators.
+// window returns the window of a job, in packets. By default it is the window that the peak throughput needs, limited
+// by the job's number of aggregators.
 func (c *Setting) window() int {
 	if c.Window > 0 {
 		return c.Window
@@ -134,7 +137,7 @@ func (c *Setting) window() int {
 	return max(min(PTA(), mine), 1)
 }
 
-// Run runs a setting with every seed. It calls done, if not nil, after each run.
+// Run runs the setting with every seed. It calls done, if not nil, after each run.
 func (c *Setting) Run(ctx context.Context, set system.Set, seeds []uint64, done func()) (*job.Outcome, error) {
 	spec, err := c.Spec(set)
 	if err != nil {
@@ -143,7 +146,8 @@ func (c *Setting) Run(ctx context.Context, set system.Set, seeds []uint64, done 
 	return job.Run(ctx, spec, seeds, done)
 }
 
-// Aggregators parses a number of aggregators, or a multiple of PTA such as 0.5pta. The error matches system.ErrOptions.
+// Aggregators parses a number of aggregators, which may be a multiple of PTA such as 0.5pta. The error matches
+// system.ErrOptions.
 func Aggregators(text string) (int, error) {
 	if of, is := strings.CutSuffix(strings.ToLower(text), "pta"); is {
 		f, err := olaf.ParseNumber(of)

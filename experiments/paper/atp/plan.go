@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// LabName is the name of the cluster.
+// LabName is the name of the modelled cluster.
 const LabName = "atp-lab"
 
-// Plan defines a run of jobs that share a switch. Its JSON form reproduces the run.
+// Plan describes a grid of jobs that share a switch, and the seeds. Its JSON form is enough to repeat the runs.
 type Plan struct {
 	Grid  *Grid    `json:"grid"`
 	Seeds []uint64 `json:"seeds"`
@@ -24,14 +24,14 @@ type Plan struct {
 	Systems system.Set `json:"-"`
 }
 
-// Report is the result of a plan.
+// Report contains the results of a plan.
 type Report struct {
 	result.Report
 	plan *Plan
 }
 
-// Run runs the plan. It calls done, if not nil, after each run. If ctx ends, it also returns a report on the finished
-// part, with a plan that reproduces it.
+// Run runs the plan. It calls done, if not nil, after each run. If ctx ends early, Run also returns a report on the
+// finished part, with a plan that reproduces that part.
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
 	cells, err := p.Grid.Cells(p.Systems)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Plan) report(cells []Cell) *Report {
 	return &Report{t, p}
 }
 
-// Runs returns the number of single runs.
+// Runs returns the number of single runs in the plan.
 func (p *Plan) Runs() int {
 	if p.Cells > 0 {
 		return p.Cells * len(p.Seeds)
@@ -74,7 +74,7 @@ func (p *Plan) Runs() int {
 	return p.Grid.Runs(len(p.Seeds))
 }
 
-// ReplayPlan returns the plan.
+// ReplayPlan returns the plan that reproduces the report when it is run again.
 func (r *Report) ReplayPlan() any { return r.plan }
 
 // Configurations returns the outcomes as rows against which expectations are checked.
@@ -85,5 +85,5 @@ func (r *Report) Configurations() (rows []results.Row) {
 	return rows
 }
 
-// RunsFile contains the single runs for documents from earlier versions; job.NamedRuns reads it.
+// RunsFile is the name of the file with the single runs in documents of earlier versions. job.NamedRuns reads it.
 const RunsFile = "by_seed.json"

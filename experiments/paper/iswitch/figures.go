@@ -58,7 +58,7 @@ func bounds(values []float64) (low, high float64) {
 	return low, high
 }
 
-// scales are the clusters in Fig. 15.
+// scales lists the cluster sizes in Fig. 15, as numbers of workers.
 var scales = []int{4, 6, 9, 12}
 
 func runFig15(ctx context.Context, l *lab, o experiments.Options) (result.Report, error) {
@@ -100,7 +100,7 @@ func runFig15(ctx context.Context, l *lab, o experiments.Options) (result.Report
 	return f, nil
 }
 
-// gradientsPerUpdate returns the number of gradients in an update.
+// gradientsPerUpdate returns the number of gradients that one update contains.
 func gradientsPerUpdate(a approach, workers int) int {
 	if a == asyncPS {
 		return 1

@@ -1,6 +1,6 @@
 // Package iswitch reproduces "Accelerating Distributed Reinforcement Learning with In-Switch Computing" (ISCA 2019),
-// one file per artefact, on simulated hosts around its accelerator. The hosts' costs per message are fitted to two of
-// the paper's four training runs; the other two are predicted.
+// with one file per artefact, on simulated hosts around the paper's accelerator. The costs per message on the hosts are
+// fitted to two of the paper's four training runs; the other two are predicted.
 package iswitch
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists the paper's experiments in its order, with systems of a set.
+// Experiments returns the paper's experiments in the order of the paper. Systems are looked up in set.
 func Experiments(set system.Set) experiments.Set {
 	one := func(name, artefact, about, needs string, run func(context.Context, *lab,
 		experiments.Options) (result.Report, error)) experiments.Experiment {
@@ -41,7 +41,7 @@ func Experiments(set system.Set) experiments.Set {
 	}
 }
 
-// approach is one column of the paper's tables: a system and a mode, with the paper's name.
+// approach is one column of the paper's tables: a system and a mode, with the name that the paper uses.
 type approach struct{ paper, system, mode string }
 
 var (
@@ -52,8 +52,8 @@ var (
 	asyncSwitch = approach{"isw", "iswitch", "async"}
 )
 
-// Printed returns the cell of Tables 4 and 5 that a job measures, with the job's index in its plan; none for a changed
-// Lab or an approach that the paper does not have.
+// Printed returns the cells of Tables 4 and 5 with which a job can be compared. at is the job's index in its plan.
+// Printed returns none if the job differs from Lab or if the paper does not have the approach.
 func Printed(m Model, spec *job.Spec, at int) []job.Printed {
 	lab := job.Spec{System: spec.System, Mode: spec.Mode}
 	bounded := slices.Contains(spec.Mode.Takes, system.OptionBound)
@@ -83,13 +83,15 @@ func Printed(m Model, spec *job.Spec, at int) []job.Printed {
 	return nil
 }
 
-// staleness is S in all asynchronous runs of the paper.
+// staleness is the bound S in all asynchronous runs of the paper.
 const staleness = 3
 
-// updates is the number of iterations in a run's means: without random times all are equal.
+// updates is the number of iterations over which a run's means are taken. Without random times, all iterations take the
+// same time.
 const updates = 6
 
-// lab runs jobs on the paper's cluster and caches them, since the artefacts share many.
+// lab runs jobs on a model of the paper's cluster. It caches their results, because several artefacts use the same
+// jobs.
 type lab struct {
 	set     system.Set
 	options *experiments.Options // with the changed input
@@ -103,7 +105,7 @@ type key struct {
 	ideal   bool
 }
 
-// run runs a model's job with an approach; ideal omits the hosts' costs.
+// run runs the job of a model with an approach, or returns the cached result. ideal omits the costs on the hosts.
 func (l *lab) run(ctx context.Context, a approach, m Model, workers int, ideal bool) (*job.Outcome, error) {
 	k := key{a, m.Name, workers, ideal}
 	if o := l.done[k]; o != nil {
@@ -146,7 +148,7 @@ const (
 	volumeTime  = "a host's time for a MiB"
 )
 
-// scale applies the changed input of the options to a job.
+// scale applies the input that the options change to a job.
 func (l *lab) scale(net *closedloop.Network, j *closedloop.Job) {
 	net.Link.Rate = experiments.ScaleInput(l.options, linkRate, net.Link.Rate)
 	j.Compute = experiments.ScaleInput(l.options, computeTime, j.Compute)
@@ -156,7 +158,7 @@ func (l *lab) scale(net *closedloop.Network, j *closedloop.Job) {
 	}
 }
 
-// iteration returns the time of an iteration in ms.
+// iteration returns the time per iteration in ms.
 func (l *lab) iteration(ctx context.Context, a approach, m Model, workers int, ideal bool) (results.Statistic, error) {
 	o, err := l.run(ctx, a, m, workers, ideal)
 	if err != nil {
@@ -165,19 +167,19 @@ func (l *lab) iteration(ctx context.Context, a approach, m Model, workers int, i
 	return one(float64(o.Number("iteration_ns").Mean) / 1e6), nil
 }
 
-// scaleBy converts a statistic to another unit.
+// scaleBy multiplies a statistic by a factor, to convert it to another unit.
 func scaleBy(s results.Statistic, by results.Float) results.Statistic {
 	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
 	return s
 }
 
-// one returns the statistic of a number without randomness.
+// one returns a statistic for a single number that does not depend on chance.
 func one(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// grid fills a block with a row for each model and a column for each approach.
+// grid returns a block of iteration times, with a row for each model and a column for each approach.
 func (l *lab) grid(ctx context.Context, name string, approaches []approach, ideal bool) (result.Block, error) {
 	b := result.Block{Name: name, Unit: "ms"}
 	for _, a := range approaches {
@@ -197,7 +199,7 @@ func (l *lab) grid(ctx context.Context, name string, approaches []approach, idea
 	return b, nil
 }
 
-// claim returns the id of a cell.
+// claim returns the id of the claim for one cell of an artefact.
 func claim(artefact, row, column string) string {
 	return fmt.Sprintf("iswitch/%s.%s.%s", artefact, row, column)
 }

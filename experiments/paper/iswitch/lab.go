@@ -11,7 +11,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Model is one of the paper's four training workloads, as the network sees it.
+// Model is one of the paper's four training workloads, described by what the network transmits and by the computing
+// times.
 type Model struct {
 	Name, Title string
 	Values      int // float32 in a gradient, from the layer sizes of the implementations named in the paper
@@ -25,7 +26,7 @@ type Model struct {
 	Sync, AsyncPS, AsyncISwitch float64
 }
 
-// Models returns the models in Tables 3 to 5.
+// Models returns the models in Tables 3 to 5 of the paper.
 func Models() []Model {
 	return []Model{
 		{"dqn", "DQN", 6_724_248 / 4, 1, micro(12_070), true, 1.40e6, 6.30e6, 3.50e6},
@@ -35,7 +36,7 @@ func Models() []Model {
 	}
 }
 
-// FindModel returns the named model. The error matches system.ErrOptions and lists all models.
+// FindModel returns the model with the given name. The error matches system.ErrOptions and lists all models.
 func FindModel(name string) (Model, error) {
 	var names []string
 	for _, m := range Models() {
@@ -47,7 +48,8 @@ func FindModel(name string) (Model, error) {
 	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(names, ", "))
 }
 
-// Basis describes the basis of a model's times on Lab.
+// Basis returns a sentence about the basis of the model's times on the cluster from Lab: whether they are fitted,
+// predicted, or based on links and switches alone.
 func (m *Model) Basis(ideal bool) string {
 	switch {
 	case ideal:
@@ -60,28 +62,29 @@ func (m *Model) Basis(ideal bool) string {
 		"and 5)."
 }
 
-// LabLink is 10 Gbps Ethernet, with the line's overhead per frame.
+// LabLink returns the cluster's link: 10 Gbps Ethernet, with the overhead per frame on the line.
 func LabLink() closedloop.Link {
 	return closedloop.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}
 }
 
 func micro(us int64) olaf.Duration { return olaf.Duration(us) * olaf.Microsecond }
 
-// costs are the software costs per message on a host, by system. They are fitted to DQN and PPO in Table 4: two numbers
-// to two published ones each. A2C and DDPG are predictions.
+// costs contains the time that software takes per message on a host, by system. The times are fitted to DQN and PPO in
+// Table 4, with two parameters for two published numbers each. The times of A2C and DDPG are predictions.
 var costs = map[string]closedloop.Costs{
 	"ps":      {PerMessage: micro(1150), PerMiB: micro(1120)},
 	"ring":    {PerMessage: micro(1800), PerMiB: micro(1830)},
 	"iswitch": {PerMessage: micro(1860), PerMiB: micro(1240)},
 }
 
-// IsFitted reports whether a system's host costs are based on the paper's tables.
+// IsFitted reports whether the host costs of a system are based on the paper's tables.
 func IsFitted(system string) bool {
 	_, known := costs[system]
 	return known
 }
 
-// serverUpdate returns the time for an asynchronous server to apply a gradient, fitted to DQN and PPO in Table 5.
+// serverUpdate returns the time that an asynchronous server takes to apply a gradient. It is fitted to DQN and PPO in
+// Table 5.
 func serverUpdate(m *Model) olaf.Duration {
 	return micro(970) + micro(1130)/1024*olaf.Duration(m.Values*olaf.LaneBytes)/1024
 }
@@ -92,10 +95,11 @@ const (
 	LabRack    = 3
 )
 
-// Lab returns the paper's cluster for one system, mode and model: 10 Gbps Ethernet, the accelerator's 256 bits at 200
-// MHz. An iSwitch without a given table gets the board's table, in which longer vectors wrap around. Asynchronous
-// workers send whole vectors, for which a table is built that the board could not contain. Other systems with answering
-// switches have the message costs of iSwitch's hosts; no paper has them on this cluster. ideal omits the hosts' costs.
+// Lab returns a model of the paper's cluster for one system, mode and training model: 10 Gbps Ethernet, and an
+// accelerator with 256 bits at 200 MHz. For iSwitch, the default table is the board's; vectors longer than the table
+// wrap around. Asynchronous workers send whole vectors, so their table is larger than the board could contain. Other
+// systems whose switches reply have the message costs of iSwitch's hosts, because no paper measured them on this
+// cluster. ideal omits the costs on the hosts.
 func Lab(s *system.System, mode *system.Mode, m Model, workers int, ideal bool, o *system.Options) (closedloop.Network, closedloop.Job) {
 	own := program.Describe().Name
 	net := closedloop.Network{

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// sayBasis describes the basis of the tables' times.
+// sayBasis adds a statement to t about the basis of the times in the tables.
 func sayBasis(t *result.Result) {
 	t.Say("a gradient's time is the interval of asynchronous iSwitch (Table 5), which hides everything else: 4 calibrated numbers")
 	t.Say("the hosts' time for a message, a fixed part and one per MiB for each approach, was fitted to DQN and " +
@@ -53,7 +53,7 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 	return t, nil
 }
 
-// publishedHours returns the paper's numbers by the id of their claim.
+// publishedHours returns all published numbers by the id of their claim.
 func publishedHours() map[string]float64 {
 	all := map[string]float64{}
 	for _, c := range paper.ListClaims() {
@@ -62,7 +62,7 @@ func publishedHours() map[string]float64 {
 	return all
 }
 
-// meanDeviation returns the mean relative deviation of a block's cells from another block's.
+// meanDeviation returns the mean relative deviation between the cells of b and the cells of by.
 func meanDeviation(b, by *result.Block) float64 {
 	sum, n := 0.0, 0.0
 	for i := range b.Rows {
@@ -109,7 +109,7 @@ func runTable5(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 	return t, nil
 }
 
-// async returns the paper's number of iterations.
+// async returns the number of iterations that the paper reports for an asynchronous approach.
 func (m *Model) async(a approach) float64 {
 	if a == asyncPS {
 		return m.AsyncPS

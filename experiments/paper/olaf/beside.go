@@ -8,11 +8,11 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// calibrated is the statement for every comparison with the paper whose traffic was fitted.
+// calibrated is the statement that is printed with every comparison whose traffic was fitted to the paper's numbers.
 const calibrated = "the burst length, cluster weights and engine cycles were calibrated on the published numbers, " +
 	"so agreement is a fit, not a prediction"
 
-// besideTable1 compares a bench of two queues with Table 1 and the reductions in the text.
+// besideTable1 compares a bench of two queues with Table 1 and with the reductions in the paper's text.
 func besideTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {
 	if s.Versus == "" {
 		return nil, nil
@@ -20,7 +20,7 @@ func besideTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string
 	return compareArtefacts(s, b, "olaf/table1", "olaf/aom")
 }
 
-// besideFig6 compares a bench of one queue with Fig. 6.
+// besideFig6 compares a bench of a single queue with Fig. 6 of the paper.
 func besideFig6(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {
 	if s.Versus != "" {
 		return nil, nil
@@ -28,7 +28,8 @@ func besideFig6(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) 
 	return compareArtefacts(s, b, "olaf/fig6")
 }
 
-// compareArtefacts compares a bench that has Table 1's traffic and queue, with any number of runs and seed.
+// compareArtefacts compares a bench with published artefacts. It returns nothing unless the bench has the traffic and
+// the queue of Table 1; the number of runs and the seed may differ.
 func compareArtefacts(s *bench.Spec, b *results.Bench, artefacts ...string) ([]results.PaperRow, []string) {
 	reference := Table1(s.Systems)
 	same := s.Trace == nil && s.Workload == reference.Workload && s.Slots == reference.Slots && s.Profile == reference.Profile &&

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// control compares control laws on the networks of Tables 2 and 3. The paper has one law and no numbers for others, so
-// this experiment judges no claim.
+// control is an experiment that compares control laws on the networks of Tables 2 and 3. The paper has only one law and
+// prints no numbers for others, so the experiment judges no claim.
 var control = experiments.Experiment{
 	Name:     "olaf/control",
 	Artefact: "Tables 2 and 3",
@@ -25,18 +25,18 @@ var control = experiments.Experiment{
 	Run:       runControl,
 }
 
-// controlExpected was written before the first run.
+// controlExpected states the expected results. It was written before the first run.
 const controlExpected = "expected before the first run: SW3 is full in most ACKs, so a full bit does nearly as " +
 	"well as the paper's numbers; a full queue no longer grows, so an extrapolated occupancy withholds hardly " +
 	"anything and differs from no control by less than a point of loss"
 
-// controlBitExpected was written before the first run with a full bit in ACKs.
+// controlBitExpected states the expected results with a full bit in ACKs. It was written before the first such run.
 const controlBitExpected = "expected before the first run with one bit instead of Qn: paper and full do exactly " +
 	"the same as with numbers; extrapolate sees a queue jump from empty to full and withholds several times " +
 	"more, but its loss is less than a point lower"
 
-// controlVariants returns Olaf without control, and under every law, where N counts clusters as in the text, then senders.
-// An extrapolation uses no N.
+// controlVariants returns Olaf without control and under every law. N counts clusters, as in the paper's text, or
+// senders. An extrapolation does not use N.
 func controlVariants() []variant {
 	all := []variant{olafPlain}
 	for _, count := range []netsim.Count{netsim.CountClusters, netsim.CountSenders} {

@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// cycles compares the costs of merges under every profile, the fitted ones and those of the logic. It checks no claim,
-// so 'reproduce' runs it only by name.
+// cycles returns an experiment that compares the costs of merges under all profiles: the fitted ones and those of the
+// hardware logic. It checks no claim, so 'reproduce' runs it only if it is named.
 func cycles(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
 		Name:     "olaf/cycles",
@@ -31,7 +31,7 @@ func cycles(set system.Set) experiments.Experiment {
 
 const cyclesArtefact = "Table 1, Fig. 6 and the networks of Figs. 7 and 8"
 
-// cyclesConfig is the configuration of the table.
+// cyclesConfig is the configuration of the experiment olaf/cycles.
 type cyclesConfig struct {
 	Profiles []string   `json:"profiles"`
 	Table1   bench.Spec `json:"table1"`
@@ -40,7 +40,8 @@ type cyclesConfig struct {
 	Refit    refit      `json:"refit"`
 }
 
-// cyclesCells are the counts in Table 1 that depend on the engine's cycles, and FIFO's counts, which do not.
+// cyclesCells lists the counts in Table 1 that depend on the engine's cycles. FIFO's counts, which do not depend on
+// them, are included for comparison.
 var cyclesCells = []struct {
 	name, queue string
 	rate        olaf.Rate
@@ -72,7 +73,7 @@ func runCycles(ctx context.Context, set system.Set, o experiments.Options) (resu
 	return t.Result, nil
 }
 
-// cyclesTable is the table with a row for each profile in every block.
+// cyclesTable is the result of the experiment olaf/cycles. Every block has one row per profile.
 type cyclesTable struct {
 	*result.Result
 	o     *experiments.Options
@@ -80,7 +81,7 @@ type cyclesTable struct {
 	refit []string                      // results of fitting the traffic again
 }
 
-// line adds a row to a named block, and creates the block for its first row.
+// line adds a row to the block with the given name. It creates the block for its first row.
 func (t *cyclesTable) line(block, unit, row string, columns []string, cells []results.Statistic) {
 	for i := range t.Blocks {
 		if t.Blocks[i].Name == block {
@@ -109,7 +110,7 @@ func (t *cyclesTable) profile(ctx context.Context, c *cyclesConfig, p engine.Pro
 	return t.fitAgain(ctx, c, p)
 }
 
-// counts returns one counter of a configuration over the seeds.
+// counts returns a statistic of one counter in a configuration over all seeds.
 func counts(out *bench.Outcome, queue string, rate olaf.Rate, of func(*results.Run) float64) results.Statistic {
 	var values []float64
 	for config := range out.Plan.Configs {
@@ -126,7 +127,7 @@ func counter(name string) func(*results.Run) float64 {
 	return func(r *results.Run) float64 { return float64(r.Counters.Of(name)) }
 }
 
-// cellsOfTable1 returns the cells of Table 1: the paper's numbers, ours, and the percentage deviation.
+// cellsOfTable1 returns the cells of Table 1 with the paper's numbers, our numbers, and the deviation in per cent.
 func cellsOfTable1(out *bench.Outcome) (columns []string, printed, ours, off []results.Statistic) {
 	published := map[string]float64{}
 	for _, claim := range paper.ListClaims() {
@@ -179,7 +180,7 @@ func (t *cyclesTable) fig8(out *bench.Outcome, p engine.Profile) {
 	t.line(fmt.Sprintf("Fig. 8's network, frames of %v through Olaf", out.Plan.Spec.Workload.Size), "updates", string(p), columns, cells)
 }
 
-// fig7 measures the speed-up of every curve, for the figure's frames and for long ones.
+// fig7 measures the speed-up in every curve of Fig. 7, for the figure's frames and for long frames.
 func (t *cyclesTable) fig7(ctx context.Context, c *cyclesConfig, p engine.Profile) error {
 	recording, err := loadTrace(c.Fig7.Trace)
 	if err != nil {
@@ -206,7 +207,7 @@ func (t *cyclesTable) fig7(ctx context.Context, c *cyclesConfig, p engine.Profil
 	return nil
 }
 
-// speedups returns the speed-ups in a curve at an output rate, one per seed.
+// speedups returns the speed-ups of one curve at an output rate, one per seed.
 func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v fig7Variant,
 	rate olaf.Rate) (values []float64, err error) {
 	for _, seed := range c.Seeds {
@@ -222,7 +223,8 @@ func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v
 	return values, nil
 }
 
-// conclude states which structure comes close without a fitted number, and what depends on the fit.
+// conclude states which structure is close to the paper without a fitted number, and which conclusions depend on the
+// fit.
 func (t *cyclesTable) conclude() {
 	worst := func(profile string, cells ...string) float64 {
 		most := 0.0

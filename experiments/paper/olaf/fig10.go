@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// fig10 reproduces the ages behind a switch whose output shrinks (§8.3, Fig. 10).
+// fig10 is the experiment that reproduces the ages behind a switch whose output shrinks (§8.3, Fig. 10).
 var fig10 = experiments.Experiment{
 	Name:      "olaf/fig10",
 	Artefact:  "Fig. 10",
@@ -22,7 +22,7 @@ var fig10 = experiments.Experiment{
 	Inputs:    multiHopInputs,
 }
 
-// alphas are the points in the figure: SW1's output over SW2's.
+// alphas lists the values of α in the figure, the ratio of SW1's output rate to SW2's.
 var alphas = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
 func runFig10(ctx context.Context, o experiments.Options) (result.Report, error) {
@@ -55,7 +55,8 @@ func runFig10(ctx context.Context, o experiments.Options) (result.Report, error)
 	return report, nil
 }
 
-// fig10Readings are the readings of an age. FIFO's printed age fits the reading per worker.
+// fig10Readings lists the possible readings of an age, per worker or per cluster. FIFO's printed age agrees with the
+// reading per worker.
 var fig10Readings = []struct {
 	name    string
 	printed bool
@@ -92,7 +93,7 @@ func drawFig10(f *result.Result, variants []variant, rows [][]multiHopRow) {
 		func(r *multiHopRow) results.Statistic { return *r.Stats.Of("never_delivered") })
 }
 
-// addPrinted adds the paper's number for a point of a panel.
+// addPrinted adds the number that the paper prints for a point to a panel.
 func addPrinted(p *result.Panel, x float64, id string) {
 	for _, c := range paper.ListClaims() {
 		if c.ID == id {
@@ -102,7 +103,7 @@ func addPrinted(p *result.Panel, x float64, id string) {
 	}
 }
 
-// judgeFig10 measures the paper's claims about the figure.
+// judgeFig10 compares the measured ages with the paper's claims about the figure.
 func judgeFig10(f *result.Result, fifo, clusters, senders []multiHopRow) {
 	first := paper.Of(fifo[0].publishedAge(0))
 	first.Others = []paper.Other{{Assumption: perCluster.name, Statistic: fifo[0].otherAge(0), Judged: true}}
@@ -125,7 +126,7 @@ func judgeFig10(f *result.Result, fifo, clusters, senders []multiHopRow) {
 		"senders, both groups are older")
 }
 
-// overAlpha returns a group's ages by α and seed.
+// overAlpha returns the ages of a group, by α and seed.
 func overAlpha(rows []multiHopRow, group int, by reading) [][]results.Float {
 	values := make([][]results.Float, len(rows))
 	for i := range rows {
@@ -134,7 +135,7 @@ func overAlpha(rows []multiHopRow, group int, by reading) [][]results.Float {
 	return values
 }
 
-// flatAndLow measures how flat S2 is. It is broken if S2 is not shown to be below S1 where SW1 is slowest.
+// flatAndLow measures how flat the curve of S2 is. The claim is broken if S2 is not below S1 where SW1 is slowest.
 func flatAndLow(rows []multiHopRow) paper.Measured {
 	m := paper.Spread(overAlpha(rows, 1, perCluster))
 	if low := paper.Over(rows[0].publishedBySeed(0), rows[0].publishedBySeed(1)); !(low.Mean-low.CI95 > 0) {

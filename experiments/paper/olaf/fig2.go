@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// fig2 reproduces the learning curves of three ways of aggregation (§2.1, Fig. 2).
+// fig2 is the experiment that reproduces the learning curves of three ways to aggregate (§2.1, Fig. 2).
 var fig2 = experiments.Experiment{
 	Name:     "olaf/fig2",
 	Artefact: "Fig. 2",
@@ -23,14 +23,14 @@ var fig2 = experiments.Experiment{
 	Parts:    trainings(fig2Schemes, 5, 2),
 }
 
-// scheme is one curve of Fig. 2.
+// scheme is the training behind one curve of Fig. 2.
 type scheme struct {
 	Name   string    `json:"name"`
 	Config rl.Config `json:"config"`
 }
 
-// Fig2 returns the figure's schemes: the paper's three, and synchronous training with steps eight times as long, which
-// shows how much of the difference is due to the number of steps.
+// Fig2 returns the training schemes in Fig. 2. It adds synchronous training with steps eight times as long to the
+// paper's three schemes, to show how much of the difference is due to the number of steps.
 func Fig2() []scheme {
 	async, periodic, sync := rl.Defaults(), rl.Defaults(), rl.Defaults()
 	periodic.Mode = rl.Periodic
@@ -40,10 +40,10 @@ func Fig2() []scheme {
 	return []scheme{{"async", async}, {"periodic", periodic}, {"sync", sync}, {"sync, 8 x step", long}}
 }
 
-// fig2Schemes returns the figure's schemes in the requested length.
+// fig2Schemes returns the schemes in Fig. 2, shortened if the options ask for it.
 func fig2Schemes(o *experiments.Options) []scheme { return shorten(Fig2(), o) }
 
-// shorten reduces the iterations of training runs if the options ask for it.
+// shorten reduces the number of iterations in training runs if the options ask for it.
 func shorten(schemes []scheme, o *experiments.Options) []scheme {
 	if o.Quick {
 		for i := range schemes {
@@ -96,7 +96,7 @@ func runFig2(ctx context.Context, o experiments.Options) (result.Report, error) 
 	return f, err
 }
 
-// shortIterations describes how much --quick shortened training; empty at full length.
+// shortIterations describes how much --quick shortened training. It returns "" for training at full length.
 func shortIterations(o *experiments.Options, schemes []scheme) string {
 	if !o.Quick {
 		return ""
@@ -104,8 +104,8 @@ func shortIterations(o *experiments.Options, schemes []scheme) string {
 	return fmt.Sprintf("%d of %d iterations", schemes[0].Config.Iterations, rl.Defaults().Iterations)
 }
 
-// trainingsOf returns every scheme with every seed, ordered by seed, so that an interrupted figure has all schemes for
-// the first seeds.
+// trainingsOf returns the training runs of every scheme with every seed. They are ordered by seed, so that an
+// interrupted figure has all schemes for the first seeds.
 func trainingsOf(schemes []scheme, runs int, seed uint64) (jobs []rl.Config) {
 	for i := range runs {
 		for _, s := range schemes {
@@ -116,7 +116,8 @@ func trainingsOf(schemes []scheme, runs int, seed uint64) (jobs []rl.Config) {
 	return jobs
 }
 
-// trainSchemes runs every scheme with every seed; results are by scheme, then seed, or nil if nothing was finished.
+// trainSchemes trains every scheme with every seed. The results are ordered by scheme and then by seed. They are nil if
+// nothing was finished.
 func trainSchemes(ctx context.Context, o *experiments.Options, schemes []scheme, runs int, seed uint64) ([][]*learned, error) {
 	flat, err := trainAll(ctx, o, trainingsOf(schemes, runs, seed))
 	if len(flat) == 0 || flat[0] == nil {

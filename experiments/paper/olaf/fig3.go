@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// fig3 reproduces that more workers need fewer iterations (§2.1, Fig. 3).
+// fig3 is the experiment that reproduces that training with more workers needs fewer iterations (§2.1, Fig. 3).
 var fig3 = experiments.Experiment{
 	Name:     "olaf/fig3",
 	Artefact: "Fig. 3",
@@ -23,10 +23,11 @@ var fig3 = experiments.Experiment{
 	Parts:    trainings(fig3Schemes, 5, 2),
 }
 
-// fig3Reward is the reward whose first crossing is timed: half-way between crashing and landing.
+// fig3Reward is the reward, half-way between crashing and landing, that training must exceed. The figure shows when it
+// does so for the first time.
 const fig3Reward = 0
 
-// Fig3 returns asynchronous training schemes that differ only in the number of workers.
+// Fig3 returns asynchronous training schemes that differ in the number of workers only.
 func Fig3() []scheme {
 	var schemes []scheme
 	for _, n := range []int{1, 2, 4, 8, 16} {
@@ -37,7 +38,7 @@ func Fig3() []scheme {
 	return schemes
 }
 
-// fig3Schemes returns the figure's schemes in the requested length.
+// fig3Schemes returns the schemes in Fig. 3, shortened if the options ask for it.
 func fig3Schemes(o *experiments.Options) []scheme { return shorten(Fig3(), o) }
 
 func runFig3(ctx context.Context, o experiments.Options) (result.Report, error) {
@@ -90,7 +91,8 @@ func runFig3(ctx context.Context, o experiments.Options) (result.Report, error) 
 	return f, err
 }
 
-// crossing returns the number of blocks until the mean first exceeds the reward, or all blocks if it never does.
+// crossing returns the number of blocks until the mean first exceeds reward. If it never does, crossing returns the
+// number of all blocks and false.
 func crossing(blocks []float64, reward float64) (n int, ok bool) {
 	for i, v := range blocks {
 		if v > reward {

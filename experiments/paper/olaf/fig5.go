@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// fig5 draws the figures that explain the queue (Figs. 4, 5 and 11) from a run of the engine.
+// fig5 is the experiment that draws the figures which explain the queue (Figs. 4, 5 and 11) from a run of the engine.
 var fig5 = experiments.Experiment{
 	Name:     "olaf/fig5",
 	Artefact: "Figs. 4, 5 and 11",
@@ -24,8 +24,8 @@ var fig5 = experiments.Experiment{
 	},
 }
 
-// fig5Sends are the updates of the run: cluster 1 keeps the output busy; in cluster 0, worker 2's second update
-// replaces its first, and worker 1's is merged.
+// fig5Sends lists the updates in the run. Cluster 1 keeps the output busy. In cluster 0, worker 2's second update
+// replaces its first, and worker 1's update is merged.
 var fig5Sends = []fig5Send{
 	{AtNS: 0, Cluster: 0, Worker: 1}, {AtNS: 1000, Cluster: 1, Worker: 3},
 	{AtNS: 2000, Cluster: 0, Worker: 2}, {AtNS: 2600, Cluster: 0, Worker: 2},
@@ -33,7 +33,7 @@ var fig5Sends = []fig5Send{
 	{AtNS: 11000, Cluster: 0, Worker: 1},
 }
 
-// fig5Send is one update.
+// fig5Send is one update in the run for Fig. 5.
 type fig5Send struct {
 	AtNS    int64          `json:"at_ns"`
 	Cluster olaf.ClusterID `json:"cluster"`
@@ -47,7 +47,7 @@ const (
 	fig5Fall     = 0.001 // µs that a fall of the age takes in the drawing, as a curve has one value at an instant
 )
 
-// fig5Run follows cluster 0 through the engine.
+// fig5Run records the updates of cluster 0 in the engine for Figs. 4, 5 and 11.
 type fig5Run struct {
 	*result.Result
 	port  *engine.Port
@@ -99,7 +99,7 @@ func runFig5(o *experiments.Options) (result.Report, error) {
 	return r.Result, nil
 }
 
-// Deliver implements engine.Sink: the age of cluster 0 falls to that of the newest update in the frame.
+// Deliver implements engine.Sink. The age of cluster 0 falls to the age of the newest update in the frame.
 func (r *fig5Run) Deliver(d *engine.Departure) {
 	now, u := float64(d.At)/float64(olaf.Microsecond), &d.Frame.Update
 	r.drawState(now, true)
@@ -114,7 +114,7 @@ func (r *fig5Run) Deliver(d *engine.Departure) {
 	r.addPoint(now+fig5Fall, now-r.born)
 }
 
-// addStepTo continues a curve that is flat up to an instant in µs and has a new value from then on.
+// addStepTo extends a curve: it stays flat until the instant at, in µs, and then has the given value.
 func addStepTo(s *result.Series, at, value float64) {
 	if n := len(s.Y); n > 0 {
 		s.X, s.Y = append(s.X, at), append(s.Y, s.Y[n-1])
@@ -123,8 +123,8 @@ func addStepTo(s *result.Series, at, value float64) {
 	s.X, s.Y = append(s.X, at), append(s.Y, result.Describe([]float64{value}))
 }
 
-// drawState continues the curves of Figs. 4 and 11. left means that the frame on the wire has just left; its slot is still
-// in use then.
+// drawState extends the curves of Figs. 4 and 11. left means that the frame on the wire has just left; its slot is
+// still in use at that time.
 func (r *fig5Run) drawState(at float64, left bool) {
 	var inside [fig5Clusters]float64
 	var head, tail float64
@@ -150,13 +150,13 @@ func (r *fig5Run) drawState(at float64, left bool) {
 	addStepTo(&r.tail, at, tail)
 }
 
-// addPoint adds a point of the sawtooth, in µs.
+// addPoint adds a point to the sawtooth. at and age are in µs.
 func (r *fig5Run) addPoint(at, age float64) {
 	r.ages.X = append(r.ages.X, at)
 	r.ages.Y = append(r.ages.Y, result.Describe([]float64{age}))
 }
 
-// addStep adds cluster 0's content of the engine after a step.
+// addStep records a step of the run and the updates of cluster 0 that are in the engine after it.
 func (r *fig5Run) addStep(what string, at float64) {
 	inside := results.Describe(nil, "none waits")
 	d := r.port.Discipline()

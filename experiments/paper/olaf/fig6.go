@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// fig6 reproduces the distribution of aggregations per outgoing update (§8.1, Fig. 6).
+// fig6 returns the experiment that reproduces the distribution of the number of updates per outgoing frame (§8.1, Fig.
+// 6).
 func fig6(set system.Set) experiments.Experiment {
 	spec := func() bench.Spec { return Fig6(set) }
 	return experiments.Experiment{
@@ -24,7 +25,7 @@ func fig6(set system.Set) experiments.Experiment {
 	}
 }
 
-// Fig6 returns Table1's traffic through Olaf alone, at the three output rates of the figure.
+// Fig6 returns a specification with Table 1's traffic through Olaf alone, at the three output rates in the figure.
 func Fig6(set system.Set) bench.Spec {
 	s := Table1(set)
 	s.Experiment, s.Versus = "olaf/fig6", ""

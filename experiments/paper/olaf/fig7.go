@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// fig7 reproduces the speed-up of Olaf over FIFO by output rate (§8.2, Fig. 7).
+// fig7 is the experiment that reproduces the speed-up of Olaf over FIFO by output rate (§8.2, Fig. 7).
 var fig7 = experiments.Experiment{
 	Name:     "olaf/fig7",
 	Artefact: "Fig. 7",
@@ -26,7 +26,8 @@ var fig7 = experiments.Experiment{
 	Inputs: experiments.InputsByTenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
 }
 
-// Fig7Config is the configuration of Fig. 7. docs/notes/trainings.md describes what the paper does not say.
+// Fig7Config is the configuration of Fig. 7. docs/notes/trainings.md describes the parameters that the paper does not
+// give.
 type Fig7Config struct {
 	Trace string `json:"trace"`
 	pktgen.Placement
@@ -44,7 +45,7 @@ type Fig7Config struct {
 	Seeds    []uint64      `json:"seeds"`
 }
 
-// Fig7 returns the figure's configuration.
+// Fig7 returns the configuration of Fig. 7.
 func Fig7(runs int, seed uint64) Fig7Config {
 	c := Fig7Config{Trace: trace.Builtin + "lander8", Placement: pktgen.Placement{Workers: 300, Clusters: 100},
 		Updates: 200, Slots: 8,
@@ -59,7 +60,7 @@ func Fig7(runs int, seed uint64) Fig7Config {
 	return c
 }
 
-// fig7Point is the result of one pair of replays.
+// fig7Point is the result of replaying the same traffic through both queues.
 type fig7Point struct {
 	speedup, half          float64
 	tFIFO, tOlaf           float64 // µs
@@ -119,13 +120,14 @@ func loadTrace(name string) (r *trace.Recording, err error) {
 	return trace.LoadRecording(reader)
 }
 
-// fig7Variant is one curve: a number of clusters that send at once, or the closed loop.
+// fig7Variant is one curve in Fig. 7. It has a number of clusters that send at the same time, or is a closed loop.
 type fig7Variant struct {
 	active int
 	closed bool
 }
 
-// variants returns the curves: with a number of clusters at once, and the closed loop.
+// variants returns the curves in the figure: one for each number of simultaneously active clusters, and the closed
+// loop.
 func (c *Fig7Config) variants() (variants []fig7Variant) {
 	for _, active := range c.Active {
 		variants = append(variants, fig7Variant{active: active})
@@ -143,7 +145,7 @@ func (c *Fig7Config) name(v fig7Variant) string {
 	return fmt.Sprintf("%d active", v.active)
 }
 
-// replay runs both queues over the same traffic.
+// replay replays the same traffic through both queues.
 func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf.Rate, seed uint64) (fig7Point, error) {
 	one := func(queue string) (*replayResult, error) {
 		s := trace.DefaultScaling()
@@ -175,7 +177,7 @@ func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf
 	}, nil
 }
 
-// draw creates the panels.
+// draw adds the panels to the figure.
 func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][]fig7Point) {
 	curve := func(name string, v int, of func(*fig7Point) float64) result.Series {
 		s := result.Series{Name: name}
@@ -222,7 +224,7 @@ func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][
 	f.Say("the speed-up depends on how many clusters send at once, which the paper does not state")
 }
 
-// judge measures the paper's claims on the curve with all clusters active; the other curves are shown next to it.
+// judge compares the curve with all clusters active with the paper's claims. It shows the other curves next to it.
 func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []fig7Variant, points [][][]fig7Point) {
 	grows, least := paper.Falls(speedups(points[0])), smallest(points[0])
 	for v := 1; v < len(variants); v++ {
@@ -240,7 +242,7 @@ func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []
 	f.Compare(ours)
 }
 
-// speedups returns a curve's speed-ups by output rate and seed.
+// speedups returns the speed-ups in a curve, by output rate and seed.
 func speedups(curve [][]fig7Point) [][]results.Float {
 	values := make([][]results.Float, len(curve))
 	for r := range curve {
@@ -251,7 +253,7 @@ func speedups(curve [][]fig7Point) [][]results.Float {
 	return values
 }
 
-// smallest returns the speed-up at the output rate with the least mean.
+// smallest returns the speed-up at the output rate with the smallest mean.
 func smallest(curve [][]fig7Point) paper.Measured {
 	var least results.Statistic
 	for r, values := range speedups(curve) {

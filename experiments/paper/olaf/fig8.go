@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// fig8 reproduces training through a congested network (§8.2, Fig. 8).
+// fig8 is the experiment that reproduces training through a congested network (§8.2, Fig. 8).
 var fig8 = experiments.Experiment{
 	Name:     "olaf/fig8",
 	Artefact: "Fig. 8",
@@ -25,11 +25,12 @@ var fig8 = experiments.Experiment{
 	Parts:    trainings(fig8Schemes, 5, 1),
 }
 
-// fig8Periods is the length of a training run in mean periods of a worker.
+// fig8Periods is the length of a training run as a multiple of a worker's mean period.
 const fig8Periods = 100
 
-// Fig8 returns training schemes with 24 workers in 12 clusters, one model each, behind 8 slots, offering 60 Gbps: the
-// figure's networks, and Olaf with a server whose step for a merged update is multiplied by its number of updates.
+// Fig8 returns the training schemes of Fig. 8. They have 24 workers in 12 clusters, with one model each, which offer 60
+// Gbps to a queue with 8 slots. In addition to the figure's networks there is Olaf with a server that multiplies the
+// step for a merged update by the number of updates in it.
 func Fig8() []scheme {
 	base := rl.Defaults()
 	base.Placement = pktgen.Placement{Workers: 24, Clusters: 12}
@@ -55,7 +56,7 @@ func Fig8() []scheme {
 	}
 }
 
-// fig8Schemes returns the figure's schemes in the requested length.
+// fig8Schemes returns the schemes in Fig. 8, shortened if the options ask for it.
 func fig8Schemes(o *experiments.Options) []scheme {
 	schemes := Fig8()
 	if o.Quick {
@@ -95,7 +96,7 @@ func runFig8(ctx context.Context, o experiments.Options) (result.Report, error) 
 	return f.Result, err
 }
 
-// fig8Trainings is a figure of training runs through congested networks and the ideal one.
+// fig8Trainings is a figure that compares training runs through congested networks with those through an ideal network.
 type fig8Trainings struct {
 	*result.Result
 	schemes []scheme
@@ -104,11 +105,11 @@ type fig8Trainings struct {
 	untilNS int64
 }
 
-// fig8Spans is the number of spans in which the rewards are averaged.
+// fig8Spans is the number of time spans over which the rewards are averaged.
 const fig8Spans = 10
 
-// trainFig8 trains the schemes, draws their rewards and describes what happened to their updates. It returns nil if
-// nothing was finished.
+// trainFig8 trains the schemes, draws their rewards and describes what happened to their updates. It returns nil if no
+// training run was finished.
 func trainFig8(ctx context.Context, o *experiments.Options, name, artefact string, schemes []scheme) (*fig8Trainings, error) {
 	runs, seed := o.Seeds(5, 1)
 	f := &fig8Trainings{schemes: schemes, final: map[string]results.Statistic{}, untilNS: int64(schemes[0].Config.Until.NS())}
@@ -146,12 +147,13 @@ func trainFig8(ctx context.Context, o *experiments.Options, name, artefact strin
 	return f, err
 }
 
-// finalReward returns the mean reward of a training's last tenth.
+// finalReward returns the mean reward in the last tenth of a training run.
 func (f *fig8Trainings) finalReward(l *learned) float64 {
 	return rl.Periods(l.Curves, fig8Spans, f.untilNS)[fig8Spans-1]
 }
 
-// over states by how much one scheme ends above another at an output rate, and returns its gain.
+// over adds a statement about the difference between the final rewards of two schemes at an output rate, and returns
+// the gain of the first scheme over the second.
 func (f *fig8Trainings) over(rate, olaf, fifo string) results.Statistic {
 	ol, fi := f.final[olaf], f.final[fifo]
 	gain := gains(f.schemes, f.done, olaf, fifo, fig8Spans, f.untilNS)
@@ -161,8 +163,8 @@ func (f *fig8Trainings) over(rate, olaf, fifo string) results.Statistic {
 	return gain
 }
 
-// gains returns how much more reward, in per cent, one scheme gained than another, seed by seed, from the first tenth
-// of the ideal network's run to the end.
+// gains returns, seed by seed, how much more reward in per cent one scheme gained than another. The gain is counted
+// from the first tenth of the ideal network's run to the end.
 func gains(schemes []scheme, done [][]*learned, better, than string, spans int, untilNS int64) results.Statistic {
 	curves := map[string][]*learned{}
 	for i, s := range schemes {

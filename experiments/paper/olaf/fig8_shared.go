@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// fig8Shared trains Fig. 8's Olaf with one read port for merges and output. It checks no claim, so 'reproduce' runs it
-// only by name.
+// fig8Shared is an experiment that trains Fig. 8's Olaf with one read port for both merges and output. It checks no
+// claim, so 'reproduce' runs it only if it is named.
 var fig8Shared = experiments.Experiment{
 	Name:     "olaf/fig8-shared",
 	Artefact: "Fig. 8",
@@ -21,8 +21,9 @@ var fig8Shared = experiments.Experiment{
 	Parts: trainings(fig8SharedSchemes, 5, 1),
 }
 
-// fig8SharedSchemes returns Fig. 8's schemes except the weighted one, and Olaf with one read port. FIFO merges nothing,
-// so its profile does not matter; with two ports a frame of 8,884 B takes 0.1 % longer than under ideal.
+// fig8SharedSchemes returns the schemes of Fig. 8 except the weighted one, and adds Olaf with one read port. FIFO
+// merges nothing, so its profile does not matter. With two ports, a frame of 8,884 B takes 0.1 % longer than under
+// ideal.
 func fig8SharedSchemes(o *experiments.Options) []scheme {
 	all := fig8Schemes(o)
 	ideal, olaf40, fifo40, olaf20, fifo20 := all[0], all[1], all[2], all[3], all[4]

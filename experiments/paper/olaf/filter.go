@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// filter trains Fig. 8's Olaf with the queue's reward filter (§3). The paper prints no threshold and no number for it,
-// so this experiment judges no claim.
+// filter is an experiment that trains Fig. 8's Olaf with the queue's reward filter (§3). The paper prints neither a
+// threshold nor a result for the filter, so the experiment judges no claim.
 var filter = experiments.Experiment{
 	Name:     "olaf/filter",
 	Artefact: "Fig. 8",
@@ -24,7 +24,8 @@ var filter = experiments.Experiment{
 	Parts:    trainings(filterSchemes, 5, 1),
 }
 
-// filterExpected was written before the first training. Two seeds of a trial run hinted at it.
+// filterExpected states the expected results. It was written before the first training run, but two seeds of a trial
+// run hinted at it.
 const filterExpected = "expected before the first run: a threshold of 25 lowers the reward at both rates, 100 and 200 change it by " +
 	"less than the interval over seeds, and none closes the gap to the paper's 82 and 86.5 %"
 
@@ -34,7 +35,7 @@ var (
 	filterThresholds = []float64{-1, 25, 50, 100, 200}
 )
 
-// filterSchemes returns Fig. 8's training through Olaf for every rate and threshold.
+// filterSchemes returns the training scheme of Fig. 8 with Olaf for every output rate and threshold.
 func filterSchemes(o *experiments.Options) (schemes []scheme) {
 	byName := map[string]scheme{}
 	for _, s := range fig8Schemes(o) {
@@ -80,8 +81,8 @@ func runFilter(ctx context.Context, o experiments.Options) (result.Report, error
 	return f.Result, err
 }
 
-// filterLine returns a threshold's row: its final reward, the difference from the reward without a filter under the
-// same seed, and what became of the updates.
+// filterLine returns the row for one threshold. It contains the final reward, the difference from the reward without a
+// filter under the same seed, and what happened to the updates.
 func (f *fig8Trainings) filterLine(name string, done, off []*learned) result.Line {
 	shares := map[engine.Class][]float64{}
 	var reward, over []float64

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// splitUpdates cuts the updates of a recorded training run into more and more frames. The paper leaves the cost open
-// (§10), so this experiment judges no claim.
+// splitUpdates returns an experiment that cuts the updates of a recorded training run into more and more frames. The
+// paper does not quantify the cost (§10), so the experiment judges no claim.
 func splitUpdates(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
 		Name:     "olaf/fragments",
@@ -29,24 +29,26 @@ func splitUpdates(set system.Set) experiments.Experiment {
 	}
 }
 
-// fragmentsExpected was written before the first run, but after single benches with 2 and 8 frames of 256 bytes.
+// fragmentsExpected states the expected results. It was written before the first run, but after single benches with 2
+// and 8 frames of 256 bytes.
 const fragmentsExpected = "expected before the first run, after a look at 2 and 8 frames of 256 bytes: with 8 slots for each " +
 	"place of a frame loss falls as frames get short; with 8 slots in all OLAF loses most updates from 8 frames on, as places " +
 	"do not merge with each other; torn updates rise to over half from 4 frames on, for FIFO above OLAF; a whole model is " +
 	"between 1 and 2 times as old as its frames"
 
-// fragmentValues is the number of values in an update of lander8; fragmentCounts are its numbers of frames.
+// fragmentValues is the number of values in an update of the trace lander8. fragmentCounts lists the numbers of frames
+// into which an update is cut.
 const fragmentValues = 2205
 
 var fragmentCounts = []int{1, 2, 4, 8, 16, 32, 64}
 
-// fragmentVariant is a queue and its room.
+// fragmentVariant is a queue with its number of slots.
 type fragmentVariant struct {
 	name, queue string
 	perPlace    bool // 8 slots for each place of a frame, or 8 in all
 }
 
-// fragmentMetrics are the metrics drawn over the number of frames.
+// fragmentMetrics lists the metrics that are drawn over the number of frames.
 var fragmentMetrics = []struct {
 	name, unit string
 	of         func(*results.Run) results.Float
@@ -98,13 +100,13 @@ func runFragments(ctx context.Context, set system.Set, o experiments.Options) (r
 	return f, nil
 }
 
-// fragmentsExpectation is one part of fragmentsExpected, with what was measured.
+// fragmentsExpectation is one part of fragmentsExpected, together with the measured result.
 type fragmentsExpectation struct {
 	what    string
 	cameOut bool
 }
 
-// judgeFragments compares the measured curves with fragmentsExpected.
+// judgeFragments compares the measured curves with the expectations in fragmentsExpected.
 func judgeFragments(f *result.Result) []fragmentsExpectation {
 	torn, whole, frame, lost := f.Panels[0].Series, f.Panels[1].Series, f.Panels[2].Series, f.Panels[3].Series
 	olafPlace, olafAll, fifoPlace := 0, 1, 2
@@ -137,7 +139,7 @@ func judgeFragments(f *result.Result) []fragmentsExpectation {
 	}
 }
 
-// addFragments measures a variant with a number of frames and adds its points.
+// addFragments measures a variant with the given number of frames per update, and adds the results to the figure.
 func addFragments(ctx context.Context, o *experiments.Options, f *result.Result, base bench.Spec, frames, variant int,
 	v *fragmentVariant) error {
 	s := base

@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// tornTraining trains with updates and models in more and more frames. Like splitUpdates it judges no claim.
+// tornTraining is an experiment that trains with updates and models in more and more frames. Like splitUpdates, it
+// judges no claim.
 var tornTraining = experiments.Experiment{
 	Name:     tornName,
 	Artefact: "§10",
@@ -25,7 +26,7 @@ var tornTraining = experiments.Experiment{
 	Parts:    trainings(tornSchemes, 5, 2),
 }
 
-// tornExpected was written before the first run.
+// tornExpected states the expected results. It was written before the first run.
 const tornExpected = "expected before the first run: one frame is never torn, and from 4 frames on OLAF's workers begin " +
 	"over half of their iterations with a torn model; OLAF ends above FIFO at every number of frames; torn models cost OLAF " +
 	"less than a fifth of what it gains in one frame"
@@ -36,8 +37,8 @@ var (
 	tornQueues = []string{"olaf", "fifo"}
 )
 
-// tornSchemes returns a training for each number of frames through each queue: 8 workers in 2 clusters that offer 60
-// Gbps to an output of 20 Gbps, with 8 slots for each place of a frame.
+// tornSchemes returns a training scheme for each queue and number of frames. 8 workers in 2 clusters offer 60 Gbps to
+// an output of 20 Gbps, with 8 slots for each place of a frame in an update.
 func tornSchemes(o *experiments.Options) (all []scheme) {
 	c := rl.Defaults()
 	c.Placement = pktgen.Placement{Workers: 8, Clusters: 2}
@@ -98,10 +99,10 @@ func runTornTraining(ctx context.Context, o experiments.Options) (result.Report,
 	return f, err
 }
 
-// tornName is the name of tornTraining.
+// tornName is the name of the experiment tornTraining.
 const tornName = "olaf/fragments-reward"
 
-// summarizeTorn returns the reward at the end, its gain, and the share of torn models, for every finished seed.
+// summarizeTorn returns, for every finished seed, the final reward, the gain in reward, and the share of torn models.
 func summarizeTorn(done []*learned, tenth int) (ends, gains, shares []float64) {
 	for _, l := range done {
 		if l == nil {
@@ -122,8 +123,8 @@ const (
 	undecided = "can't be told, as the 95 % intervals overlap"
 )
 
-// compareMeans returns the outcome of the expectation that a is above factor times b. Without an interval, after a
-// single seed, it is undecided.
+// compareMeans returns whether the expectation that a is above factor times b was met. Without a confidence interval,
+// as after a single seed, the result is undecided.
 func compareMeans(a, b *results.Statistic, factor results.Float) string {
 	switch {
 	case a.Mean-a.CI95 > factor*(b.Mean+b.CI95):
@@ -134,7 +135,7 @@ func compareMeans(a, b *results.Statistic, factor results.Float) string {
 	return undecided
 }
 
-// combineOutcomes returns the outcome of an expectation with several parts.
+// combineOutcomes returns the outcome of an expectation that has several parts.
 func combineOutcomes(parts ...string) string {
 	for _, worst := range []string{missed, undecided} {
 		if slices.Contains(parts, worst) {
@@ -144,7 +145,7 @@ func combineOutcomes(parts ...string) string {
 	return cameOut
 }
 
-// judgeTorn compares the measured curves with tornExpected.
+// judgeTorn compares the measured curves with the expectations in tornExpected.
 func judgeTorn(f *result.Result) []string {
 	reward, gain, torn := f.Panels[0].Series, f.Panels[1].Series[0].Y, f.Panels[2].Series
 	last, half := len(tornFrames)-1, &results.Statistic{Mean: 50}

@@ -19,11 +19,11 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// EarlierSchema is the schema, without its version, of documents with Tables 2 and 3 from earlier versions.
+// EarlierSchema is the schema, without its version, with which earlier versions wrote Tables 2 and 3.
 const EarlierSchema = "olafctl.multihop"
 
-// MultiHopConfig is the configuration of Tables 2 and 3 and Fig. 10. The paper gives the topology, the periods and the
-// queues; docs/reference/topology-file.md gives the source of the other values and their effect.
+// MultiHopConfig is the configuration of Tables 2 and 3 and Fig. 10. The topology, the periods and the queues are from
+// the paper; docs/reference/topology-file.md gives the source of the other values and their effect.
 type MultiHopConfig struct {
 	Period1   olaf.Duration `json:"period_s1"`
 	Period2   olaf.Duration `json:"period_s2"`
@@ -42,7 +42,7 @@ type MultiHopConfig struct {
 	Seeds     []uint64      `json:"seeds"`
 }
 
-// MultiHop returns the configuration of Table 2; the other experiments change one field each.
+// MultiHop returns the configuration of Table 2. The other experiments change one field each.
 func MultiHop(runs int, seed uint64) MultiHopConfig {
 	const ms = olaf.Millisecond
 	c := MultiHopConfig{
@@ -66,7 +66,7 @@ const (
 
 var multiHopInputs = experiments.InputsByTenth(bottleneck, period, updateSize, hopDelay)
 
-// changedMultiHop returns the configuration with the changed input of the options.
+// changedMultiHop returns the configuration with the changed input from the options.
 func changedMultiHop(o *experiments.Options, runs int, seed uint64) MultiHopConfig {
 	c := MultiHop(runs, seed)
 	c.Period1, c.Period2 = experiments.ScaleInput(o, period, c.Period1), experiments.ScaleInput(o, period, c.Period2)
@@ -76,7 +76,7 @@ func changedMultiHop(o *experiments.Options, runs int, seed uint64) MultiHopConf
 	return c
 }
 
-// variant is one row: a queue, and the transmission control of its workers.
+// variant is one row of a table: a queue, and the transmission control at its workers.
 type variant struct {
 	name    string
 	queue   string
@@ -112,7 +112,7 @@ func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
 	return t, nil
 }
 
-// multiHopRow is one variant over all seeds.
+// multiHopRow contains the results of one variant over all seeds.
 type multiHopRow struct {
 	result.Row
 	queue string
@@ -120,7 +120,7 @@ type multiHopRow struct {
 	runs  []*netsim.Result // valid ones
 }
 
-// cell is a number in these tables, with how to compute it for a run or a group.
+// cell is one number in the tables, with a function that computes it for a run or a group.
 type cell struct {
 	*metric.Metric
 	of func(metric.Values) results.Float
@@ -140,7 +140,7 @@ var (
 	groupCells = []cell{perCluster.age, perWorker.age, namedCell("never_delivered", "Workers without an age", "")}
 )
 
-// multiHopMetrics declares the numbers of rows and groups.
+// multiHopMetrics returns the metrics of rows and groups.
 func multiHopMetrics() (all result.Metrics) {
 	for _, c := range rowCells {
 		all = append(all, c.Metric)
@@ -148,10 +148,10 @@ func multiHopMetrics() (all result.Metrics) {
 	return append(all, perCluster.age.Metric, perWorker.age.Metric)
 }
 
-// The ages of groups.
+// aomCluster and aomWorker are the names of the metrics for the ages of groups.
 const aomCluster, aomWorker = "aom_cluster_ms", "aom_worker_ms"
 
-// reading selects whose age is measured.
+// reading selects whether an age is measured per cluster or per worker.
 type reading struct {
 	name string
 	age  cell
@@ -166,7 +166,7 @@ func namedCell(name, title, unit string) cell {
 	return cell{result.NewMetric(name, title, unit), func(v metric.Values) results.Float { return v.Of(name) }}
 }
 
-// chartedCell returns a number that has a chart.
+// chartedCell returns a cell whose number is drawn in a chart.
 func chartedCell(name, title, unit string) cell {
 	c := namedCell(name, title, unit)
 	c.Column = title
@@ -179,7 +179,7 @@ func inMS(name, title, ns string) cell {
 	return c
 }
 
-// over describes the numbers from every run.
+// over returns statistics of the cells' numbers over all runs.
 func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.Values) (stats results.Stats) {
 	for _, c := range cells {
 		values := make([]float64, 0, len(runs))
@@ -191,7 +191,7 @@ func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.
 	return stats
 }
 
-// summarise returns the row of a variant from its valid runs, at least one.
+// summarise returns the row of a variant from its valid runs. There must be at least one.
 func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) multiHopRow {
 	row := multiHopRow{queue: v.queue, seeds: seeds, runs: runs, Row: result.Row{
 		Name: v.name, Config: variantConfig{v.queue, v.control, v.law, v.ack}, Runs: len(runs), Invalid: invalid,
@@ -204,7 +204,7 @@ func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) mu
 	return row
 }
 
-// variantConfig is the configuration of a variant in documents.
+// variantConfig is the configuration of a variant as documents contain it.
 type variantConfig struct {
 	Queue  string        `json:"queue"`
 	Counts netsim.Count  `json:"tc_counts,omitempty"` // empty without transmission control
@@ -212,14 +212,14 @@ type variantConfig struct {
 	Ack    tc.AckContent `json:"tc_ack,omitempty"`    // empty for three numbers
 }
 
-// merges reports whether a frame may contain updates from several workers, as with Olaf but not FIFO.
+// merges reports whether a frame may contain updates from several workers. It may with Olaf, but not with FIFO.
 func (r *multiHopRow) merges() bool {
 	discipline, _ := engine.FindDiscipline(r.queue)
 	return discipline.Merges
 }
 
-// readings returns the reading that fits the paper's numbers, per worker for FIFO and per cluster for Olaf, and the
-// other reading.
+// readings returns the reading of ages that agrees with the paper's numbers, which is per worker for FIFO and per
+// cluster for Olaf, and the other reading.
 func (r *multiHopRow) readings() (published, other reading) {
 	if r.merges() {
 		return perCluster, perWorker
@@ -227,19 +227,19 @@ func (r *multiHopRow) readings() (published, other reading) {
 	return perWorker, perCluster
 }
 
-// publishedAge returns a group's age under the reading that fits.
+// publishedAge returns a group's age under the reading that agrees with the paper.
 func (r *multiHopRow) publishedAge(group int) results.Statistic {
 	fits, _ := r.readings()
 	return *r.Groups[group].Stats.Of(fits.age.Name)
 }
 
-// otherAge returns a group's age under the other reading.
+// otherAge returns a group's age under the reading that does not agree with the paper.
 func (r *multiHopRow) otherAge(group int) results.Statistic {
 	_, other := r.readings()
 	return *r.Groups[group].Stats.Of(other.age.Name)
 }
 
-// bySeed returns a group's ages under a reading by seed; missing for a seed without a valid run.
+// bySeed returns a group's ages by seed, under the given reading. The age is missing for a seed without a valid run.
 func (r *multiHopRow) bySeed(group int, by reading) []results.Float {
 	values := make([]results.Float, len(r.seeds))
 	for i, seed := range r.seeds {
@@ -251,13 +251,13 @@ func (r *multiHopRow) bySeed(group int, by reading) []results.Float {
 	return values
 }
 
-// publishedBySeed returns a group's ages by seed under the reading that fits.
+// publishedBySeed returns a group's ages by seed, under the reading that agrees with the paper.
 func (r *multiHopRow) publishedBySeed(group int) []results.Float {
 	fits, _ := r.readings()
 	return r.bySeed(group, fits)
 }
 
-// multiHopTable is Table 2 or 3 in progress.
+// multiHopTable is Table 2 or 3 while it is being filled.
 type multiHopTable struct {
 	*result.Result
 	config    MultiHopConfig
@@ -265,7 +265,7 @@ type multiHopTable struct {
 	simulated *bench.Simulated
 }
 
-// newMultiHopTable starts the table of an experiment.
+// newMultiHopTable returns an empty table for an experiment.
 func newMultiHopTable(name, artefact string, o *experiments.Options) *multiHopTable {
 	runs, seed := o.Seeds(100, 10)
 	r := &multiHopTable{config: changedMultiHop(o, runs, seed)}
@@ -275,7 +275,7 @@ func newMultiHopTable(name, artefact string, o *experiments.Options) *multiHopTa
 	return r
 }
 
-// report returns the table, or nil if an interrupt came before every variant had finished a seed.
+// report returns the table. It returns nil if the experiment was interrupted before every variant had finished a seed.
 func (r *multiHopTable) report() result.Report {
 	if len(r.rows) == 0 {
 		return nil
@@ -286,8 +286,8 @@ func (r *multiHopTable) report() result.Report {
 	return bench.OverSimulation(r.Result, r.simulated)
 }
 
-// simulateVariants runs variants with their configurations and returns their rows, except for variants without a valid
-// run. After an interrupt the rows are over the seeds that all variants have finished.
+// simulateVariants runs variants with their configurations. It returns one row per variant, except for variants without
+// a valid run. After an interrupt, rows cover the seeds that all variants have finished.
 func simulateVariants(ctx context.Context, experiment string, o *experiments.Options, seeds []uint64, points []point) (*bench.Simulated, []multiHopRow, error) {
 	s := &bench.Simulation{Experiment: experiment, Seeds: seeds}
 	for _, p := range points {
@@ -311,14 +311,14 @@ func simulateVariants(ctx context.Context, experiment string, o *experiments.Opt
 	return out, rows, err
 }
 
-// point is one network in an experiment.
+// point is one simulated network in an experiment: a variant with its configuration.
 type point struct {
 	name    string
 	variant variant
 	config  MultiHopConfig
 }
 
-// runVariants fills the rows of a table.
+// runVariants runs the variants and fills the rows of the table.
 func (r *multiHopTable) runVariants(ctx context.Context, o *experiments.Options, variants ...variant) (err error) {
 	var points []point
 	for _, v := range variants {
@@ -328,8 +328,8 @@ func (r *multiHopTable) runVariants(ctx context.Context, o *experiments.Options,
 	return err
 }
 
-// ours stores the cells of one row of the tables, with the other reading of the same runs and, under transmission
-// control, the row with the other meaning of N.
+// ours stores the cells of one row of the tables. It adds the other reading of the ages in the same runs and, for a row
+// with transmission control, the row with the other meaning of N.
 func (r *multiHopTable) ours(ours paper.Ours, name string, m, senders *multiHopRow) {
 	loss := paper.Of(*m.Stats.Of("loss_packets_pct"))
 	if m.merges() {
@@ -357,12 +357,12 @@ func (r *multiHopTable) ours(ours paper.Ours, name string, m, senders *multiHopR
 	}
 }
 
-// countingSenders returns a number under the meaning of N that is not the paper's.
+// countingSenders returns m as the number obtained if N counts senders, which is not the paper's meaning of N.
 func countingSenders(m paper.Measured) paper.Other {
 	return paper.Other{Assumption: "N = senders", Statistic: m.Statistic, Breaks: m.Breaks, Judged: true}
 }
 
-// sayReadings adds the statements for every multi-hop table.
+// sayReadings adds the statements that every multi-hop table contains.
 func (r *multiHopTable) sayReadings() {
 	r.Say("the parameters that the paper does not give were fitted to these numbers (docs/reference/topology-file.md): agreement is a fit, not a prediction")
 	r.Say("the comparison uses FIFO's age per worker and Olaf's per cluster, the only reading that fits, and " +
@@ -375,7 +375,7 @@ func (r *multiHopTable) sayReadings() {
 		"with its interval")
 }
 
-// ReadEarlier reads a Table 2 or 3 from an earlier version.
+// ReadEarlier reads a Table 2 or 3 that an earlier version wrote.
 func ReadEarlier(document []byte) (*result.Result, error) {
 	var d struct {
 		result.Result

@@ -9,9 +9,10 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// correlateAges returns, over seeds, Spearman's correlation between the mean age and the time to a reward in a seed's
-// training runs: the paper takes the age as a proxy for that time (§§1, 2.2). The reward is the lowest final reward of
-// any of them. A server that weighs updates by their count changes the time but not the age, so it is left out.
+// correlateAges returns Spearman's correlation, over seeds, between the mean age in a seed's training runs and the time
+// until they reach a reward. The paper uses the age as a proxy for that time (§§1, 2.2). The reward is the lowest final
+// reward of any of these runs. A server that weights updates by their count changes the time but not the age, so that
+// scheme is left out.
 func (f *fig8Trainings) correlateAges() (results.Statistic, error) {
 	var all []float64
 	for seed := range f.done[0] {
@@ -41,7 +42,7 @@ func (f *fig8Trainings) correlateAges() (results.Statistic, error) {
 	return result.Describe(all), nil
 }
 
-// countWeighted counts the schemes that correlateAges leaves out.
+// countWeighted returns the number of schemes that correlateAges leaves out.
 func (f *fig8Trainings) countWeighted() (n int) {
 	for i := range f.schemes {
 		if f.schemes[i].Config.WeighByCount {
@@ -51,7 +52,8 @@ func (f *fig8Trainings) countWeighted() (n int) {
 	return n
 }
 
-// findTimeTo returns the span, with fraction, at which a curve first reaches a value, which its last point reaches.
+// findTimeTo returns the position at which a curve first reaches a value, in spans and fractions of a span. The curve's
+// last point must reach the value.
 func findTimeTo(curve []float64, value float64) float64 {
 	for i, v := range curve {
 		if v < value {
@@ -65,7 +67,7 @@ func findTimeTo(curve []float64, value float64) float64 {
 	return float64(len(curve))
 }
 
-// correlateRanks returns Spearman's correlation of two samples of equal length; NaN if one is constant.
+// correlateRanks returns Spearman's correlation between two samples of equal length, or NaN if one of them is constant.
 func correlateRanks(a, b []float64) float64 {
 	ra, rb := rankValues(a), rankValues(b)
 	mean := float64(len(a)+1) / 2
@@ -77,7 +79,7 @@ func correlateRanks(a, b []float64) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// rankValues returns the ranks of values from 1; equal values share their mean rank.
+// rankValues returns the ranks of values, counted from 1. Equal values share their mean rank.
 func rankValues(values []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	out := make([]float64, len(values))

@@ -11,9 +11,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// refit is a sensitivity analysis: the two traffic parameters that were fitted to Table 1 under calibrated cycles are
-// fitted to the same counts under another profile. The best grid point has the smallest worst deviation, over separate
-// seeds; it is then run with the table's seeds. Nothing else uses the result.
+// refit configures a sensitivity analysis. The two traffic parameters that were fitted to Table 1 under calibrated
+// cycles are fitted to the same counts under another profile. The best grid point is the one with the smallest worst
+// deviation, found with separate seeds. It is then run with the table's seeds. Nothing else uses the result.
 type refit struct {
 	Bursts []int     `json:"burst_packets"`
 	Sigmas []float64 `json:"cluster_sigma"`
@@ -21,7 +21,7 @@ type refit struct {
 	Seed   uint64    `json:"seed"`
 }
 
-// fitAgain adds a profile's row to the block of the sensitivity analysis.
+// fitAgain fits the traffic under a profile and adds the result as a row to the sensitivity analysis.
 func (t *cyclesTable) fitAgain(ctx context.Context, c *cyclesConfig, p engine.Profile) error {
 	spec := c.Table1
 	spec.Profile, spec.OutRates = p, []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps}
@@ -53,7 +53,7 @@ func (t *cyclesTable) fitAgain(ctx context.Context, c *cyclesConfig, p engine.Pr
 	return nil
 }
 
-// deviations returns how far the cells of Table 1 are off with different traffic.
+// deviations returns the deviations of Table 1's cells from the paper for the traffic in spec.
 func (t *cyclesTable) deviations(ctx context.Context, spec bench.Spec) (columns []string, off []results.Statistic, err error) {
 	m, err := bench.MeasureSpec(ctx, spec, bench.Options{Device: t.o.Device, Access: t.o.Access})
 	if err != nil {
@@ -63,7 +63,7 @@ func (t *cyclesTable) deviations(ctx context.Context, spec bench.Spec) (columns 
 	return columns, off, nil
 }
 
-// furthest returns the largest deviation in either direction.
+// furthest returns the largest absolute deviation.
 func furthest(off []results.Statistic) float64 {
 	most := 0.0
 	for i := range off {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// solved times the fairness query of the formal model (§6).
+// solved is the experiment that measures how long a solver takes for the fairness query of the formal model (§6).
 var solved = experiments.Experiment{
 	Name:     "olaf/smt",
 	Artefact: "§6",
@@ -23,7 +23,7 @@ var solved = experiments.Experiment{
 	Run:      runSolved,
 }
 
-// fairnessCase is one of the text's two cases: both clusters every 100 ms, or one of them every 300 ms.
+// fairnessCase is one of the two cases in the text: both clusters send every 100 ms, or one of them sends every 300 ms.
 type fairnessCase struct {
 	Name     string        `json:"name"`
 	Interval olaf.Duration `json:"second_interval"`
@@ -69,7 +69,7 @@ func runSolved(ctx context.Context, o experiments.Options) (result.Report, error
 	return f, nil
 }
 
-// timeOf returns z3's time for a case.
+// timeOf returns the time that z3 takes for a case.
 func timeOf(ctx context.Context, c fairnessCase) (time.Duration, error) {
 	const ms = olaf.Millisecond
 	v, err := aomcheck.Verify(ctx, aomcheck.Problem{

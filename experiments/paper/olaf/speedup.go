@@ -17,10 +17,10 @@ import (
 // open loop (workers send at the trace's instants) or closed loop (a worker sends its next update an interval after the
 // answer to the last, and sends lost ones again). Everything runs in virtual time and is deterministic.
 
-// errUnfinished reports that the replay ended before every worker had N updates delivered.
+// errUnfinished reports that a replay ended before N updates of every worker were delivered.
 var errUnfinished = errors.New("the replay ended too early")
 
-// fig7Queue is the queue under test.
+// fig7Queue describes the queue under test in a replay.
 type fig7Queue struct {
 	Queue   string // one of engine.DisciplineNames
 	Slots   int
@@ -29,7 +29,7 @@ type fig7Queue struct {
 	Frame   olaf.Size
 }
 
-// replayResult is one replay.
+// replayResult is the result of one replay.
 type replayResult struct {
 	T        olaf.Duration // until the last worker's Nth update was delivered
 	Half     olaf.Duration // until this was true for half of the workers
@@ -39,7 +39,8 @@ type replayResult struct {
 	Complete bool
 }
 
-// LostFraction returns the paper's lost fraction: updates that neither left alone nor were merged.
+// LostFraction returns the lost fraction as the paper defines it: the share of updates that neither left alone nor were
+// merged.
 func (r *replayResult) LostFraction() float64 {
 	s := &r.Stats
 	if s.In() == 0 {
@@ -48,7 +49,7 @@ func (r *replayResult) LostFraction() float64 {
 	return 1 - float64(s.Class[engine.Appended]+s.Class[engine.Aggregated])/float64(s.In())
 }
 
-// replayCounter is the queue's sink. It counts delivered updates per worker.
+// replayCounter is the sink of the queue. It counts the delivered updates of each worker.
 type replayCounter struct {
 	got      []uint32
 	target   uint32
@@ -62,7 +63,7 @@ func newReplayCounter(workers int, target uint32) *replayCounter {
 	return &replayCounter{got: make([]uint32, workers), target: target, left: workers, half: workers / 2}
 }
 
-// Deliver counts every contributor of a departure.
+// Deliver counts every contributor in a departure.
 func (c *replayCounter) Deliver(d *engine.Departure) {
 	for _, in := range d.Frame.Contributors {
 		c.got[in.Worker]++
@@ -92,9 +93,9 @@ func (c *replayCounter) result(p *engine.Port, sent uint64) *replayResult {
 		Complete: c.left == 0}
 }
 
-// replayOpen replays source until n updates of each worker are delivered. Workers do not retransmit, like a descriptor
-// generator. If the source ends first, the result is incomplete and the error matches errUnfinished. It allocates
-// nothing per update.
+// replayOpen replays source until n updates of each worker are delivered. Workers do not retransmit, like those of a
+// descriptor generator. If the source ends first, the result is incomplete and the error matches errUnfinished.
+// replayOpen allocates nothing per update.
 func replayOpen(source trace.Source, b fig7Queue, n int) (*replayResult, error) {
 	h := source.Header()
 	c := newReplayCounter(h.Workers, uint32(n))
@@ -125,14 +126,14 @@ func replayOpen(source trace.Source, b fig7Queue, n int) (*replayResult, error) 
 	return r, nil
 }
 
-// replayLoop configures workers and server in a closed loop.
+// replayLoop configures the workers and the server of a closed-loop replay.
 type replayLoop struct {
 	AckDelay olaf.Duration // from the server's last bit to the worker's next iteration
 	Timeout  olaf.Duration // from sending to resending without an answer
 	Limit    uint64        // updates sent at most, a guard against starvation
 }
 
-// sender is one worker in a closed loop.
+// sender is one worker in a closed-loop replay.
 type sender struct {
 	at    olaf.Time // time of its next send or retransmission
 	seq   uint32
@@ -152,8 +153,8 @@ type closedLoop struct {
 }
 
 // replayClosed runs the workers of scaler in a closed loop until n updates of each are delivered. A worker's next
-// update is ready an interval after the answer to the last one; it is resent after a timeout. Intervals come from
-// scaler, whose clusters must not take turns. The error matches errUnfinished.
+// update is ready an interval after the answer to its last update. It is resent after a timeout. The intervals come
+// from scaler, whose clusters must not take turns. The error matches errUnfinished.
 func replayClosed(scaler *trace.Scaler, b fig7Queue, loop replayLoop, n int) (*replayResult, error) {
 	h := scaler.Header()
 	c := newReplayCounter(h.Workers, uint32(n))
@@ -191,7 +192,7 @@ func replayClosed(scaler *trace.Scaler, b fig7Queue, loop replayLoop, n int) (*r
 	return result, nil
 }
 
-// send offers the worker's update, for the first time or again.
+// send offers worker k's update to the queue, for the first time or as a retransmission.
 func (r *closedLoop) send(k int32, p *engine.Port, frame *olaf.Update, h *trace.Header) {
 	w := &r.workers[k]
 	frame.Flags = 0
@@ -208,8 +209,8 @@ func (r *closedLoop) send(k int32, p *engine.Port, frame *olaf.Update, h *trace.
 	r.sent++
 }
 
-// takeAnswer handles the server's answer to a contributor. It ignores a late answer to an update that was sent twice,
-// because the worker is already busy with the next one.
+// takeAnswer handles the server's answer to one contributor of a frame. It ignores a late answer to an update that was
+// sent twice, because the worker is then already busy with its next update.
 func (r *closedLoop) takeAnswer(worker olaf.WorkerID, at olaf.Time) {
 	if w := &r.workers[worker]; w.waits {
 		w.waits = false
@@ -218,7 +219,7 @@ func (r *closedLoop) takeAnswer(worker olaf.WorkerID, at olaf.Time) {
 	}
 }
 
-// startIteration starts the worker's next iteration at from.
+// startIteration starts the next iteration of worker k at from.
 func (r *closedLoop) startIteration(k int32, from olaf.Time) {
 	at := from.Add(r.scaler.Interval(int(k)))
 	r.workers[k].birth = uint64(at.NS()) % olaf.GenModulus

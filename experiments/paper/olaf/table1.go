@@ -6,7 +6,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// table1 reproduces the micro-benchmark: FIFO and Olaf at 40 and 20 Gbps (§8.1, Table 1, and the AoM reductions).
+// table1 returns the experiment that reproduces the micro-benchmark of FIFO and Olaf at 40 and 20 Gbps (§8.1, Table 1,
+// and the AoM reductions).
 func table1(set system.Set) experiments.Experiment {
 	spec := func() bench.Spec { return Table1(set) }
 	return experiments.Experiment{
@@ -23,7 +24,7 @@ func table1(set system.Set) experiments.Experiment {
 	}
 }
 
-// Table1 returns the specification of the paper's micro-benchmark with the fitted traffic.
+// Table1 returns the specification of the paper's micro-benchmark, with the fitted traffic.
 func Table1(set system.Set) bench.Spec {
 	s := bench.DefaultSpec(set)
 	s.Experiment = "olaf/table1"

@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// table1Trace compares Table 1 from a real training with the fitted bursts.
+// table1Trace returns an experiment that compares Table 1 for the traffic of a real training run with Table 1 for the
+// fitted bursts.
 func table1Trace(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
 		Name:     "olaf/table1-trace",
@@ -38,7 +39,7 @@ func table1Trace(set system.Set) experiments.Experiment {
 	}
 }
 
-// traceVariant is one way to average the 60 Gbps.
+// traceVariant is one kind of traffic with a mean rate of 60 Gbps: the fitted bursts, or a scaled trace.
 type traceVariant struct {
 	Name      string  `json:"name"`
 	Averaging string  `json:"averaging,omitempty"`
@@ -47,9 +48,9 @@ type traceVariant struct {
 	MaxDeparture olaf.Duration `json:"max_departure,omitempty"`
 }
 
-// traceVariants returns the bursts of table1 and three readings of a trace at 60 Gbps. The spread of the last fits
-// FIFO's losses if the port's line rate is ignored; it starts at three times the mean rate, which a 100 Gbps port
-// paces.
+// traceVariants returns the bursts of table1 and three ways to scale a trace to 60 Gbps. The spread of the last way was
+// chosen so that FIFO's losses agree with the paper if the port's line rate is ignored. Its traffic starts at three
+// times the mean rate, which a 100 Gbps port slows down.
 func traceVariants() []traceVariant {
 	return []traceVariant{
 		{Name: "fitted bursts"},
@@ -59,7 +60,7 @@ func traceVariants() []traceVariant {
 	}
 }
 
-// table1Cells are the compared numbers, in per cent of the updates sent.
+// table1Cells lists the compared numbers, in per cent of the updates sent.
 var table1Cells = []struct {
 	name, queue, claim string
 	of                 func(olaf.Counts) float64
@@ -75,17 +76,17 @@ func pct(n int64, c olaf.Counts) float64 { return 100 * float64(n) / float64(c.S
 func lostPct(c olaf.Counts) float64      { return pct(c.SumLost(), c) }
 func same(v float64) float64             { return v }
 
-// ofSent converts a published count of the testbed's 13,500 updates to per cent.
+// ofSent converts a published count to a percentage of the 13,500 updates that the testbed sent.
 func ofSent(v float64) float64 { return v / 135 }
 
-// table1TraceBase returns the common part of the variants.
+// table1TraceBase returns the settings that all variants have in common.
 func table1TraceBase(set system.Set, o *experiments.Options) bench.Spec {
 	base := Table1(set)
 	base.Runs, base.Seed = o.Seeds(30, 6)
 	return base
 }
 
-// spec returns the bench of a variant.
+// spec returns the bench specification for a variant.
 func (v *traceVariant) spec(base bench.Spec) (bench.Spec, error) {
 	if v.Averaging == "" {
 		return base, nil
@@ -142,7 +143,7 @@ func runTable1Trace(ctx context.Context, set system.Set, o experiments.Options) 
 	return f, nil
 }
 
-// publishedCells returns the paper's curve of a cell.
+// publishedCells returns the curve with the paper's numbers for a cell.
 func publishedCells(cell int) result.Series {
 	c := &table1Cells[cell]
 	s := result.Series{Name: result.PaperSeries}
@@ -157,7 +158,7 @@ func publishedCells(cell int) result.Series {
 	return s
 }
 
-// measuredCells returns our curve of a cell over ascending output rates.
+// measuredCells returns the curve with our numbers for a cell, over ascending output rates.
 func measuredCells(name string, cell int, o *bench.Outcome) result.Series {
 	s := result.Series{Name: name}
 	for i := len(o.Plan.Configs) - 1; i >= 0; i-- {

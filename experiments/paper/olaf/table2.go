@@ -9,7 +9,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// table2 reproduces loss, age and fairness over two levels of switches with equal workers (§8.3, Table 2).
+// table2 is the experiment that reproduces loss, age and fairness with two levels of switches and equal workers (§8.3,
+// Table 2).
 var table2 = experiments.Experiment{
 	Name:      "olaf/table2",
 	Artefact:  "Table 2",
@@ -36,7 +37,8 @@ var table2 = experiments.Experiment{
 	},
 }
 
-// unlike returns the difference between two rows' published ages, in the group with the larger one.
+// unlike returns the difference between the published ages of two rows. It uses the group in which the difference is
+// larger.
 func (r *multiHopRow) unlike(o *multiHopRow) paper.Measured {
 	var most paper.Measured
 	for g := range r.Groups {

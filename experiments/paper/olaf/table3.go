@@ -10,7 +10,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// table3 reproduces Table 2's setting with half of the clusters three times slower (§8.3, Table 3).
+// table3 is the experiment that reproduces the setting of Table 2 with half of the clusters three times slower (§8.3,
+// Table 3).
 var table3 = experiments.Experiment{
 	Name:      "olaf/table3",
 	Artefact:  "Table 3",
@@ -44,12 +45,12 @@ var table3 = experiments.Experiment{
 	},
 }
 
-// gap returns the difference between the groups' published ages, in ms.
+// gap returns the difference between the published ages of the two groups, in ms.
 func (r *multiHopRow) gap() float64 {
 	return math.Abs(float64(r.publishedAge(0).Mean - r.publishedAge(1).Mean))
 }
 
-// narrowsFrom returns how much smaller the gap between the groups is than in another row, seed by seed.
+// narrowsFrom returns, seed by seed, how much smaller the gap between the groups is than in the row before.
 func (r *multiHopRow) narrowsFrom(before *multiHopRow) paper.Measured {
 	return paper.Over(paper.Gap(before.publishedBySeed(0), before.publishedBySeed(1)), paper.Gap(r.publishedBySeed(0), r.publishedBySeed(1)))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// claimsOfText judges the paper's verbal claims about its micro-benchmark (§§8.1 and 10).
+// claimsOfText returns the experiment that judges the paper's verbal claims about its micro-benchmark (§§8.1 and 10).
 func claimsOfText(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
 		Name:     "olaf/text",
@@ -25,14 +25,14 @@ func claimsOfText(set system.Set) experiments.Experiment {
 	}
 }
 
-// textExpected was written before the first run.
+// textExpected states the expected results. It was written before the first run.
 const textExpected = "expected before the first run: FIFO's age grows with its queue at every step, and Olaf " +
 	"saves ACKs at both rates, but on the links to the workers its multicast costs more bytes than it saves"
 
-// fifoSlots are the queue sizes of the statement on FIFO's age; 8 is the paper's.
+// fifoSlots lists the queue sizes with which the statement on FIFO's age is tested. The paper's size is 8.
 var fifoSlots = []int{4, 8, 16, 32}
 
-// textConfig contains everything that decides the statements.
+// textConfig contains all settings that the results of claimsOfText depend on.
 type textConfig struct {
 	Table1 bench.Spec `json:"table1"`
 	Slots  []int      `json:"fifo_slots"`
@@ -60,7 +60,7 @@ func runText(ctx context.Context, set system.Set, o experiments.Options) (result
 	return t, nil
 }
 
-// measureText runs a bench of the experiment.
+// measureText runs one bench for the experiment.
 func measureText(ctx context.Context, s bench.Spec, o *experiments.Options) (*bench.Outcome, error) {
 	m, err := o.Measure(ctx, s, o.Stream, nil)
 	if err != nil {
@@ -69,7 +69,7 @@ func measureText(ctx context.Context, s bench.Spec, o *experiments.Options) (*be
 	return m.Outcome, nil
 }
 
-// listValues returns a number from every run of a configuration.
+// listValues returns a number from each run of a configuration.
 func listValues(out *bench.Outcome, queue string, rate olaf.Rate, of func(*results.Run) float64) (values []results.Float) {
 	for config := range out.Plan.Configs {
 		if c := &out.Plan.Configs[config]; c.Queue == queue && c.OutRate == rate {
@@ -81,7 +81,8 @@ func listValues(out *bench.Outcome, queue string, rate olaf.Rate, of func(*resul
 	return values
 }
 
-// countDownlink counts the server's ACKs, one for each frame that it receives, and their bytes.
+// countDownlink counts the ACKs of the server and their bytes. The server sends one ACK for each frame that it
+// receives.
 func countDownlink(ctx context.Context, t *result.Result, c *textConfig, ours paper.Ours, o *experiments.Options) error {
 	out, err := measureText(ctx, c.Table1, o)
 	if err != nil {
@@ -116,7 +117,7 @@ func countDownlink(ctx context.Context, t *result.Result, c *textConfig, ours pa
 	return nil
 }
 
-// scaleValues returns the values in another unit.
+// scaleValues returns the values multiplied by a factor, to convert them to another unit.
 func scaleValues(values []results.Float, by float64) []results.Float {
 	out := make([]results.Float, len(values))
 	for i, v := range values {
@@ -125,7 +126,7 @@ func scaleValues(values []results.Float, by float64) []results.Float {
 	return out
 }
 
-// percentFewer returns, seed by seed, the percentage by which each·b is below a.
+// percentFewer returns, seed by seed, the percentage by which each·b is smaller than a.
 func percentFewer(a, b []results.Float, each float64) paper.Measured {
 	var values []results.Float
 	for i := range a {
@@ -134,7 +135,7 @@ func percentFewer(a, b []results.Float, each float64) paper.Measured {
 	return paper.Of(results.Describe(values, "no run has both"))
 }
 
-// ageByQueue measures FIFO's age behind larger and larger queues, at 20 Gbps.
+// ageByQueue measures FIFO's age at 20 Gbps with queues of increasing size.
 func ageByQueue(ctx context.Context, t *result.Result, c *textConfig, ours paper.Ours, o *experiments.Options) error {
 	const rate = 20 * olaf.Gbps
 	block := result.Block{Name: "FIFO's age at 20 Gbps, by queue size", Unit: "µs", Columns: []string{"per worker", "per cluster"}}
@@ -161,7 +162,8 @@ func ageByQueue(ctx context.Context, t *result.Result, c *textConfig, ours paper
 	return nil
 }
 
-// findLeastStep returns the least growth from one point to the next, which decides whether a curve rises everywhere.
+// findLeastStep returns the smallest increase from one point to the next. If it is positive, the curve rises
+// everywhere.
 func findLeastStep(values [][]results.Float) paper.Measured {
 	least := paper.Over(values[1], values[0])
 	for i := 2; i < len(values); i++ {

@@ -22,10 +22,10 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// keptVersion is part of a stored training run's name; change it when training computes something else.
+// keptVersion is part of the file name of stored training runs. It must change when training computes something else.
 const keptVersion = "1"
 
-// learned is the part of a training result that figures use.
+// learned contains the part of a training result that figures use.
 type learned struct {
 	Curves  [][]rl.Point `json:"curves"` // by worker
 	EndNS   int64        `json:"end_ns"`
@@ -35,9 +35,9 @@ type learned struct {
 	Torn   uint64 `json:"torn,omitempty"`
 }
 
-// trainAll carries out all training runs in turn, each on all processors. It stores finished runs in o.Trainings, if
-// set, and reuses them, so that an interrupted figure continues. Results are in order; after an error or an interrupt
-// the missing ones are nil.
+// trainAll carries out the training runs one after the other, each on all processors. If o.Trainings is set, it stores
+// finished runs there and reuses them, so that an interrupted figure can continue. Results are in the order of jobs.
+// After an error or an interrupt, missing results are nil.
 func trainAll(ctx context.Context, o *experiments.Options, jobs []rl.Config) ([]*learned, error) {
 	out := make([]*learned, len(jobs))
 	for i := range jobs {
@@ -51,10 +51,10 @@ func trainAll(ctx context.Context, o *experiments.Options, jobs []rl.Config) ([]
 	return out, nil
 }
 
-// perTraining is the number of progress steps per training run.
+// perTraining is the number of progress steps that each training run reports.
 const perTraining = 100
 
-// share reports the progress within one of several training runs.
+// share converts the progress of one training run to the progress of all runs.
 type share struct {
 	o            *experiments.Options
 	config       *rl.Config
@@ -62,7 +62,7 @@ type share struct {
 	done         int
 }
 
-// OnUpdate counts one iteration.
+// OnUpdate counts one iteration of the training run.
 func (s *share) OnUpdate(u *trace.Update, _ *rl.Weights) error {
 	s.done++
 	part := float64(s.done) / float64(s.config.Workers*s.config.Iterations)
@@ -107,7 +107,7 @@ func learn(ctx context.Context, c rl.Config, progress rl.Observer) (*learned, er
 		Torn: outcome.Torn}, nil
 }
 
-// trainings divides a figure into its training runs: every scheme with every seed, for the full and the quick number of
+// trainings divides a figure into parts. Each part trains one scheme with one seed, for the full or the quick number of
 // seeds.
 func trainings(schemes func(*experiments.Options) []scheme, full, quick int) *experiments.Parts {
 	return &experiments.Parts{
@@ -138,7 +138,7 @@ func trainings(schemes func(*experiments.Options) []scheme, full, quick int) *ex
 	}
 }
 
-// keptPath returns the path of a training run, which depends on its whole configuration.
+// keptPath returns the path at which a training run is stored. It depends on the whole configuration.
 func keptPath(folder string, c *rl.Config) (string, error) {
 	if folder == "" {
 		return "", nil
@@ -151,7 +151,7 @@ func keptPath(folder string, c *rl.Config) (string, error) {
 	return filepath.Join(folder, "training-"+hex.EncodeToString(sum[:8])+".json"), nil
 }
 
-// readKept returns a training run that was finished before, or nil.
+// readKept returns the stored result of a training run, or nil if there is none.
 func readKept(path string) (*learned, error) {
 	if path == "" {
 		return nil, nil
@@ -170,7 +170,7 @@ func readKept(path string) (*learned, error) {
 	return &l, nil
 }
 
-// overIterations returns the mean reward in blocks of iterations, over seeds.
+// overIterations returns a curve of the mean reward over seeds, averaged over blocks of iterations.
 func overIterations(name string, seeds []*learned, block int) result.Series {
 	var columns [][]float64
 	for _, l := range seeds {
@@ -194,8 +194,8 @@ func overIterations(name string, seeds []*learned, block int) result.Series {
 	}
 }
 
-// overTime returns the mean reward in n equal spans until endNS, over seeds; spans after the training's end have no
-// value.
+// overTime returns a curve of the mean reward over seeds in n equal time spans until endNS. Spans after the end of
+// training have no value.
 func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64) result.Series {
 	s := result.Series{Name: name}
 	values := make([][]float64, n)
@@ -216,7 +216,7 @@ func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64)
 	return s
 }
 
-// lastBlock returns the mean reward of each seed's last iterations; missing for missing seeds.
+// lastBlock returns the mean reward in the last block iterations of each seed. It is missing for missing seeds.
 func lastBlock(seeds []*learned, block int) []results.Float {
 	values := make([]results.Float, len(seeds))
 	for i, l := range seeds {

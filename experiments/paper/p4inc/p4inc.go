@@ -1,7 +1,7 @@
 // Package p4inc reproduces the evaluation of "P4INC-AOI: All-Optical Interconnect Empowered by In-Network Computing for
-// DML Workloads", one file for each kind of artefact: Table I, the testbed (Figs. 5 to 7) and the simulations (Figs. 8
-// to 12). Plans use the printed parameters, and sched.Workload's for those that are not printed; the most uncertain
-// ones are also varied.
+// DML Workloads". It has one file for each kind of artefact: Table I, the testbed (Figs. 5 to 7), and the simulations
+// (Figs. 8 to 12). Parameters that the paper does not print are taken from sched.Workload; the most uncertain of them
+// are also varied.
 package p4inc
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists the paper's experiments in its order.
+// Experiments returns the paper's experiments in the order of the paper.
 func Experiments() experiments.Set { return with(policy.FindSolver) }
 
-// with lists the experiments, given a function that finds a solver.
+// with returns the experiments, which use find to look up a solver.
 func with(find func(name string) (policy.Solver, error)) experiments.Set {
 	table1 := func(ctx context.Context, o experiments.Options) (result.Report, error) {
 		return runTable1(ctx, find, o)
@@ -42,16 +42,17 @@ func with(find func(name string) (policy.Solver, error)) experiments.Set {
 	}
 }
 
-// assumption fills in parameters that the paper does not print. The verdicts use the first one.
+// assumption sets parameters that the paper does not print. The verdicts use the first assumption.
 type assumption struct {
 	name   string
 	change func(*sched.Workload)
 }
 
-// judged starts from an even mesh, because the paper names no other connections before the first slot.
+// judged is the assumption that the verdicts use. It starts from an even mesh of connections, because the paper
+// mentions no other connections before the first slot.
 var judged = assumption{"an even mesh before the first slot", func(s *sched.Workload) { s.Joined = true }}
 
-// assumptions returns the judged assumption and others: no connections before the first slot, and scarce optics.
+// assumptions returns the judged assumption and two others: no connections before the first slot, and scarce optics.
 func assumptions() []assumption {
 	return []assumption{
 		judged,
@@ -72,7 +73,7 @@ const (
 var inputs = []experiments.Input{{Name: volume, Factor: 2}, {Name: arrivals, Factor: 2}, {Name: ports, Factor: 0.5},
 	{Name: portRate, Factor: 0.5}, {Name: slotTime, Factor: 2}}
 
-// judgedOnly drops the other assumptions if an input is changed, since they have no verdict.
+// judgedOnly returns only the judged assumption if an input is changed, because the others have no verdict.
 func judgedOnly(o *experiments.Options, all []assumption) []assumption {
 	if o.Changed.Name != "" {
 		return all[:1]
@@ -80,7 +81,7 @@ func judgedOnly(o *experiments.Options, all []assumption) []assumption {
 	return all
 }
 
-// scale applies the changed input of the options to a workload.
+// scale applies the input that the options change to a workload.
 func scale(o *experiments.Options, s *sched.Workload) {
 	for i := range s.Volume {
 		s.Volume[i] = experiments.ScaleInput(o, volume, s.Volume[i])
@@ -99,13 +100,14 @@ const (
 	incTW
 )
 
-// number is a measurement from an experiment's cells, by seed, for a claim; for a curve, point by point.
+// number is a measurement that is compared with a claim. It is computed from an experiment's cells, by seed or, for a
+// curve, point by point.
 type number struct {
 	claim string
 	of    func(cells []policy.Cell) paper.Measured
 }
 
-// grid plans workloads under every assumption and compares the numbers with the claims.
+// grid plans workloads under every assumption and compares the resulting numbers with the claims.
 type grid struct {
 	experiment string
 	axis       policy.Axis
@@ -141,7 +143,8 @@ func (g *grid) run(ctx context.Context, f *result.Result, o *experiments.Options
 	return nil
 }
 
-// take stores a number as the judged number or under another assumption. It does not replace an existing number.
+// take stores m under the claim's id, either as the judged number or as the number under another assumption. It does
+// not replace an existing judged number.
 func take(ours paper.Ours, id string, m paper.Measured, a assumption, judges bool) {
 	kept, there := ours[id]
 	switch {
@@ -153,7 +156,8 @@ func take(ours paper.Ours, id string, m paper.Measured, a assumption, judges boo
 	}
 }
 
-// saving returns the percentage by which one scenario is below another, as the mean over the cells of every seed.
+// saving returns a function that computes the percentage by which one scenario is below another, averaged over the
+// cells of each seed.
 func saving(m policy.Metric, scenario, below int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		return paper.Of(perSeed(cells, func(c *policy.Cell, seed int) float64 {
@@ -166,7 +170,8 @@ func saving(m policy.Metric, scenario, below int) func([]policy.Cell) paper.Meas
 	}
 }
 
-// ahead returns by how much one scenario is below the least of the others, as the mean over the cells of every seed.
+// ahead returns a function that computes the percentage by which one scenario is below the lowest of the others,
+// averaged over the cells of each seed.
 func ahead(m policy.Metric, scenario int, others ...int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		return paper.Of(perSeed(cells, func(c *policy.Cell, seed int) float64 {
@@ -179,7 +184,7 @@ func ahead(m policy.Metric, scenario int, others ...int) func([]policy.Cell) pap
 	}
 }
 
-// perSeed describes the mean of a quantity over the cells of each seed.
+// perSeed returns statistics, over seeds, of a quantity that is averaged over each seed's cells.
 func perSeed(cells []policy.Cell, of func(*policy.Cell, int) float64) results.Statistic {
 	means := make([]results.Float, len(cells[0].Outcomes[0]))
 	for i := range cells {
@@ -190,7 +195,7 @@ func perSeed(cells []policy.Cell, of func(*policy.Cell, int) float64) results.St
 	return results.Describe(means, "no seed")
 }
 
-// curve returns a metric of a scenario from point to point, by seed.
+// curve returns the values of a metric in a scenario, by point and seed.
 func curve(cells []policy.Cell, scenario int, m policy.Metric) [][]results.Float {
 	values := make([][]results.Float, len(cells))
 	for i := range cells {
@@ -199,24 +204,24 @@ func curve(cells []policy.Cell, scenario int, m policy.Metric) [][]results.Float
 	return values
 }
 
-// falls returns how far a scenario's curve falls.
+// falls returns a function that measures how much the curve of a scenario falls.
 func falls(m policy.Metric, scenario int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured { return paper.Falls(curve(cells, scenario, m)) }
 }
 
-// spread returns how far a scenario's curve spreads from a point on, in per cent.
+// spread returns a function that measures the spread of a scenario's curve from point from on, in per cent.
 func spread(m policy.Metric, scenario, from int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured { return paper.Spread(curve(cells, scenario, m)[from:]) }
 }
 
-// grows returns by how much a scenario's last point is above its first.
+// grows returns a function that computes how far the last point in a scenario's curve is above the first.
 func grows(m policy.Metric, scenario int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		return paper.Over(cells[len(cells)-1].Values(scenario, m), cells[0].Values(scenario, m))
 	}
 }
 
-// growsLess returns by how much less one scenario grows than another.
+// growsLess returns a function that computes how much less one scenario's curve grows than another's.
 func growsLess(m policy.Metric, scenario, than int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		first, last := &cells[0], &cells[len(cells)-1]

@@ -9,12 +9,12 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// simulated is the number of jobs in Figs. 10 to 12.
+// simulated is the number of jobs in the simulations of Figs. 10 to 12.
 const simulated = 1000
 
 var both = []policy.Metric{policy.Reconfigurations, policy.CTBTI}
 
-// draw runs a grid as a figure of the paper and states its assumptions.
+// draw runs the grid, draws it as a figure of the paper, and states the assumptions.
 func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options, says ...string) (result.Report, error) {
 	f := experiments.NewResult(g.experiment, artefact, o, struct {
 		Workload sched.Workload `json:"workload"`
@@ -35,7 +35,7 @@ func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options
 	return f, nil
 }
 
-// axis returns the named axis of package policy.
+// axis returns the axis of package policy with the given name.
 func axis(name string) policy.Axis {
 	for _, a := range policy.Axes() {
 		if a.Name == name {
@@ -119,5 +119,5 @@ func runFig12(ctx context.Context, o experiments.Options) (result.Report, error)
 		"the slot ends, as in the paper's Eq. (11), so CT-BTI grows with the slot whatever a policy does")
 }
 
-// scenarios returns the four scenarios' names in ids of claims.
+// scenarios returns the names of the four scenarios as they appear in the ids of claims.
 func scenarios() []string { return []string{"noinc_fcfs", "noinc_tw", "inc_fcfs", "inc_tw"} }

@@ -20,10 +20,10 @@ var (
 	provable  = 60
 )
 
-// solverLimit is the time limit for one optimum.
+// solverLimit is the time limit for finding one optimum.
 const solverLimit = 60 * time.Second
 
-// column is a planner in Table I.
+// column is one column of Table I, which contains the results of one planner.
 type column struct {
 	name string
 	plan func(context.Context, *sched.Problem) (*sched.Plan, error)
@@ -41,14 +41,14 @@ func heuristics() []column {
 		}}}
 }
 
-// small returns the workload of a line: 8 units like those in the simulations.
+// small returns the workload for one line of the table, with 8 units like those in the simulations.
 func small(jobs int) sched.Workload {
 	s := sched.PaperWorkload(jobs, 0)
 	s.Units = 8
 	return s
 }
 
-// tally contains a column's outcomes by line and seed; empty for a seed without a plan.
+// tally contains the outcomes of each column by line and seed. A seed without a plan has none.
 type tally map[string]map[int][]sched.Outcome
 
 func (t tally) add(column string, jobs int, o sched.Outcome) {
@@ -106,7 +106,7 @@ func runTable1(ctx context.Context, find func(string) (policy.Solver, error), o 
 	return t, nil
 }
 
-// planLine plans one seed of one line with every heuristic.
+// planLine plans the workload of one line for one seed with every heuristic.
 func planLine(ctx context.Context, done tally, a assumption, o *experiments.Options, jobs int, seed uint64) error {
 	p, err := lineProblem(a, o, jobs, seed)
 	if err != nil {
@@ -126,7 +126,7 @@ func planLine(ctx context.Context, done tally, a assumption, o *experiments.Opti
 	return nil
 }
 
-// lineProblem returns one seed of one line as a problem to plan.
+// lineProblem returns the planning problem of one line for one seed.
 func lineProblem(a assumption, o *experiments.Options, jobs int, seed uint64) (*sched.Problem, error) {
 	s := small(jobs)
 	a.change(&s)
@@ -135,7 +135,8 @@ func lineProblem(a assumption, o *experiments.Options, jobs int, seed uint64) (*
 	return sched.GenerateProblem(s)
 }
 
-// prove searches for the optimum for the first seeds. Without a solver or a proof in time there is no number.
+// prove searches for the optimum for the first few seeds. Without a solver, or if the optimum is not proved in time,
+// there is no number.
 func prove(ctx context.Context, find func(string) (policy.Solver, error), done tally, t *result.Result, ours paper.Ours,
 	o *experiments.Options, seeds int, first uint64) error {
 	solver, err := find("")
@@ -173,7 +174,7 @@ func prove(ctx context.Context, find func(string) (policy.Solver, error), done t
 	return nil
 }
 
-// fill adds blocks and numbers for an assumption.
+// fill adds the blocks and numbers for one assumption to the result.
 func fill(t *result.Result, ours paper.Ours, done tally, a assumption, judges bool) {
 	names := []string{"fcfs", "tw", "norecon"}
 	if judges {
@@ -203,7 +204,7 @@ func fill(t *result.Result, ours paper.Ours, done tally, a assumption, judges bo
 	}
 }
 
-// span returns the least and greatest excess over TW without reconfigurations, over the lines, in per cent.
+// span returns the lowest and the highest excess over TW without reconfigurations among the lines, in per cent.
 func span(done tally) (low, high results.Statistic) {
 	for i, jobs := range tableJobs {
 		tw, still := done.values("tw", jobs, policy.CTBTI), done.values("norecon", jobs, policy.CTBTI)
@@ -222,8 +223,8 @@ func span(done tally) (low, high results.Statistic) {
 	return low, high
 }
 
-// gaps returns how far the heuristics are above the optimum, for the seeds that have one, next to the printed gaps and
-// the gaps derived from printed numbers.
+// gaps returns a block with the distance of each heuristic from the optimum, for seeds whose optimum is known, next to
+// the printed gaps and the gaps derived from printed numbers.
 func gaps(done tally) result.Block {
 	b := result.Block{Name: "above the optimum", Unit: "%", Columns: []string{"fcfs", "tw", "tw printed", "tw " +
 		"from the printed seconds"}}
@@ -248,7 +249,7 @@ func gaps(done tally) result.Block {
 	return b
 }
 
-// line returns the id of a claim of Table I.
+// line returns the id of a claim about Table I.
 func line(jobs int, column string) string {
 	return fmt.Sprintf("p4inc/table1.%d_jobs.%s", jobs, column)
 }

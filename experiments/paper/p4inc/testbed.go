@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// model is one of the models trained in Fig. 5. Two sizes are printed; the others are from the usual implementations.
-// The compared ratio does not depend on them.
+// model is one of the models trained in Fig. 5. The paper prints the sizes of two models; the others are from common
+// implementations. The compared ratio does not depend on the sizes.
 type model struct {
 	Name   string    `json:"name"`
 	Volume olaf.Size `json:"volume"`
@@ -26,7 +26,7 @@ func models() []model {
 		{"VGG16", sched.VGG16}, {"VGG19", 548e6}}
 }
 
-// singleJob returns one job of two workers in a rack, with its server in another.
+// singleJob returns the planning problem for one job with two workers in one rack and its server in another.
 func singleJob(m model) *sched.Problem {
 	return &sched.Problem{
 		Slot: 100 * olaf.Microsecond, Step: 10 * olaf.Gbps, PortRate: 40 * olaf.Gbps, ServerRate: 40 * olaf.Gbps,
@@ -66,14 +66,14 @@ func runFig5(ctx context.Context, o experiments.Options) (result.Report, error) 
 	return t, nil
 }
 
-// exactly returns the statistic of a number without randomness.
+// exactly returns a statistic for a single number that does not depend on chance.
 func exactly(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// rackAssumptions returns the judged assumption, no connections before the first slot, and jobs of several iterations,
-// whose gradients are then one volume.
+// rackAssumptions returns the judged assumption and two others: no connections before the first slot, and jobs of
+// several iterations whose gradients are sent as one volume.
 func rackAssumptions() []assumption {
 	return []assumption{judged, assumptions()[1], {fmt.Sprintf("%d iterations a job", iterations), func(s *sched.Workload) {
 		judged.change(s)
@@ -83,10 +83,10 @@ func rackAssumptions() []assumption {
 	}}}
 }
 
-// iterations is the number of iterations in a job that has several.
+// iterations is the number of iterations in the jobs that have several.
 const iterations = 20
 
-// rackJobs are the numbers of jobs in Figs. 6 and 7.
+// rackJobs lists the numbers of jobs in Figs. 6 and 7.
 var rackJobs = []float64{10, 20, 40, 60}
 
 // racks plans the testbed's jobs for ResNet50 and VGG16 under every assumption, and compares the numbers with the
@@ -148,7 +148,7 @@ func runFig6(ctx context.Context, o experiments.Options) (result.Report, error) 
 	return f, nil
 }
 
-// halfway returns the mean of two statistics, with the wider of their intervals.
+// halfway returns the mean of two statistics. Its interval is the wider of theirs.
 func halfway(a, b results.Statistic) results.Statistic {
 	wide := a
 	if b.CI95 > a.CI95 {

@@ -1,5 +1,5 @@
-// Package switchml determines the bottleneck of "Scaling Distributed Machine Learning with In-Network Aggregation"
-// (NSDI 2021): the line, the hosts, or the pool of slots in flight during a round trip.
+// Package switchml determines which resource limits the throughput in "Scaling Distributed Machine Learning with
+// In-Network Aggregation" (NSDI 2021): the line, the hosts, or the pool of slots in flight during a round trip.
 package switchml
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists the experiments on SwitchML, with systems of a set.
+// Experiments returns the experiments on SwitchML. Systems are looked up in set.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name: "switchml/pool", Artefact: "Pool", Needs: "10 s",
@@ -26,7 +26,7 @@ func Experiments(set system.Set) experiments.Set {
 	}}
 }
 
-// config is the configuration of the experiment.
+// config is the configuration of the experiment on SwitchML.
 type config struct {
 	Workers  int           `json:"workers"`
 	Rate     olaf.Rate     `json:"rate"`
@@ -71,7 +71,7 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (resul
 	return t, nil
 }
 
-// run returns the throughput of a pool in Gbit/s, simulated and predicted.
+// run returns the throughput with a pool of the given number of slots in Gbit/s, simulated and predicted.
 func (c *config) run(ctx context.Context, set system.Set, slots int, payload olaf.Size) (have, predicted float64, err error) {
 	s, err := set.Find("switchml")
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *config) run(ctx context.Context, set system.Set, slots int, payload ola
 
 func seconds(d olaf.Duration) float64 { return float64(d) / float64(olaf.Second) }
 
-// one returns the statistic of a number without randomness.
+// one returns a statistic for a single number that does not depend on chance.
 func one(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}

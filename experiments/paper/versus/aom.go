@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Load is one arrival process for Table 1's updates: 27 workers in 9 clusters at 60 Gbps.
+// Load is a process that generates arrivals for Table 1's workload: 27 workers in 9 clusters at 60 Gbps.
 type Load struct {
 	Name  string
 	About string
@@ -31,7 +31,7 @@ type Load struct {
 	arrivals func(seed uint64, updates int) ([]arrival, error)
 }
 
-// arrival is one update at the switch; at is also its generation time.
+// arrival is one update that arrives at the switch. The time at is also its generation time.
 type arrival struct {
 	at     olaf.Time
 	worker int
@@ -48,7 +48,7 @@ const (
 	slots    = 8
 )
 
-// poissonArrivals returns arrivals with exponential gaps for each worker, without a minimum gap from a line rate.
+// poissonArrivals returns arrivals with exponentially distributed gaps for each worker. No line rate limits the gaps.
 func poissonArrivals(seed uint64, updates int) ([]arrival, error) {
 	gap := float64(offered.TimeToSend(size+overhead)) * workers
 	all := make([]arrival, 0, workers*updates)
@@ -68,7 +68,7 @@ func poissonArrivals(seed uint64, updates int) ([]arrival, error) {
 	return all, nil
 }
 
-// burstArrivals returns the bursts that were fitted to Table 1.
+// burstArrivals returns arrivals in the bursts that were fitted to Table 1.
 func burstArrivals(seed uint64, updates int) ([]arrival, error) {
 	w, err := pktgen.PresetBurst("olaf-table1")
 	if err != nil {
@@ -82,7 +82,7 @@ func burstArrivals(seed uint64, updates int) ([]arrival, error) {
 	return arrivalsOf(schedule), nil
 }
 
-// recordedArrivals returns a LunarLander training run, scaled to the load as in a bench.
+// recordedArrivals returns the arrivals of a recorded LunarLander training run, scaled to the load as in a bench.
 func recordedArrivals(seed uint64, updates int) (all []arrival, err error) {
 	reader, closer, err := trace.Open(trace.Builtin + "lander8")
 	if err != nil {
@@ -108,7 +108,7 @@ func recordedArrivals(seed uint64, updates int) (all []arrival, err error) {
 	return all, schedule.Err()
 }
 
-// arrivalsOf returns a source's updates as arrivals.
+// arrivalsOf returns the updates from a source as arrivals.
 func arrivalsOf(source pktgen.Source) []arrival {
 	descriptors := make([]regmap.Descriptor, source.Total())
 	descriptors = descriptors[:source.Fill(descriptors)]
@@ -120,7 +120,7 @@ func arrivalsOf(source pktgen.Source) []arrival {
 	return all
 }
 
-// Loads returns the loads of the comparison.
+// Loads returns the arrival processes that the comparison uses.
 func Loads() []Load {
 	return []Load{
 		{"poisson", "every worker sends at exponentially distributed intervals", poissonArrivals},
@@ -129,14 +129,14 @@ func Loads() []Load {
 	}
 }
 
-// Contestant is a system with its parameters.
+// Contestant is a compared system with its parameters.
 type Contestant struct {
 	Name   string
 	System *system.System
 	H      int
 }
 
-// Contestants returns FIFO, OLAF and iSwitch with H below, at and above a cluster's number of workers.
+// Contestants returns FIFO, OLAF, and iSwitch with values of H below, at and above the number of workers in a cluster.
 func Contestants(set system.Set) ([]Contestant, error) {
 	var all []Contestant
 	for _, s := range []struct {
@@ -158,7 +158,7 @@ func Contestants(set system.Set) ([]Contestant, error) {
 	return all, nil
 }
 
-// Topology selects the receivers of the results.
+// Topology selects whether the results are sent to the server or to the workers.
 type Topology string
 
 const (
@@ -166,7 +166,7 @@ const (
 	ToWorkers Topology = "S" // the switch answers over one link per worker; ages are measured there
 )
 
-// Setting adds costs to the base setting, in which systems differ only in how they merge.
+// Setting selects costs that are added to the base setting. In the base setting, systems differ only in how they merge.
 type Setting struct {
 	Name  string // empty for the base setting
 	About string
@@ -181,7 +181,8 @@ type Setting struct {
 	Slots int
 }
 
-// Settings returns the variants shown beside the base setting. No order is expected in them.
+// Settings returns the variants that are shown next to the base setting. There is no expectation about the order of
+// systems in them.
 func Settings() []Setting {
 	return []Setting{
 		{Name: "own frames", About: "iSwitch's frame is 14 B shorter than OLAF's for the same 48 lanes", Frames: true},
@@ -193,7 +194,7 @@ func Settings() []Setting {
 	}
 }
 
-// lineOverhead returns the line's overhead relative to OLAF's frame.
+// lineOverhead returns a system's overhead on the line relative to OLAF's frame.
 func (s *Setting) lineOverhead(of *system.System) olaf.Size {
 	if !s.Frames || of.Frame == nil {
 		return overhead
@@ -201,7 +202,7 @@ func (s *Setting) lineOverhead(of *system.System) olaf.Size {
 	return overhead + of.Frame.Size(lanes) - size
 }
 
-// queueSlots returns the size of a system's queue.
+// queueSlots returns the number of slots in a system's queue.
 func (s *Setting) queueSlots(of *system.System) int {
 	if s.Slots > 0 && of.Program == nil {
 		return s.Slots
@@ -209,8 +210,8 @@ func (s *Setting) queueSlots(of *system.System) int {
 	return slots
 }
 
-// switchMemory returns the frame memory of a contestant's switch, here and as published: for OLAF the queue that Table 1 was
-// measured with, for a program its whole table.
+// switchMemory returns the memory for frames in a contestant's switch, as configured here and as published. For OLAF,
+// the published memory is the queue with which Table 1 was measured; for a program, it is the whole table.
 func (c *Contestant) switchMemory() (here, published olaf.Size, err error) {
 	queue := slots * size
 	if c.System.Program == nil {
@@ -223,7 +224,8 @@ func (c *Contestant) switchMemory() (here, published olaf.Size, err error) {
 	return queue + clusters*size, p.Memory(), nil
 }
 
-// newPort returns a system's port at a rate. It is paced to the picosecond if no cycles are added.
+// newPort returns an output port for a system at the given rate. If no cycles are added, the port is paced to the
+// picosecond.
 func (s *Setting) newPort(of *system.System, rate olaf.Rate, sink engine.Sink) (*engine.Port, error) {
 	out := engine.Output{}
 	if s.Cycles {
@@ -241,7 +243,7 @@ func (s *Setting) newPort(of *system.System, rate olaf.Rate, sink engine.Sink) (
 	return port, err
 }
 
-// newInlet returns the unit before a program; nil lets all frames pass at once.
+// newInlet returns the unit in front of a program. It returns nil if all frames enter the program at once.
 func (s *Setting) newInlet(of *system.System) *aggregator.Inlet {
 	if !s.Accelerator {
 		return nil
@@ -251,15 +253,15 @@ func (s *Setting) newInlet(of *system.System) *aggregator.Inlet {
 	return aggregator.NewInlet(unit)
 }
 
-// lanes is the number of lanes in OLAF's frame.
+// lanes is the number of values in OLAF's frame.
 const lanes = int(size-olaf.HeaderBytes) / olaf.LaneBytes
 
-// Cell contains one contestant's results at one rate, per seed.
+// Cell contains the results of one contestant at one rate, per seed.
 type Cell struct {
 	Newest, Oldest, Loss []results.Float
 }
 
-// outlet is the end of the path: it measures the age at every reader and counts arrivals.
+// outlet is the end of the path. It measures the age at every reader and counts the arrivals.
 type outlet struct {
 	newest, oldest []results.Age
 	arrived        uint64
@@ -269,7 +271,7 @@ func newOutlet(readers int) *outlet {
 	return &outlet{newest: make([]results.Age, readers), oldest: make([]results.Age, readers)}
 }
 
-// record records a delivery to one reader.
+// record records the delivery of an update to one reader.
 func (o *outlet) record(reader int, at olaf.Time, u *olaf.Update, inside []olaf.Contributor) {
 	oldest := u.GenNS
 	for i := range inside {
@@ -298,13 +300,13 @@ func (o *outlet) meanAges() (newest, oldest results.Float) {
 	return mean(o.newest), mean(o.oldest)
 }
 
-// Deliver implements engine.Sink for the server.
+// Deliver implements engine.Sink. It records a delivery to the server.
 func (o *outlet) Deliver(d *engine.Departure) {
 	o.arrived += uint64(d.Frame.Update.Count)
 	o.record(int(d.Frame.Update.Cluster), d.At, &d.Frame.Update, d.Frame.Contributors)
 }
 
-// downlinks are the links to the workers of a cluster: identical, FIFO and unbounded.
+// downlinks models the links to the workers of a cluster. They are identical, FIFO and unbounded.
 type downlinks struct {
 	outlet
 	takes olaf.Duration
@@ -318,7 +320,7 @@ func (d *downlinks) send(now olaf.Time, u *olaf.Update, _ []int32, inside []olaf
 	d.record(c, d.free[c], u, inside)
 }
 
-// play sends one seed's arrivals through a contestant's switch.
+// play sends the arrivals of one seed through a contestant's switch.
 func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set *Setting) (newest, oldest,
 	loss results.Float, err error) {
 	server := newOutlet(clusters)
@@ -366,7 +368,7 @@ func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set 
 	return newest, oldest, results.Float(100 * (1 - float64(end.arrived)/float64(len(all)))), nil
 }
 
-// makeTraffic returns the arrivals of every seed.
+// makeTraffic returns the arrivals for every seed.
 func (l *Load) makeTraffic(seeds []uint64, updates int) ([][]arrival, error) {
 	all := make([][]arrival, len(seeds))
 	var group errgroup.Group
@@ -380,7 +382,7 @@ func (l *Load) makeTraffic(seeds []uint64, updates int) ([][]arrival, error) {
 	return all, group.Wait()
 }
 
-// forEach calls do for each index of seeds, on all cores.
+// forEach calls do for each index of seeds, in parallel on all cores.
 func forEach[T any](ctx context.Context, seeds []T, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -395,7 +397,8 @@ func forEach[T any](ctx context.Context, seeds []T, do func(ctx context.Context,
 	return group.Wait()
 }
 
-// Play runs a contestant at a rate with every seed's arrivals, on all cores; results are in the order of the seeds.
+// Play runs a contestant at the given rate with the arrivals of every seed, in parallel on all cores. Results are in
+// the order of the seeds.
 func (c *Contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Rate, topology Topology,
 	set *Setting) (*Cell, error) {
 	n := len(traffic)

@@ -15,20 +15,22 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// player is a synchronous system, as a column: the workers of a cluster are a job.
+// player is a synchronous system with a column in the comparison. The workers of each cluster form a job.
 type player struct {
 	name, system string
 	links        int // number of links between sending a gradient and receiving the sum
 }
 
-// players contains two systems whose switch sends the sums itself, and one whose sums pass through the job's server.
+// players lists two systems whose switches send the sums themselves, and one system whose sums pass through the job's
+// server.
 var players = []player{{"iswitch, in rounds", "iswitch", 2}, {"switchml", "switchml", 2}, {"atp p4ml", "atp", 4}}
 
-// meanGap returns a worker's mean time between gradients without waiting, in ps: the mean gap of poisson.
+// meanGap returns a worker's mean time between gradients if it does not wait, in ps. It is the mean gap of the Poisson
+// arrivals.
 func meanGap() float64 { return float64(offered.TimeToSend(size+overhead)) * workers }
 
-// newJob returns the job of every cluster. A gradient, of one frame, is ready one Poisson gap after the worker has the
-// last sum.
+// newJob returns the network and the job for the clusters. A gradient takes one frame and is ready one Poisson gap
+// after the worker has received the last sum.
 func (p *player) newJob(set system.Set, rate olaf.Rate, updates int, seed uint64) (*closedloop.Network, *closedloop.Job,
 	*system.Parts, error) {
 	s, err := set.Find(p.system)
@@ -61,7 +63,7 @@ func (p *player) newJob(set system.Set, rate olaf.Rate, updates int, seed uint64
 	return net, j, &parts, nil
 }
 
-// play runs one seed of a player at a rate.
+// play runs a player at the given rate with one seed.
 func (p *player) play(ctx context.Context, set system.Set, rate olaf.Rate, updates int,
 	seed uint64) (*closedloop.Result,
 	error) {
@@ -76,10 +78,10 @@ func (p *player) play(ctx context.Context, set system.Set, rate olaf.Rate, updat
 	return r, err
 }
 
-// predictAge returns the predicted age at the workers, in ns. A round lasts as long as the slowest of n exponential
-// gradients, M, plus the path there and back, d. The newest gradient in the sum is the slowest worker's, and is d old
-// when all have it. The mean of the sawtooth is d + E[(M+d)²] / 2 E[M+d]. The formula ignores that frames of a job may
-// queue behind each other.
+// predictAge returns the predicted age at the workers, in ns. A round lasts as long as M, the longest of n
+// exponentially distributed computing times, plus d, the time for the path there and back. The newest gradient in a sum
+// is the slowest worker's, and is d old when all workers have the sum. The mean of the sawtooth is d + E[(M+d)²] / 2
+// E[M+d]. The formula ignores that frames of a job may queue behind each other.
 func (p *player) predictAge(rate olaf.Rate) results.Float {
 	n, mean := workers/clusters, meanGap()/float64(olaf.Nanosecond)
 	first, variance := 0.0, 0.0
@@ -91,7 +93,7 @@ func (p *player) predictAge(rate olaf.Rate) results.Float {
 	return results.Float(d + (variance+float64((first+d)*(first+d)))/(2*(first+d)))
 }
 
-// near is the largest accepted deviation of a measured age from the formula, in per cent.
+// near is the largest accepted deviation of a measured age from the formula's, in per cent.
 const near = 3
 
 // Blocks of the systems in rounds, in order.
@@ -104,7 +106,7 @@ const (
 	roundBlocks
 )
 
-// roundNames contains the blocks' names and units.
+// roundNames lists the names and units of the blocks.
 var roundNames = [roundBlocks]struct{ name, unit string }{
 	roundAges:       {"AoM, newest", "ns"},
 	roundArithmetic: {"AoM, newest, by arithmetic", "ns"},
@@ -113,8 +115,8 @@ var roundNames = [roundBlocks]struct{ name, unit string }{
 	roundQuietAges:  {"AoM, newest, over seeds in which nothing was resent", "ns"},
 }
 
-// compareRounds fills the blocks of the synchronous systems, a row per rate, and compares them with the expectations.
-// beside contains the ages of systems whose workers do not wait.
+// compareRounds fills the blocks for the synchronous systems, with one row per rate, and compares them with the
+// expectations. beside contains the ages of systems whose workers do not wait.
 func compareRounds(ctx context.Context, set system.Set, t *result.Result, c *config, beside *result.Block,
 	done func()) error {
 	var blocks [roundBlocks]result.Block
@@ -149,7 +151,7 @@ func compareRounds(ctx context.Context, set system.Set, t *result.Result, c *con
 	return nil
 }
 
-// describeRuns returns a player's numbers at a rate, one per block.
+// describeRuns returns the statistics of a player's runs at a rate, one per block.
 func (p *player) describeRuns(rate olaf.Rate, runs []*closedloop.Result) (describeRuns [roundBlocks]results.Statistic) {
 	var ages, iterations, repeats, quiet []results.Float
 	for _, r := range runs {
@@ -169,7 +171,7 @@ func (p *player) describeRuns(rate olaf.Rate, runs []*closedloop.Result) (descri
 	}
 }
 
-// judgeRounds states the expectations from before the first run and whether they were met.
+// judgeRounds states the expectations that were written before the first run, and whether they were met.
 func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 	off, ordered, older := 0.0, true, true
 	for i := range newest.Rows {
@@ -199,5 +201,6 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 		"rounds decide themselves")
 }
 
-// besideRounds is the column to compare with rounds: workers that do not wait, with as many gradients per sum, H = 3.
+// besideRounds is the column with which rounds are compared. Its workers do not wait, and a sum contains as many
+// gradients, H = 3.
 const besideRounds = 1

@@ -1,2 +1,2 @@
-// Package versus compares systems from different papers on one bench, which no paper has done.
+// Package versus compares systems from different papers on one bench. No paper has made this comparison.
 package versus

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments returns the comparisons of these systems.
+// Experiments returns the experiments that compare systems from different papers. Systems are looked up in set.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name:     "versus/aom",
@@ -53,13 +53,13 @@ func Experiments(set system.Set) experiments.Set {
 	}}
 }
 
-// enoughSeeds is the number of seeds that a comparison of ages needs before it judges an order.
+// enoughSeeds is the number of seeds that a comparison of ages needs before it judges the order of systems.
 const enoughSeeds = 30
 
-// rates contains the output rates of the comparison.
+// rates lists the output rates in the comparison.
 var rates = []olaf.Rate{80 * olaf.Gbps, 40 * olaf.Gbps, 20 * olaf.Gbps, 10 * olaf.Gbps, 5 * olaf.Gbps}
 
-// config contains all parameters of the comparison.
+// config contains the parameters of the comparison.
 type config struct {
 	Workers  int         `json:"workers"`
 	Clusters int         `json:"clusters"`
@@ -72,7 +72,7 @@ type config struct {
 	Seeds    []uint64    `json:"seeds"`
 }
 
-// terms lists the rules of a fair comparison that apply here.
+// terms lists the rules of a fair comparison that apply to this experiment.
 var terms = []string{
 	"All systems get the same arrivals and seeds: 27 workers in 9 clusters, 60 Gbps, 256 B frames + 24 B on the " +
 		"line.",
@@ -144,7 +144,7 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.
 	return t, nil
 }
 
-// addMemory adds the block with each contestant's switch memory.
+// addMemory adds a block with the memory of each contestant's switch.
 func addMemory(t *result.Result, all []Contestant) error {
 	b := result.Block{Name: "switch memory", Unit: "B",
 		Rows: []result.Line{{Name: "in this comparison"}, {Name: "as published"}}}
@@ -162,11 +162,12 @@ func addMemory(t *result.Result, all []Contestant) error {
 	return nil
 }
 
-// openAtWorkers is the block of the newest ages at the workers under Poisson arrivals, after the three blocks for the
-// server.
+// openAtWorkers is the index of the block with the newest ages at the workers under Poisson arrivals. It follows the
+// three blocks for the server.
 const openAtWorkers = 3
 
-// compareLoad returns the blocks of one load and topology, a row per rate: ages by both stamps, and losses.
+// compareLoad returns the blocks for one load and topology, with one row per rate: ages by the newest and the oldest
+// timestamp, and losses.
 func compareLoad(ctx context.Context, load string, traffic [][]arrival, topology Topology, set *Setting,
 	all []Contestant, c *config, done func()) ([]result.Block, error) {
 	what := []struct{ name, unit string }{{"AoM, newest", "ns"}, {"AoM, oldest", "ns"}, {"lost", "%"}}
@@ -204,7 +205,8 @@ func compareLoad(ctx context.Context, load string, traffic [][]arrival, topology
 	return blocks, nil
 }
 
-// formatVerdict formats whether an expectation was met, or that the result has too few seeds to judge it.
+// formatVerdict returns a text that states whether an expectation was met, or that the result has too few seeds to
+// judge it.
 func formatVerdict(t *result.Result, ok bool) string {
 	switch {
 	case t.Short != "":
@@ -215,7 +217,7 @@ func formatVerdict(t *result.Result, ok bool) string {
 	return "it is NOT so"
 }
 
-// blockPrefix returns the beginning of a block's name.
+// blockPrefix returns the first part of a block's name.
 func (s *Setting) blockPrefix(load string, topology Topology) string {
 	if s.Name == "" {
 		return fmt.Sprintf("%s %s ", load, topology)
@@ -223,8 +225,8 @@ func (s *Setting) blockPrefix(load string, topology Topology) string {
 	return fmt.Sprintf("%s %s, %s, ", load, topology, s.Name)
 }
 
-// judgeAoM states the expectations from before the first run and whether they were met: under Poisson arrivals, to the
-// server, at 20 Gbps.
+// judgeAoM states the expectations that were written before the first run, and whether they were met. They apply to
+// ages at the server under Poisson arrivals, at 20 Gbps.
 func judgeAoM(t *result.Result) {
 	ages := &t.Blocks[0]
 	const at20 = 2

@@ -14,14 +14,14 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// waiting is a synchronous system, as a column.
+// waiting is a synchronous system with a column in the comparison.
 type waiting struct {
 	name, system string
 	options      system.Options
 }
 
-// waitings contains the synchronous systems, each with its published memory: iSwitch's board, SwitchML's pool in its
-// 10G experiments, ATP's registers.
+// waitings lists the synchronous systems, each with its published memory: iSwitch's board, SwitchML's pool in its 10G
+// experiments, and ATP's registers.
 var waitings = []waiting{
 	{"iswitch isw-1", "iswitch", system.Options{Wrap: true}},
 	{"iswitch isw-x", "iswitch", system.Options{Profile: "isw-x"}},
@@ -30,7 +30,7 @@ var waitings = []waiting{
 	{"ps", "ps", system.Options{}},
 }
 
-// memoryConfig contains all parameters of the comparison.
+// memoryConfig contains the parameters of the comparison of memory.
 type memoryConfig struct {
 	Workers   int           `json:"workers"`
 	Values    int           `json:"values"`
@@ -43,7 +43,7 @@ type memoryConfig struct {
 	Seeds     []uint64      `json:"seeds"`
 }
 
-// memoryTerms lists the rules of a fair comparison that apply here.
+// memoryTerms lists the rules of a fair comparison that apply to the comparison of memory.
 var memoryTerms = []string{
 	"All systems have the same load: 8 workers on one switch, 10 Gbps, gradients of 100,000 values (0.4 MB) that " +
 		"take 1 ms each; one worker takes 1, 2 or 4 times as long.",
@@ -55,7 +55,7 @@ var memoryTerms = []string{
 		"not run under loss.",
 }
 
-// memoryMeasures lists the blocks, in order.
+// memoryMeasures lists the blocks of the comparison of memory, in the order of display.
 var memoryMeasures = []struct {
 	name, unit string
 	of         func(*job.Outcome) results.Statistic
@@ -79,14 +79,14 @@ var memoryMeasures = []struct {
 	}},
 }
 
-// scaleStatistic converts a statistic to another unit.
+// scaleStatistic multiplies a statistic by a factor, to convert it to another unit.
 func scaleStatistic(s results.Statistic, by float64) results.Statistic {
 	f := results.Float(by)
 	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*f, s.SD*f, s.CI95*f, s.Min*f, s.Max*f
 	return s
 }
 
-// memorySeeds is the number of seeds that the comparison of memory needs before it judges an order.
+// memorySeeds is the number of seeds that the comparison of memory needs before it judges the order of systems.
 const memorySeeds = 3
 
 func runMemory(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
@@ -144,7 +144,7 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (resu
 	return t, nil
 }
 
-// runCell runs one cell; it returns nil for a system that does not run under loss.
+// runCell runs one cell of the comparison. It returns nil for a system that does not work with loss.
 func (c *memoryConfig) runCell(ctx context.Context, set system.Set, w *waiting, slow int, loss float64,
 	done func()) (*job.Outcome, error) {
 	s, err := set.Find(w.system)

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// crosser is a system across several hops, as a column.
+// crosser is a system with a column in the comparison over several hops.
 type crosser struct {
 	name, system string
 	waiting      *netsim.Waiting // nil for open-loop workers
@@ -28,13 +28,13 @@ var crossers = []crosser{
 	{"atp", "atp", &netsim.Waiting{}},
 }
 
-// hopTables contains OLAF's two tables of §8.3, by the period of the second half of the clusters.
+// hopTables lists OLAF's two tables in §8.3. They differ in the period of the second half of the clusters.
 var hopTables = []struct {
 	name    string
 	period2 olaf.Duration
 }{{"Table 2", 100 * olaf.Millisecond}, {"Table 3", 300 * olaf.Millisecond}}
 
-// hopConfig contains all parameters of the comparison.
+// hopConfig contains the parameters of the comparison over several hops.
 type hopConfig struct {
 	Topology string          `json:"topology"`
 	Period1  olaf.Duration   `json:"period_s1"`
@@ -43,7 +43,7 @@ type hopConfig struct {
 	Seeds    []uint64        `json:"seeds"`
 }
 
-// hopTerms lists the rules of a fair comparison that apply here.
+// hopTerms lists the rules of a fair comparison that apply to the comparison over several hops.
 var hopTerms = []string{
 	"All systems have the same network, OLAF's preset multihop as fitted to Tables 2 and 3: ten clusters of ten " +
 		"workers on two switches of 5 slots, a third switch of 8 slots before the server at 848 kbps, 50 ms per " +
@@ -61,10 +61,10 @@ var hopTerms = []string{
 		"ms, are shorter than the round trip of 300 ms.",
 }
 
-// standing is the name of the block that counts stalled clusters.
+// standing is the name of the block with the number of stalled clusters.
 const standing = "clusters without a packet at the server in the last ten timeouts"
 
-// hopMeasures lists the blocks of a table, per group or for the whole run.
+// hopMeasures lists the blocks of a table. Their values are per group or for the whole run.
 var hopMeasures = []struct {
 	name, unit string
 	by         float64
@@ -152,7 +152,7 @@ func describeRuns(runs []*netsim.Result, of func(*netsim.Result) results.Float, 
 	return results.Describe(values, "merged frames do not name their contributors")
 }
 
-// stalledClusters returns the number of clusters that stalled; 0 for open-loop workers, which never stall.
+// stalledClusters returns the number of clusters that stalled. It is 0 for open-loop workers, which never stall.
 func stalledClusters(r *netsim.Result) results.Float {
 	if r.Waited == nil {
 		return 0
@@ -160,7 +160,7 @@ func stalledClusters(r *netsim.Result) results.Float {
 	return results.Float(r.Waited.Stalled)
 }
 
-// runColumn runs one column of one table.
+// runColumn runs one column of a table.
 func (k *crosser) runColumn(ctx context.Context, set system.Set, c *hopConfig, period2 olaf.Duration) ([]*netsim.Result,
 	error) {
 	s, err := set.Find(k.system)
@@ -178,7 +178,7 @@ func (k *crosser) runColumn(ctx context.Context, set system.Set, c *hopConfig, p
 	return netsim.RunSeeds(ctx, t, c.Seeds, netsim.Options{}, nil)
 }
 
-// judgeHops states the expectations from before the first run and whether they were met.
+// judgeHops states the expectations that were written before the first run, and whether they were met.
 func judgeHops(t *result.Result) {
 	cell := func(block, row int, column string) *results.Statistic {
 		return &t.Blocks[block].Rows[row].Cells[slices.Index(t.Blocks[block].Columns, column)]

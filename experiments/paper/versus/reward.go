@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// learner is a system to train through, as a curve.
+// learner is a system through which workers train, drawn as one curve.
 type learner struct {
 	name, system, mode string
 	options            system.Options
@@ -34,9 +34,9 @@ const (
 	allSteps  = 8
 )
 
-// learners lists first the open-loop systems, at the bottleneck that OLAF was published for, then the closed-loop ones,
-// on 10 Gbps. The last two are controls: the same synchronous system with longer steps, which separates the effect of
-// the number of steps from that of the order of updates.
+// learners lists the compared systems. The open-loop systems come first, with the bottleneck for which OLAF was
+// published. The closed-loop systems follow, on 10 Gbps. The last two are controls: the same synchronous system with
+// longer steps. They separate the effect of the number of steps from the effect of the order of updates.
 var learners = []learner{
 	{"fifo", "fifo", "", system.Options{}, 0},
 	{"olaf", "olaf", "", system.Options{}, 0},
@@ -48,7 +48,7 @@ var learners = []learner{
 	{fmt.Sprintf("iswitch sync, step × %d", allSteps), "iswitch", "sync", system.Options{}, allSteps},
 }
 
-// trained is the part of a training result that the figure uses.
+// trained contains the part of a training result that the figure uses.
 type trained struct {
 	Curves [][]rl.Point `json:"curves"`
 	EndNS  int64        `json:"end_ns"`
@@ -56,14 +56,14 @@ type trained struct {
 	Steps uint64 `json:"steps"`
 }
 
-// training contains all parameters of one training run.
+// training contains all parameters of one training run in the comparison.
 type training struct {
 	Learner string    `json:"learner"`
 	Config  rl.Config `json:"config"`
 	Rate    olaf.Rate `json:"rate"`
 }
 
-// rewardConfig contains all parameters of the comparison.
+// rewardConfig contains the parameters of the comparison of rewards.
 type rewardConfig struct {
 	Training rl.Config  `json:"training"`
 	Learners []string   `json:"learners"`
@@ -72,10 +72,10 @@ type rewardConfig struct {
 	Ends     [][]uint64 `json:"virtual_ns"` // by learner and seed
 }
 
-// rewardSeeds is the number of seeds that the comparison of rewards needs before it judges an order.
+// rewardSeeds is the number of seeds that the comparison of rewards needs before it judges the order of systems.
 const rewardSeeds = 5
 
-// rewardOf returns the configuration for the options.
+// rewardOf returns the configuration that the options select.
 func rewardOf(o *experiments.Options) *rewardConfig {
 	runs, first := o.Seeds(rewardSeeds, 2)
 	c := &rewardConfig{Training: rl.Defaults(), Rate: 10 * olaf.Gbps}
@@ -88,7 +88,7 @@ func rewardOf(o *experiments.Options) *rewardConfig {
 	return c
 }
 
-// training returns a learner's training under one seed.
+// training returns the parameters of a learner's training run with one seed.
 func (c *rewardConfig) training(l *learner, seed uint64) training {
 	t := training{l.name, c.Training, c.Rate}
 	t.Config.Seed = seed
@@ -98,7 +98,7 @@ func (c *rewardConfig) training(l *learner, seed uint64) training {
 	return t
 }
 
-// rewardParts divides the comparison into its training runs.
+// rewardParts divides the comparison into parts, one per training run.
 func rewardParts(set system.Set) *experiments.Parts {
 	return &experiments.Parts{
 		Kind: "versus/training",
@@ -130,7 +130,7 @@ func rewardParts(set system.Set) *experiments.Parts {
 	}
 }
 
-// carryOut trains one learner.
+// carryOut carries out one training run.
 func (t *training) carryOut(ctx context.Context, set system.Set) (*trained, error) {
 	at := slices.IndexFunc(learners, func(l learner) bool { return l.name == t.Learner })
 	if at < 0 {
@@ -176,7 +176,7 @@ func runReward(ctx context.Context, set system.Set, o experiments.Options) (resu
 	return f, nil
 }
 
-// stepsPerRound lists the mean number of steps that each learner makes in a round.
+// stepsPerRound returns a list with the mean number of steps that each learner makes per round.
 func stepsPerRound(all [][]trained, iterations int) string {
 	var each []string
 	for i := range learners {
@@ -192,7 +192,7 @@ func stepsPerRound(all [][]trained, iterations int) string {
 	return strings.Join(each, ", ")
 }
 
-// rewardPanels returns rewards over gradients and over time.
+// rewardPanels returns the panels that show the rewards over the number of gradients and over time.
 func rewardPanels(all [][]trained, iterations int, longest int64) []result.Panel {
 	const spans = 20
 	block := max(1, iterations/spans)
@@ -218,7 +218,7 @@ func rewardPanels(all [][]trained, iterations int, longest int64) []result.Panel
 	return []result.Panel{gradients, time}
 }
 
-// describePoint describes one point of the curves over the seeds.
+// describePoint returns a statistic, over seeds, of one point of the curves.
 func describePoint(curves [][]float64, at int) results.Statistic {
 	var values []results.Float
 	for _, c := range curves {

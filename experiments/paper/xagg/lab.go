@@ -11,21 +11,23 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// PacketBytes is the published payload of a packet.
+// PacketBytes is the payload of a packet in bytes, as published.
 const PacketBytes = 1024
 
-// overhead is the line's overhead per frame, in bytes.
+// overhead is the overhead per frame on the line, in bytes.
 const overhead = 24
 
-// Fig1Scales is the largest divisor of the example; 1 is the published length.
+// Fig1Scales is the largest number by which the times in the example can be divided. With 1 the example has its
+// published length.
 const Fig1Scales = 1000
 
-// straggler is the additional computing time of W3.
+// straggler is the additional computing time of worker W3.
 const straggler = 2 * olaf.Second
 
-// Fig1 returns the paper's example (§II-A) for one system, with all times divided by scale: links of 10 Gbps, W2's of 5
-// Gbps, W3 ready after two seconds, and a vector takes a second of a link's time in the system's frames, including
-// headers. A system whose program runs on servers has S1 above W1 to W3, and the parameter server above S1 and W4.
+// Fig1 returns the paper's example (§II-A) for one system, with all times divided by scale. The links have 10 Gbps,
+// except that W2's link has 5 Gbps, and W3 is ready after two seconds. Sending a vector in the system's frames,
+// including headers, takes one second on a link. For a system whose program runs on servers, S1 is above W1 to W3, and
+// the parameter server is above S1 and W4.
 func Fig1(s *system.System, parts *system.Parts, scale int) (closedloop.Network, closedloop.Job) {
 	l := closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: overhead}
 	half := l
@@ -43,7 +45,7 @@ func Fig1(s *system.System, parts *system.Parts, scale int) (closedloop.Network,
 	}
 }
 
-// fullPacket returns a packet with the maximum number of values.
+// fullPacket returns a packet that contains the maximum number of values.
 func fullPacket(p *system.Parts) *program.Packet {
 	return &program.Packet{Kind: program.Data, Lanes: uint16(p.PerPacket)}
 }
@@ -62,7 +64,7 @@ func Models() []Model {
 	}
 }
 
-// FindModel returns the named model. The error matches system.ErrOptions and lists all models.
+// FindModel returns the model with the given name. The error matches system.ErrOptions and lists all models.
 func FindModel(name string) (Model, error) {
 	var names []string
 	for _, m := range Models() {
@@ -77,9 +79,10 @@ func FindModel(name string) (Model, error) {
 // TestbedWorkers is the number of workers in the paper's testbed.
 const TestbedWorkers = 7
 
-// BuildTestbed returns the paper's testbed (Fig. 12) for one system: W1 to W3 with 40 Gbps below S1, W4 to W6 with 100
-// Gbps below S2, and S1, S2 and W7 below the parameter server. A system whose program runs on switches has all workers
-// on one. Only wires take time: the costs of hosts, servers and computing are not published.
+// BuildTestbed returns the paper's testbed (Fig. 12) for one system. W1 to W3 are below S1 with 40 Gbps, W4 to W6 are
+// below S2 with 100 Gbps, and S1, S2 and W7 are below the parameter server. If a system's program runs on switches, all
+// workers are connected to the same switch. Only transmission takes time, because the costs of hosts, servers and
+// computing are not published.
 func BuildTestbed(s *system.System, m Model) (closedloop.Network, closedloop.Job) {
 	slow := closedloop.Link{Rate: 40 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: overhead}
 	fast := slow

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// loadExpected was written before the first run.
+// loadExpected states the expected results. It was written before the first run.
 const loadExpected = "expected before the first run: a server with a tenth of its link makes an iteration " +
 	"several times longer, because all workers wait for the slowest; after its children have moved to the root, " +
 	"an iteration takes less than twice as long as without load"
@@ -26,11 +26,11 @@ const (
 	loadEvery   = 275 * olaf.Microsecond // an iteration without load
 )
 
-// loadRates are the rates that other traffic leaves of S1's 100 Gbps.
+// loadRates lists the rates that other traffic leaves free on S1's link of 100 Gbps.
 var loadRates = []olaf.Rate{50 * olaf.Gbps, 20 * olaf.Gbps, 10 * olaf.Gbps, 5 * olaf.Gbps}
 
-// runLoad loads S1 of the testbed during a job, with and without the management that moves its children after an iteration
-// (§V, discussion). The paper has no number for it.
+// runLoad puts load on S1 in the testbed during a job. It does so with and without the management that moves the
+// children of S1 after an iteration (§V, discussion). The paper prints no number for this case.
 func runLoad(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	f := experiments.NewResult("xagg/load", "§V", &o, loadRates)
 	block := result.Block{Name: "S1 loaded after the second iteration: mean time of an iteration", Unit: "µs",
@@ -65,7 +65,7 @@ func runLoad(ctx context.Context, set system.Set, o experiments.Options) (result
 	return f, nil
 }
 
-// iterationUnderLoad returns the mean time of an iteration in µs.
+// iterationUnderLoad returns the mean time per iteration in µs while a server's link is loaded.
 func iterationUnderLoad(ctx context.Context, set system.Set, load *closedloop.Load) (float64, error) {
 	out, err := run(ctx, set, "xagg", variant{}, func(s *system.System, _ *system.Parts) (closedloop.Network, closedloop.Job) {
 		net, j := BuildTestbed(s, Models()[0])

@@ -1,6 +1,6 @@
-// Package xagg reproduces the reproducible parts of "XAgg: Accelerating Heterogeneous Distributed Training Through
-// XDP-Based Gradient Aggregation" (IEEE/ACM ToN 2023): its example by packets, the order of its testbed by wires alone,
-// and its arithmetic.
+// Package xagg reproduces parts of "XAgg: Accelerating Heterogeneous Distributed Training Through XDP-Based Gradient
+// Aggregation" (IEEE/ACM ToN 2023). It simulates the paper's example packet by packet, derives the order of the
+// testbed's systems from the wires alone, and checks the paper's arithmetic.
 package xagg
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists the paper's experiments in its order, with systems of a set.
+// Experiments returns the paper's experiments in the order of the paper. Systems are looked up in set.
 func Experiments(set system.Set) experiments.Set {
 	one := func(name, artefact, about, needs string, run func(context.Context, system.Set,
 		experiments.Options) (result.Report, error)) experiments.Experiment {
@@ -40,10 +40,10 @@ func Experiments(set system.Set) experiments.Set {
 	}
 }
 
-// column is a system with the paper's name for it.
+// column is a system together with the name that the paper uses for it.
 type column struct{ paper, system string }
 
-// variant is a way to run a system; the zero value changes nothing.
+// variant changes how a system is run. The zero value changes nothing.
 type variant struct {
 	name      string
 	slots     int           // of a switch's pool; default: the system's
@@ -51,9 +51,9 @@ type variant struct {
 	timeout   olaf.Duration // until a loss is suspected; default the system's
 }
 
-// fig1Variants are the unchanged systems, and systems reduced to the example: a pool with the fewest slots that keep
-// W2's half link busy, and no messages about rates or about losses, which a queue of half a second would cause without
-// rates.
+// fig1Variants lists the unchanged systems, and systems reduced to the paper's example. The reduced systems have a pool
+// with the fewest slots that keep W2's half link busy, and no messages about rates or losses. Without messages about
+// rates, a queue of half a second would cause messages about losses.
 var fig1Variants = []variant{{name: "as it comes"}, {name: "two slots, no rates, no timeouts", slots: 2,
 	undivided: true, timeout: 10 * olaf.Second}}
 
@@ -62,7 +62,7 @@ var (
 	fig1Published = []float64{4, 4, 3} // s, one per column
 )
 
-// run runs one job of a system, without randomness.
+// run runs one job of a system. It uses no random numbers.
 func run(ctx context.Context, set system.Set, name string, v variant, build func(*system.System,
 	*system.Parts) (closedloop.Network, closedloop.Job)) (*job.Outcome, error) {
 	s, err := set.Find(name)
@@ -98,7 +98,7 @@ func run(ctx context.Context, set system.Set, name string, v variant, build func
 	return o, o.Err()
 }
 
-// withoutRates returns a mode whose workers know no line rate and so do not request a rate.
+// withoutRates returns a copy of a mode in which workers have no line rate and therefore do not request a rate.
 func withoutRates(m *system.Mode) *system.Mode {
 	bare := *m
 	bare.Parts = func(o *system.Options) (system.Parts, error) {
@@ -121,7 +121,8 @@ const (
 	volume   = "values of a vector"
 )
 
-// change applies the changed input of the options to a job. Slow links are those to workers with a separate link rate.
+// change applies the input that the options change to a job. The links to workers that have a separate link rate are
+// the slow links.
 func change(o *experiments.Options, net *closedloop.Network, j *closedloop.Job) {
 	fast := net.Link.Rate
 	scaled := func(l *closedloop.Link) {
@@ -146,21 +147,22 @@ func change(o *experiments.Options, net *closedloop.Network, j *closedloop.Job) 
 	j.Layout.Values = experiments.ScaleInput(o, volume, j.Layout.Values)
 }
 
-// only returns the statistic of a number without randomness.
+// only returns a statistic for a single number that does not depend on chance.
 func only(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// fig1Time is when the root has the last sum of the example.
+// fig1Time is the time at which the root has the last sum in the example.
 type fig1Time struct{ summed, packet float64 } // ns; packet is a full one on W2's half link
 
-// deviation returns how far the time is from a published one, given in seconds, in packets; positive if later.
+// deviation returns the difference between the time and a published time in seconds, as a number of packets. It is
+// positive if the time is later than the published one.
 func (f *fig1Time) deviation(seconds float64) float64 {
 	return (f.summed - float64(seconds*1e9)) / f.packet
 }
 
-// fig1Sum runs the example for one system, with all times divided by scale.
+// fig1Sum runs the example for one system, with all times divided by scale, and returns the time of the last sum.
 func fig1Sum(ctx context.Context, set system.Set, o *experiments.Options, name string, v variant, scale int) (fig1Time, error) {
 	var f fig1Time
 	out, err := run(ctx, set, name, v, func(s *system.System, p *system.Parts) (closedloop.Network, closedloop.Job) {
@@ -263,7 +265,7 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (resul
 	return t, nil
 }
 
-// runText compares printed numbers with numbers derived from others.
+// runText compares printed numbers with numbers that are derived from other printed numbers.
 func runText(_ context.Context, _ system.Set, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("xagg/text", "§VI", &o, nil)
 	t.Compare(paper.Ours{})

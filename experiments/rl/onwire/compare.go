@@ -17,19 +17,20 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ErrKind reports that a stored comparison has no training runs of a kind.
+// ErrKind reports that a stored comparison has no training runs of the requested kind.
 var ErrKind = olaf.NewError(olaf.Usage, "no such trainings")
 
-// Side is a stored comparison used as one side of a new one: its training runs, each as a single run, and its curves.
+// Side is a stored comparison that is compared with another one. It contains the training runs, each as a single run,
+// and their curves.
 type Side struct {
 	compare.Side
 	curves []*curve
 	config *Comparison
 }
 
-// SideOf returns a side of a stored comparison. With a kind it contains only such training runs, named after their
-// systems, so that one kind can be compared with the other; otherwise both, each with its own name. The error matches
-// ErrKind, or comes from the store.
+// SideOf returns a stored comparison as one side of a new comparison. If kind is set, the side contains only training
+// runs of that kind, named after their systems, so that one kind can be compared with the other. Otherwise it contains
+// both kinds under different names. The error matches ErrKind or comes from the store.
 func SideOf(f *store.Folder, kind string) (*Side, error) {
 	c, r, err := Load(f)
 	if err != nil {
@@ -58,7 +59,7 @@ func SideOf(f *store.Folder, kind string) (*Side, error) {
 	return s, nil
 }
 
-// run returns a training run for comparison; named adds the kind to its name.
+// run converts a training run to a form that can be compared. If named is set, the kind is part of its name.
 func (c *Comparison) run(t *Training, named bool) results.Run {
 	r := results.Run{Queue: t.System, Seed: t.Seed, Declared: new(metric.Declaration), Invalid: t.Invalid,
 		Decisions: t.Decisions}
@@ -73,14 +74,15 @@ func (c *Comparison) run(t *Training, named bool) results.Run {
 	return r
 }
 
-// number is a value from a training run with its metric.
+// number is a metric of a training run with its value.
 type number struct {
 	metric metric.Metric
 	value  metric.Float
 }
 
-// numbers returns the numbers of a training run: its learning curve in parts, and the counts of its updates. All runs
-// in a comparison have the same metrics, even if they ended early, so that none seems to come from another build.
+// numbers returns the learning curve of a training run, in parts, and the counts of its updates. All runs in a
+// comparison have the same metrics even if they ended early. A difference would suggest that a run came from another
+// build.
 func (c *Comparison) numbers(t *Training) (all []number) {
 	block := c.Training.Tenth()
 	add := func(value float64, m metric.Metric) {
@@ -120,7 +122,7 @@ func (c *Comparison) numbers(t *Training) (all []number) {
 	return all
 }
 
-// DrawCurves draws the learning curves of two sides in common figures, with their intervals.
+// DrawCurves draws the learning curves of two sides, with their intervals, in the same figures.
 func DrawCurves(a, b *Side) *result.Result {
 	f := experiments.NewResult("compare", "learning curves", new(experiments.Options), nil)
 	for _, system := range systemsOf(a, b) {
@@ -139,7 +141,7 @@ func DrawCurves(a, b *Side) *result.Result {
 	return f
 }
 
-// systemsOf returns the systems of all sides, without duplicates.
+// systemsOf returns the names of the systems on all sides, without duplicates.
 func systemsOf(sides ...*Side) (all []string) {
 	for _, s := range sides {
 		for _, k := range s.curves {

@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Control is a worker's transmission control, like that of simulated workers, with separate draws.
+// Control is the transmission control of a worker on a host. It works like that of simulated workers but draws its own
+// random numbers.
 type Control struct {
 	law        tc.Law
 	ack        tc.AckContent
@@ -21,8 +22,8 @@ type Control struct {
 	draws      *rand.Rand
 }
 
-// NewControl returns the transmission control of a worker that reads this content of ACKs. Its draws follow from the
-// seed.
+// NewControl returns the transmission control of a worker. law uses the part ack of each ACK's status. The random
+// numbers depend on seed and worker.
 func NewControl(law tc.Law, ack tc.AckContent, seed uint64, worker olaf.WorkerID) *Control {
 	return &Control{law: law, ack: ack, draws: rand.New(rand.NewPCG(seed, uint64(worker)))}
 }
@@ -43,7 +44,8 @@ func (c *Control) Sends(now olaf.Time) bool {
 	return c.controller.Decide(c.law, now, c.draws.Float64())
 }
 
-// controlArgs returns the arguments of 'olafctl testbed worker' for the transmission control of a training run.
+// controlArgs returns the arguments with which 'olafctl testbed worker' applies the transmission control of a training
+// run.
 func controlArgs(c *rl.Config) []string {
 	if c.Control == nil {
 		return nil
@@ -53,8 +55,8 @@ func controlArgs(c *rl.Config) []string {
 		strconv.FormatUint(c.Seed, 10)}
 }
 
-// PlaceAddresses returns a function that returns a packet's source address. Each place in a vector has a separate
-// address; they are consecutive and begin with first.
+// PlaceAddresses returns a function that returns the source address of a packet. Each place in a vector has its own
+// address. The addresses are consecutive and begin with first.
 func PlaceAddresses(first netip.Addr, packets int) func(*program.Packet) netip.Addr {
 	all := make([]netip.Addr, packets)
 	for i := range all {

@@ -18,8 +18,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Comparison is the same training with several systems and seeds: in the simulated network, and also on a testbed if
-// there is one.
+// Comparison describes the same training with several systems and seeds. It runs in the simulated network and, if there
+// is a testbed, also on the testbed.
 type Comparison struct {
 	Training rl.Config                     `json:"training"` // of the first system and seed
 	Systems  []string                      `json:"systems"`
@@ -33,7 +33,7 @@ type Comparison struct {
 	Told     func(reward float64)          `json:"-"` // receives every update; required
 }
 
-// experiment is the name of stored comparisons.
+// experiment is the experiment name under which comparisons are stored.
 const experiment = "train"
 
 // Axis labels for learning curves.
@@ -42,15 +42,15 @@ const (
 	yLabel = "mean reward of all workers"
 )
 
-// Of returns the training configuration for a system with a seed.
+// Of returns the training configuration for one system and one seed.
 func (c *Comparison) Of(system string, seed uint64) rl.Config {
 	t := c.Training
 	t.Network, t.Seed = t.Network.Through(system), seed
 	return t
 }
 
-// TrainingTime returns the duration of one training run on a testbed, in which the slowest worker flies all its
-// iterations.
+// TrainingTime returns the duration of one training run on a testbed. It is the time in which the slowest worker
+// completes all its iterations.
 func TrainingTime(c *rl.Config) time.Duration {
 	frequency := 0.0 // updates of all workers per update of the slowest one
 	for k := range c.Workers {
@@ -69,13 +69,13 @@ func (c *Comparison) Updates() int {
 	return n
 }
 
-// curve is one system in one place, over seeds.
+// curve is the learning curve of one system in one kind of network, over seeds.
 type curve struct {
 	name      string
 	trainings []*Training
 }
 
-// series returns the curve with its intervals.
+// series returns the curve with its confidence intervals.
 func (k *curve) series(c *rl.Config) result.Series {
 	s := result.Series{Name: k.name}
 	block := c.Tenth()
@@ -96,7 +96,7 @@ func (k *curve) series(c *rl.Config) result.Series {
 	return s
 }
 
-// over returns a statistic over all training runs.
+// over returns a statistic of a number over all training runs in the curve.
 func (k *curve) over(of func(*Training) float64) results.Statistic {
 	values := make([]float64, len(k.trainings))
 	for i, t := range k.trainings {
@@ -105,7 +105,7 @@ func (k *curve) over(of func(*Training) float64) results.Statistic {
 	return result.Describe(values)
 }
 
-// Run carries out all training runs. An invalid one on a testbed makes the report invalid and is left out of the
+// Run carries out all training runs. An invalid run on a testbed makes the report invalid and is not included in the
 // curves.
 func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 	r := &Report{}
@@ -133,14 +133,14 @@ func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// options returns the options with a callback for every update.
+// options returns the options for a testbed, with a callback for every update.
 func (c *Comparison) options() Options {
 	o := c.Options
 	o.Told = func(_ int, p rl.Point) { c.Told(p.Reward) }
 	return o
 }
 
-// simulate trains in virtual time, through a queue without engine cycles, as in a kernel.
+// simulate trains in virtual time. The queue has no engine cycles, like a queue in the kernel.
 func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, error) {
 	out, err := rl.Train(ctx, *t, rewardObserver(c.Told))
 	if err != nil && !errors.Is(err, rl.ErrDiverged) {
@@ -154,7 +154,7 @@ func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, err
 	}, nil
 }
 
-// invalidBy returns the reasons why a training run is invalid: its error, if any.
+// invalidBy returns the reasons why a training run is invalid. The only possible reason is its error.
 func invalidBy(err error) []string {
 	if err == nil {
 		return nil
@@ -162,7 +162,7 @@ func invalidBy(err error) []string {
 	return []string{err.Error()}
 }
 
-// realTraining returns a training run on a testbed, with the counts from its device and hosts.
+// realTraining returns the result of a training run on a testbed, with the counts from its device and hosts.
 func realTraining(t *rl.Config, out *Outcome) *Training {
 	q := out.Queue
 	f := &Training{
@@ -178,7 +178,8 @@ func realTraining(t *rl.Config, out *Outcome) *Training {
 	return f
 }
 
-// arrivedPct returns the percentage of a training run's updates that reached the servers, by packet place.
+// arrivedPct returns, for each place of a packet in an update, the percentage of a training run's updates that reached
+// the servers.
 func arrivedPct(t *rl.Config, places []uint64) (pct []float64) {
 	for _, n := range places {
 		pct = append(pct, percentage(n, uint64(t.Workers*t.Iterations)))
@@ -186,10 +187,10 @@ func arrivedPct(t *rl.Config, places []uint64) (pct []float64) {
 	return pct
 }
 
-// rewardObserver is a function that observes every update.
+// rewardObserver is a function that is called with the reward of every update.
 type rewardObserver func(reward float64)
 
-// OnUpdate implements rl.Observer.
+// OnUpdate implements rl.Observer. It calls t with the update's reward.
 func (t rewardObserver) OnUpdate(u *trace.Update, _ *rl.Weights) error {
 	t(u.Reward)
 	return nil
@@ -204,7 +205,7 @@ func quotient(part, of uint64) float64 {
 	return float64(part) / float64(of)
 }
 
-// figure draws training runs from their data alone.
+// figure draws the curves of training runs. It uses nothing except the data of the runs.
 func (c *Comparison) figure(all []*Training) *result.Result {
 	f := experiments.NewResult(experiment, "learning curves", &experiments.Options{Quick: c.Quick}, c)
 	panel := result.Panel{Name: "Learning curves", XLabel: xLabel, YLabel: yLabel}
@@ -235,7 +236,8 @@ func (c *Comparison) figure(all []*Training) *result.Result {
 	return f
 }
 
-// curves returns the curves of every system, the real one before the simulated. Invalid runs are left out.
+// curves returns the curves of every system. The curve with real packets comes before the simulated one. Invalid runs
+// are left out.
 func (c *Comparison) curves(all []*Training) (curves []*curve) {
 	for _, system := range c.Systems {
 		for _, real := range []bool{true, false} {
@@ -253,7 +255,7 @@ func (c *Comparison) curves(all []*Training) (curves []*curve) {
 	return curves
 }
 
-// sayQueues adds statements about training through queues.
+// sayQueues adds statements to f about training through queues.
 func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 	period := TrainingTime(&c.Training) / time.Duration(c.Training.Iterations)
 	for _, k := range curves {
@@ -281,7 +283,7 @@ func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 	}
 }
 
-// placeShares formats the percentages of updates that arrived, by the place of their packets.
+// placeShares returns texts with the percentages of updates that arrived, by the place of their packets.
 func (k *curve) placeShares() (all []string) {
 	for i := range k.trainings[0].ArrivedPct {
 		var values []float64
@@ -298,7 +300,8 @@ func (k *curve) placeShares() (all []string) {
 
 func roundToUS(ns int64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }
 
-// sayWitnessed adds statements from testbeds about their training runs. period is the slowest worker's mean period.
+// sayWitnessed adds statements to f about the quality of training runs on testbeds. period is the slowest worker's mean
+// period.
 func (k *curve) sayWitnessed(f *result.Result, period time.Duration) {
 	var decisions olaf.Decisions
 	var late, workers olaf.Quantiles

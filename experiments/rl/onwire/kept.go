@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Training is one training run with the evidence for its validity.
+// Training contains one training run and the evidence for its validity.
 type Training struct {
 	System  string       `json:"system"`
 	Seed    uint64       `json:"seed"`
@@ -48,13 +48,13 @@ const (
 	Simulated = "simulated" // network
 )
 
-// AllKinds returns both kinds.
+// AllKinds returns both kinds of training runs: with real packets and simulated.
 func AllKinds() []string { return []string{Real, Simulated} }
 
-// titles contains the names of the kinds' curves.
+// titles maps each kind of training run to the name of its curve.
 var titles = map[string]string{Real: "real packets", Simulated: Simulated}
 
-// kind returns the training's kind.
+// kind returns the kind of the training run.
 func (t *Training) kind() string {
 	if t.Real {
 		return Real
@@ -65,16 +65,17 @@ func (t *Training) kind() string {
 // name returns the name of the training run's curve.
 func (t *Training) name() string { return t.System + ", " + titles[t.kind()] }
 
-// Report is a figure with the training runs in its curves.
+// Report is a figure together with the training runs that its curves show.
 type Report struct {
 	*result.Result
 	Trainings []*Training
 }
 
-// TrainingsFile is stored next to a comparison's document: one Training per line.
+// TrainingsFile is the name of a file that is stored next to a comparison's document. It contains one Training per
+// line.
 const TrainingsFile = "trainings.jsonl"
 
-// Files implements bench.Attaching.
+// Files implements bench.Attaching. It returns the file with the training runs.
 func (r *Report) Files() (map[string][]byte, error) {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b)
@@ -92,7 +93,7 @@ func IsKept(f *store.Folder) bool {
 	return err == nil
 }
 
-// Load reads a comparison from the store, with its training runs.
+// Load reads a comparison and its training runs from the store.
 func Load(f *store.Folder) (*Comparison, *Report, error) {
 	var document struct {
 		result.Result
@@ -122,7 +123,7 @@ func Load(f *store.Folder) (*Comparison, *Report, error) {
 	}
 }
 
-// Proof contains the results of a verification.
+// Proof contains the results of verifying a stored comparison.
 type Proof struct {
 	Repeated   int   // simulated runs with the same result, bit for bit
 	Real       int   // runs that cannot be repeated
@@ -133,8 +134,8 @@ type Proof struct {
 }
 
 // Verify recomputes a stored comparison: the curves from the training runs, and the simulated runs from their
-// configuration. Runs with real packets must satisfy their identities. s is for workers that wait for sums, else nil; c
-// and r come from Kept. A difference matches archive.ErrMismatch.
+// configuration. The counts of runs with real packets must satisfy their accounting identities. s is needed for workers
+// that wait for sums, and nil otherwise. c and r come from Load. A difference matches archive.ErrMismatch.
 func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, error) {
 	again := c.figure(r.Trainings)
 	if why := results.Difference(r.Panels, again.Panels); why != "" {
@@ -163,7 +164,7 @@ func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, er
 	return p, nil
 }
 
-// repeat repeats a simulated training run.
+// repeat carries out a simulated training run again.
 func (c *Comparison) repeat(ctx context.Context, t *Training, s *Sums) (*Training, error) {
 	if c.Job != nil {
 		return c.simulateSums(ctx, s, t.Seed)

@@ -28,11 +28,11 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// ErrProgram reports that the program that computes failed.
+// ErrProgram reports that a program that computes gradients failed.
 var ErrProgram = olaf.NewError(olaf.Failed, "the program failed")
 
-// Program is training that is computed by a command: one process for each worker, and one for the server if the system
-// has weights there. The processes attach to workers and a server that exchange real packets.
+// Program is training in which a command computes the gradients. There is one process for each worker, and one for the
+// server if the system has weights there. The processes attach to workers and a server that exchange real packets.
 type Program struct {
 	Command  string    `json:"command"` // for a shell
 	Systems  []string  `json:"systems"`
@@ -54,7 +54,7 @@ type Program struct {
 	most uint32 // updates of a worker of a network in this process; 0 means mostRounds
 }
 
-// Check returns an error that matches attach.ErrConfig if the fields are not a valid training.
+// Check returns an error that matches attach.ErrConfig if the fields do not describe a valid training.
 func (p *Program) Check() error {
 	c := attach.Config{Workers: p.Workers, Largest: p.Values, Lanes: p.Lanes, Scale: p.Scale}
 	if p.Command == "" || p.Workers < 1 || p.Clusters < 1 || p.Clusters > p.Workers || len(p.Seeds) == 0 ||
@@ -66,17 +66,18 @@ func (p *Program) Check() error {
 	return c.Check()
 }
 
-// Frames returns how many frames the longest vector takes in a queue.
+// Frames returns the number of frames that the longest vector takes in a queue.
 func (p *Program) Frames() int { return attach.PushLayout(p.Values, p.Lanes).Packets() }
 
-// Point is a report from a worker's program: a JSON object with loss and reward on a line of its output.
+// Point is one report from a worker's program. The program prints it as a line with a JSON object that contains loss or
+// reward.
 type Point struct {
 	AtNS   int64    `json:"at_ns"` // since the first one of any worker
 	Loss   *float64 `json:"loss,omitempty"`
 	Reward *float64 `json:"reward,omitempty"`
 }
 
-// ProgramRun is one training run.
+// ProgramRun is the result of one training run by programs.
 type ProgramRun struct {
 	System string            `json:"system"`
 	Seed   uint64            `json:"seed"`
@@ -87,13 +88,13 @@ type ProgramRun struct {
 	Daemon []json.RawMessage `json:"workers"`
 }
 
-// place starts daemons at one address.
+// place starts daemons at one address of the testbed.
 type place struct {
 	address netip.Addr
 	start   func(*exec.Cmd) (testbed.Process, error)
 }
 
-// stand is a testbed for one training run: where daemons run, their arguments, and whether a program computes at the
+// stand describes where the daemons of one training run start, their arguments, and whether a program computes at the
 // server.
 type stand struct {
 	workers  []place
@@ -107,7 +108,7 @@ type stand struct {
 	local func(ctx context.Context, a *attempt) (localNet, error)
 }
 
-// attempt is a training run in progress.
+// attempt is the state of one training run by programs.
 type attempt struct {
 	*Program
 	*stand
@@ -124,7 +125,7 @@ type attempt struct {
 	points   [][]Point
 }
 
-// computation is a process of the command.
+// computation is one running process of the command that computes.
 type computation struct {
 	name   string
 	cmd    *exec.Cmd
@@ -134,7 +135,7 @@ type computation struct {
 	say    func(format string, a ...any)
 }
 
-// run trains once. When it returns, everything that it started has ended.
+// run carries out one training run. When it returns, all processes that it started have ended.
 func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64) (_ *ProgramRun, err error) {
 	folder, remove, err := tempfolder.MakeFolder()
 	if err != nil {
@@ -186,7 +187,7 @@ func addPath(path, folder string) string {
 	return path + string(os.PathListSeparator) + folder
 }
 
-// freePort returns a TCP port for the programs' own rendezvous.
+// freePort returns a free TCP port on which the programs can find each other.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -196,7 +197,7 @@ func freePort() (int, error) {
 	return int(at.Port()), errors.Join(err, l.Close())
 }
 
-// socket returns the socket of worker k, or the server's for k = -1.
+// socket returns the path of worker k's socket, or of the server's socket for k = -1.
 func (a *attempt) socket(k int) string {
 	if k < 0 {
 		return "unix:" + filepath.Join(a.folder, "ps.sock")
@@ -204,7 +205,7 @@ func (a *attempt) socket(k int) string {
 	return "unix:" + filepath.Join(a.folder, "w"+strconv.Itoa(k)+".sock")
 }
 
-// startDaemons starts the server and the workers, and waits until they listen.
+// startDaemons starts the daemons of the server and the workers, and waits until they listen.
 func (a *attempt) startDaemons(ctx context.Context) error {
 	common := []string{"--system", a.system, "--values", strconv.Itoa(a.Values), "--lanes", strconv.Itoa(a.Lanes), "-o",
 		"jsonl"}
@@ -226,7 +227,8 @@ func (a *attempt) startDaemons(ctx context.Context) error {
 	return nil
 }
 
-// daemon starts a worker or server. If it prints a line when it listens, daemon waits for that line.
+// daemon starts the daemon of a worker or the server. If prints is set, it waits for the line that the daemon prints
+// when it listens.
 func (a *attempt) daemon(ctx context.Context, at place, args []string, prints bool) error {
 	listening := make(chan struct{})
 	var once sync.Once
@@ -253,7 +255,7 @@ func (a *attempt) daemon(ctx context.Context, at place, args []string, prints bo
 	}
 }
 
-// startPrograms starts the command for the server and for each worker.
+// startPrograms starts the command once for the server and once for each worker.
 func (a *attempt) startPrograms(ctx context.Context) error {
 	a.began = time.Now()
 	if a.computes {
@@ -269,11 +271,12 @@ func (a *attempt) startPrograms(ctx context.Context) error {
 	return nil
 }
 
-// endTime limits how long a program or a daemon may take to end after it is asked to, or after the other one failed.
+// endTime is the longest time that a program or a daemon may take to end after it was told to stop or after the other
+// one failed.
 const endTime = 15 * time.Second
 
-// program starts the command for worker k, or for the server with k = -1. Its environment is torchrun's, with the
-// socket.
+// program starts the command for worker k, or for the server if k is -1. The command's environment is that of torchrun,
+// with the socket added.
 func (a *attempt) program(ctx context.Context, k int) error {
 	role := "worker"
 	c := &computation{name: "worker " + strconv.Itoa(k), done: make(chan struct{}), say: a.Say}
@@ -306,7 +309,7 @@ func (a *attempt) program(ctx context.Context, k int) error {
 	return nil
 }
 
-// readLines extracts the points from a program's output and passes on the other lines.
+// readLines extracts the points from a program's output and copies the other lines to out.
 func (a *attempt) readLines(k int, name string, out io.Reader) {
 	for s := bufio.NewScanner(out); s.Scan(); {
 		p := Point{AtNS: time.Since(a.began).Nanoseconds()}
@@ -321,10 +324,11 @@ func (a *attempt) readLines(k int, name string, out io.Reader) {
 	}
 }
 
-// missingHint is added to the error from a Python program that lacks a module. The package olaf is always available.
+// missingHint is the hint that is added to errors of Python programs that lack a module. The package olaf is always
+// available.
 const missingHint = "name the interpreter that has the module in --program, such as /usr/bin/python3, or set PYTHONPATH"
 
-// ended returns why a program failed, or nil if it did not.
+// ended returns the reason why the program failed, or nil if it did not fail.
 func (c *computation) ended() error {
 	if c.err == nil {
 		return nil
@@ -341,7 +345,7 @@ func (c *computation) ended() error {
 	return err
 }
 
-// findException returns the line of a Python program's output that names the last exception, nil if there is none.
+// findException returns the line that names the last exception in a Python program's output, or nil if there is none.
 func findException(said []byte) []byte {
 	_, trace, found := bytes.Cut(said[max(0, bytes.LastIndex(said, []byte(traceback))):], []byte(traceback))
 	if !found {
@@ -355,10 +359,10 @@ func findException(said []byte) []byte {
 	return nil
 }
 
-// traceback is the line that precedes the places of a Python exception.
+// traceback is the line that a Python program prints before the stack trace of an exception.
 const traceback = "Traceback (most recent call last):"
 
-// finish waits for the workers' programs, lets the network drain, and ends the other processes.
+// finish waits until the workers' programs have ended, lets the network drain, and ends the other processes.
 func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
 	if err := a.awaitPrograms(ctx); err != nil {
 		return nil, err
@@ -389,13 +393,13 @@ const (
 	modelsTorn   = "models_torn"
 )
 
-// AddPulls adds the models that a client pulled to the counts of its worker.
+// AddPulls adds the number of models that a worker's client pulled to the worker's counts.
 func AddPulls(counts map[string]uint64, p attach.Pulls) {
 	counts[modelsPulled] += p.Models
 	counts[modelsTorn] += p.Torn
 }
 
-// countPulls adds the models that the workers' clients pulled to the counts, from their reports.
+// countPulls adds the numbers of models that the workers' clients pulled, taken from their reports, to the counts.
 func (r *ProgramRun) countPulls() error {
 	for _, text := range r.Daemon {
 		var report struct {
@@ -411,7 +415,7 @@ func (r *ProgramRun) countPulls() error {
 	return nil
 }
 
-// rebase makes times relative to the first point, so that curves exclude the programs' start-up.
+// rebase makes all times relative to the first point, so that curves do not include the start-up of the programs.
 func (r *ProgramRun) rebase() {
 	first := r.TookNS
 	for _, points := range r.Points {
@@ -427,7 +431,7 @@ func (r *ProgramRun) rebase() {
 	r.TookNS -= first
 }
 
-// awaitPrograms waits until all workers' programs have ended. A failure of any program or daemon ends the wait.
+// awaitPrograms waits until the programs of all workers have ended. It returns early if any program or daemon fails.
 func (a *attempt) awaitPrograms(ctx context.Context) error {
 	failed := make(chan error, len(a.programs)+len(a.daemons))
 	within, stop := context.WithCancel(ctx)
@@ -467,7 +471,7 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 	return nil
 }
 
-// watchServer reports that the server's program has ended, which it should not before the workers'.
+// watchServer reports an error if the server's program ends before the workers' programs.
 func (c *computation) watchServer(ctx context.Context, failed chan<- error) {
 	select {
 	case <-c.done:
@@ -476,8 +480,8 @@ func (c *computation) watchServer(ctx context.Context, failed chan<- error) {
 	}
 }
 
-// outlive waits for a program whose worker has ended and returns why either failed. A program that said goodbye may
-// take its time, for example to store its model; one whose worker failed is expected to end.
+// outlive waits for a program whose worker has ended, and returns the reason why either failed. A program that said
+// goodbye may take some time, for example to store its model. A program whose worker failed is expected to end.
 func (c *computation) outlive(ctx context.Context, failed error) error {
 	if failed != nil {
 		limited, stop := context.WithTimeout(ctx, endTime)
@@ -492,7 +496,7 @@ func (c *computation) outlive(ctx context.Context, failed error) error {
 	}
 }
 
-// stopDaemon ends a daemon, unless its program did, and returns its report.
+// stopDaemon stops a daemon, unless it has already ended with its program, and returns its report.
 func (a *attempt) stopDaemon(ctx context.Context, d *child) (report json.RawMessage, err error) {
 	ctx, stop := context.WithTimeout(ctx, endTime)
 	defer stop()
@@ -514,7 +518,7 @@ func (a *attempt) stopDaemon(ctx context.Context, d *child) (report json.RawMess
 	return append(json.RawMessage(nil), d.last...), nil
 }
 
-// kill ends the processes that still run.
+// kill ends all processes that are still running.
 func (a *attempt) kill() {
 	for _, d := range a.daemons {
 		_ = d.process.Signal(os.Kill) // most have ended
@@ -527,16 +531,16 @@ func (a *attempt) kill() {
 	}
 }
 
-// ProgramReport is the document for training by a program, with all points beside it.
+// ProgramReport is the result of training by programs, together with all their points.
 type ProgramReport struct {
 	*result.Result
 	Runs []*ProgramRun
 }
 
-// ProgramFile is the file beside the document, with a ProgramRun per line.
+// ProgramFile is the name of the file that is stored next to the document. It contains one ProgramRun per line.
 const ProgramFile = "programs.jsonl"
 
-// Files implements bench.Attaching.
+// Files implements bench.Attaching. It returns the file with the training runs.
 func (r *ProgramReport) Files() (map[string][]byte, error) {
 	var b bytes.Buffer
 	for _, run := range r.Runs {
@@ -547,7 +551,7 @@ func (r *ProgramReport) Files() (map[string][]byte, error) {
 	return map[string][]byte{ProgramFile: b.Bytes()}, nil
 }
 
-// report draws the loss and reward of all systems over updates and over time.
+// report draws the loss and the reward for all systems over the number of updates and over time.
 func (p *Program) report(runs []*ProgramRun) *ProgramReport {
 	r := &ProgramReport{Result: experiments.NewResult("program", "learning curves", &experiments.Options{}, p),
 		Runs: runs}
@@ -575,7 +579,7 @@ func (p *Program) report(runs []*ProgramRun) *ProgramReport {
 	return r
 }
 
-// roundTime rounds to three or four digits.
+// roundTime rounds d to three or four significant digits.
 func roundTime(d time.Duration) time.Duration {
 	unit := time.Duration(1)
 	for d/unit >= 10_000 {
@@ -584,7 +588,7 @@ func roundTime(d time.Duration) time.Duration {
 	return d.Round(unit)
 }
 
-// fate summarises the fates of the updates.
+// fate returns a summary of what happened to the updates.
 func (r *ProgramRun) fate() string {
 	c := r.Counts
 	if rounds, waits := c["rounds"]; waits {
@@ -610,10 +614,11 @@ func (r *ProgramRun) fate() string {
 		c["lane_saturations"])
 }
 
-// curvePoints is the number of points in a curve.
+// curvePoints is the number of points in each curve.
 const curvePoints = 10
 
-// curvesOf returns the mean over workers of a system's numbers in ten parts, by updates and by time, over seeds.
+// curvesOf returns two curves of a value from the programs of one system: by the number of updates and by time. Each
+// point is the mean over the workers and the seeds in a tenth of the training.
 func curvesOf(system string, runs []*ProgramRun, value func(*Point) *float64) (updates, times result.Series) {
 	updates, times = result.Series{Name: system}, result.Series{Name: system}
 	longest := int64(1)
@@ -647,7 +652,8 @@ func curvesOf(system string, runs []*ProgramRun, value func(*Point) *float64) (u
 	return updates, times
 }
 
-// mean returns the mean of the matching points; none if there are none.
+// mean returns the mean value of the matching points as a slice with one element, or an empty slice if no point
+// matches.
 func (r *ProgramRun) mean(value func(*Point) *float64, match func(i, n int, q *Point) bool) []float64 {
 	sum, n := 0.0, 0
 	for _, points := range r.Points {

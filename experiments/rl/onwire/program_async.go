@@ -17,9 +17,9 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// asyncNet is a simulated job whose workers do not wait for the sum of all. A program computes at each worker, and one
-// applies what the job adds up: at a parameter server for each gradient, and in place of all workers for each sum of
-// iSwitch, whose workers all apply the same.
+// asyncNet is a simulated job whose workers do not wait for the complete sum. A program computes at each worker. A
+// separate program applies the results: at a parameter server each gradient, and for iSwitch each sum, on behalf of all
+// workers, because they all apply the same sum.
 type asyncNet struct {
 	*Program
 	sockets
@@ -39,7 +39,7 @@ type asyncNet struct {
 	err     error
 }
 
-// asyncMember is a worker of an asyncNet.
+// asyncMember is the state of one worker in an asyncNet.
 type asyncMember struct {
 	pushes  *attach.Pushes
 	ctx     context.Context // until its client ends
@@ -53,7 +53,7 @@ type asyncMember struct {
 	readyNS []int64
 }
 
-// asyncUpdate is a worker's update that was not applied yet.
+// asyncUpdate is an update from a worker that has not been applied yet.
 type asyncUpdate struct {
 	worker  int
 	vector  uint32
@@ -61,14 +61,14 @@ type asyncUpdate struct {
 	version uint32 // of the model that the client pulled before it
 }
 
-// asyncModel is the server program's answer to an update.
+// asyncModel is the model with which the server's program answers an update.
 type asyncModel struct {
 	version uint32 // updates inside the answers so far
 	sum     uint32 // number of the sum, if all workers apply it
 	values  []byte // little-endian float32; none for an ACK alone
 }
 
-// startAsync opens the sockets of a job and starts it.
+// startAsync opens the sockets of an asynchronous job and starts the job.
 func (a *attempt) startAsync(ctx context.Context, jobs *Jobs) (*asyncNet, error) {
 	n := &asyncNet{Program: a.Program, sockets: newSockets(ctx), spec: jobs.Specs[a.system], compute: jobs.Compute,
 		seed: a.seed, flying: map[uint64]asyncUpdate{}, models: map[uint32]*asyncModel{}, played: make(chan struct{})}
@@ -94,7 +94,7 @@ func (a *attempt) startAsync(ctx context.Context, jobs *Jobs) (*asyncNet, error)
 	return n, nil
 }
 
-// addMember opens the socket of a worker.
+// addMember adds a worker and opens its socket.
 func (n *asyncNet) addMember(c attach.Config, socket string) (err error) {
 	m := new(asyncMember)
 	m.ctx, m.bye = context.WithCancel(n.ctx)
@@ -110,7 +110,7 @@ func (n *asyncNet) addMember(c attach.Config, socket string) (err error) {
 	return n.listen(socket, m.pushes)
 }
 
-// play runs the job until its programs end.
+// play runs the job until its programs have ended.
 func (n *asyncNet) play() {
 	defer close(n.played)
 	network := n.spec.Network
@@ -138,7 +138,7 @@ func (n *asyncNet) play() {
 	}
 }
 
-// begin lets a worker's client compute with the model of this instant, and returns how long it takes.
+// begin lets a worker's client compute an update with the current model, and returns the computing time.
 func (n *asyncNet) begin(k int, vector uint32) olaf.Duration {
 	m := n.members[k]
 	if m.model != nil && len(m.model.values) > 0 {
@@ -167,7 +167,7 @@ func (n *asyncNet) begin(k int, vector uint32) olaf.Duration {
 	}
 }
 
-// takeUpdate stores an update from a client, and returns how long it took.
+// takeUpdate stores an update from a worker's client and returns its computing time.
 func (n *asyncNet) takeUpdate(k int, vector uint32, a *attach.Asked) olaf.Duration {
 	m := n.members[k]
 	m.values = append(m.values[:0], make([]uint32, n.Values)...)
@@ -184,7 +184,7 @@ func (n *asyncNet) takeUpdate(k int, vector uint32, a *attach.Asked) olaf.Durati
 	return olaf.Duration(a.At.Sub(m.began)) * olaf.Nanosecond
 }
 
-// handOver returns a worker's update when it is due.
+// handOver returns a worker's update at the time when it is due.
 func (n *asyncNet) handOver(now olaf.Time, k int, _ uint32) []uint32 {
 	m := n.members[k]
 	m.owes, m.sent = true, false
@@ -192,15 +192,15 @@ func (n *asyncNet) handOver(now olaf.Time, k int, _ uint32) []uint32 {
 	return m.values
 }
 
-// noteArrival stores the order in which updates reach the switch, which is that of their sums.
+// noteArrival records the order in which updates reach the switch. The sums have the same order.
 func (n *asyncNet) noteArrival(f *closedloop.Frame) {
 	if f.To == n.Workers && f.Packet.Kind == program.Data && f.Packet.Seg == 0 {
 		n.arrived = append(n.arrived, f.Packet.Inside)
 	}
 }
 
-// applied makes the server's program answer a gradient at the server, or a sum at the first worker that applies it, and
-// gives workers the answer.
+// applied asks the server's program to answer a gradient at the server, or a sum when the first worker applies it. It
+// stores the answer for the workers.
 func (n *asyncNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	switch {
 	case host == n.Workers: // the server
@@ -225,7 +225,7 @@ func (n *asyncNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	}
 }
 
-// takeInside returns the marks of the contributions in the next sum.
+// takeInside returns the marks of the contributions to the next sum.
 func (n *asyncNet) takeInside(inside uint64) (marks []uint64) {
 	sum := uint64(0)
 	for i, mark := range n.arrived {
@@ -237,7 +237,7 @@ func (n *asyncNet) takeInside(inside uint64) (marks []uint64) {
 	return marks
 }
 
-// forgetModels deletes the models that every worker has applied.
+// forgetModels deletes the models that all workers have applied.
 func (n *asyncNet) forgetModels() {
 	oldest := uint32(math.MaxUint32)
 	for _, m := range n.members {
@@ -253,7 +253,7 @@ func (n *asyncNet) forgetModels() {
 	}
 }
 
-// askServer makes the server's program answer a sum of the updates with these marks.
+// askServer asks the server's program for its answer to a sum. marks identifies the updates in the sum.
 func (n *asyncNet) askServer(a *endpoint.Aggregate, marks []uint64) *asyncModel {
 	u := attach.Update{Count: a.Vectors, GenNS: a.Trace.NewestNS, Version: n.version}
 	n.version += a.Vectors
@@ -271,10 +271,10 @@ func (n *asyncNet) askServer(a *endpoint.Aggregate, marks []uint64) *asyncModel 
 	return &asyncModel{version: n.version, values: reply}
 }
 
-// asyncSends is an asyncNet that observes which updates were sent.
+// asyncSends is an asyncNet as an observer of its job. It records which updates were sent.
 type asyncSends asyncNet
 
-// OnSend implements closedloop.Observer.
+// OnSend implements closedloop.Observer. It records that the worker's update was sent.
 func (n *asyncSends) OnSend(_ olaf.Time, worker int) { n.members[worker].sent = true }
 
 // OnCompute implements closedloop.Observer.
@@ -289,10 +289,10 @@ func (*asyncSends) OnDrop(olaf.Time, *program.Packet) {}
 // OnLoss implements closedloop.Observer.
 func (*asyncSends) OnLoss(olaf.Time, *program.Packet) {}
 
-// leave implements localNet.
+// leave implements localNet. It ends the worker's connection.
 func (n *asyncNet) leave(worker int) { n.members[worker].bye() }
 
-// complete implements localNet.
+// complete implements localNet. It waits for the job to end and adds the job's data to r.
 func (n *asyncNet) complete(r *ProgramRun) error {
 	<-n.played
 	n.end()

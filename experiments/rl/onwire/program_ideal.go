@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// ideal is a network in this process that loses nothing and takes no time. Programs attach to it as to daemons.
+// ideal is a network in this process that loses nothing and takes no time. Programs attach to it in the same way as to
+// daemons.
 type ideal struct {
 	*Program
 	sockets
@@ -24,8 +25,8 @@ type ideal struct {
 	server  sync.Mutex // receives frames one by one
 }
 
-// startIdeal opens the sockets of an ideal network, for workers that wait for sums, or for a server and workers that do
-// not wait. seen, if not nil, receives every vector.
+// startIdeal opens the sockets of an ideal network. If waits is set, the workers wait for sums; otherwise the network
+// also has a server. seen, if not nil, receives every vector.
 func (a *attempt) startIdeal(ctx context.Context, waits bool, seen func(worker int, v *attach.Seen)) (*ideal, error) {
 	n := &ideal{Program: a.Program, sockets: newSockets(ctx)}
 	c := attach.Config{System: a.system, Waits: waits, Workers: a.Workers, Largest: a.Values, Lanes: a.Lanes,
@@ -67,7 +68,7 @@ func (n *ideal) awaited(round uint32) (lacking []int) {
 	return lacking
 }
 
-// startWorker opens the socket of one worker.
+// startWorker opens the socket of one worker and serves its client.
 func (n *ideal) startWorker(c attach.Config, socket string) error {
 	if c.Waits {
 		w, err := attach.NewRounds(c, n.ended(c.Worker))
@@ -86,8 +87,8 @@ func (n *ideal) startWorker(c attach.Config, socket string) error {
 	return n.listen(socket, w)
 }
 
-// ended returns the function to call when the program of a worker or the server ends. Other programs continue, except
-// with sums that need its vectors.
+// ended returns a function to be called when the program of a worker or of the server ends. Other programs continue,
+// unless they wait for sums that need its vectors.
 func (n *ideal) ended(worker int) context.CancelCauseFunc {
 	return func(why error) {
 		switch {
@@ -99,7 +100,7 @@ func (n *ideal) ended(worker int) context.CancelCauseFunc {
 	}
 }
 
-// push carries a worker's updates to the server and the answers back.
+// push carries the updates of a worker to the server, and the answers back.
 func (n *ideal) push(w *attach.Pushes) {
 	for vector := uint32(0); n.ctx.Err() == nil; vector++ {
 		c := w.Compute(n.ctx, vector)
@@ -113,7 +114,7 @@ func (n *ideal) push(w *attach.Pushes) {
 	}
 }
 
-// deliver makes the server answer an update, frame by frame.
+// deliver passes an update to the server, frame by frame, so that the server answers it.
 func (n *ideal) deliver(w *attach.Pushes, lanes []uint32, reward int32) {
 	n.server.Lock()
 	defer n.server.Unlock()
@@ -130,7 +131,7 @@ func (n *ideal) deliver(w *attach.Pushes, lanes []uint32, reward int32) {
 	}
 }
 
-// sum adds the vectors of all workers, round by round. Lanes saturate as in the kernel.
+// sum adds the vectors of all workers, round by round. Lanes saturate in the same way as in the kernel.
 func (n *ideal) sum() {
 	for round := uint32(0); ; round++ {
 		var sum []uint32
@@ -161,11 +162,11 @@ func (n *ideal) sum() {
 // leave implements localNet.
 func (n *ideal) leave(worker int) { n.ended(worker)(attach.ErrBye) }
 
-// complete implements localNet: an ideal network has no counts.
+// complete implements localNet. It does nothing, because an ideal network has no counts.
 func (n *ideal) complete(*ProgramRun) error { return nil }
 
 // Record runs the programs over an ideal network and writes every vector to a trace, with the wall-clock time at which
-// it was ready. With waits the workers wait for sums. The error matches ErrProgram if a program fails.
+// it was ready. If waits is set, the workers wait for sums. The error matches ErrProgram if a program fails.
 func (p *Program) Record(ctx context.Context, file *trace.File, waits bool) error {
 	var mu sync.Mutex
 	next := make([]uint32, p.Workers)

@@ -20,8 +20,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Jobs are the closed-loop systems for training by programs: simulated, or with real frames through a switch in this
-// process if workers wait for the complete sum.
+// Jobs contains the closed-loop systems through which programs train. Jobs are simulated. If Wired is set, they send
+// real frames through a switch in this process; their workers must then wait for the complete sum.
 type Jobs struct {
 	Specs map[string]*job.Spec // by the systems' names
 	Wired bool
@@ -29,19 +29,19 @@ type Jobs struct {
 	Compute olaf.Duration
 }
 
-// mostRounds limits the updates of each worker of a network in this process.
+// mostRounds is the maximum number of updates from each worker in a network in this process.
 const mostRounds = 1 << 20
 
-// rounds returns the limit for the updates of each worker.
+// rounds returns the maximum number of updates from each worker.
 func (p *Program) rounds() uint32 { return cmp.Or(p.most, mostRounds) }
 
-// errLong returns the error for a worker whose program sends more than its network takes.
+// errLong returns the error for a worker whose program sends more updates than its network accepts.
 func (p *Program) errLong(worker int) error {
 	return fmt.Errorf("%w: worker %d goes on after %d updates or %v of virtual time, where a run ends; train in fewer steps",
 		ErrProgram, worker, p.rounds(), mostTime)
 }
 
-// RunJobs trains through every system with every seed.
+// RunJobs trains through each of the jobs' systems with every seed.
 func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, error) {
 	var runs []*ProgramRun
 	for _, name := range p.Systems {
@@ -62,7 +62,7 @@ func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, erro
 	return p.report(runs), nil
 }
 
-// jobNet is a job whose vectors are computed by programs.
+// jobNet is a job of synchronous workers whose vectors are computed by programs.
 type jobNet struct {
 	*Program
 	*Jobs
@@ -80,7 +80,7 @@ type jobNet struct {
 	err     error
 }
 
-// member is a worker of a jobNet.
+// member is the state of one worker in a jobNet.
 type member struct {
 	rounds   *attach.Rounds
 	ctx      context.Context // until its client ends
@@ -97,7 +97,7 @@ type member struct {
 	ended    bool
 }
 
-// startJob opens the sockets of a job and starts it.
+// startJob opens the sockets of a job and starts the job.
 func (a *attempt) startJob(ctx context.Context, jobs *Jobs) (*jobNet, error) {
 	n := &jobNet{Program: a.Program, Jobs: jobs, spec: jobs.Specs[a.system], seed: a.seed, sockets: newSockets(ctx),
 		played: make(chan struct{}), began: time.Now()}
@@ -124,7 +124,7 @@ func (a *attempt) startJob(ctx context.Context, jobs *Jobs) (*jobNet, error) {
 	return n, nil
 }
 
-// addMember opens the socket of a worker.
+// addMember adds a worker and opens its socket.
 func (n *jobNet) addMember(c attach.Config, socket string) error {
 	m := &member{length: -1}
 	m.ctx, m.bye = context.WithCancel(n.ctx)
@@ -154,10 +154,10 @@ func (n *jobNet) awaited(round uint32) (lacking []int) {
 	return lacking
 }
 
-// mostTime limits the virtual time of a training run, which ends with its programs.
+// mostTime limits the virtual time of a training run. It is never reached, because a run ends with its programs.
 const mostTime = 30 * 24 * 3600 * olaf.Second
 
-// play runs the job until its programs end.
+// play runs the job until its programs have ended.
 func (n *jobNet) play() {
 	defer close(n.played)
 	n.job.Limit, n.job.Applied = mostTime, n.applied
@@ -181,7 +181,7 @@ func (n *jobNet) play() {
 	n.finish(err)
 }
 
-// finish records why the job ended and notifies the programs that still run.
+// finish records why the job ended and informs the programs that are still running.
 func (n *jobNet) finish(err error) {
 	if cause := context.Cause(n.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -203,7 +203,7 @@ func (n *jobNet) finish(err error) {
 	}
 }
 
-// whyOver returns why a worker whose program still runs gets no more sums.
+// whyOver returns the reason why a worker whose program is still running receives no more sums.
 func (n *jobNet) whyOver(worker int) error {
 	if slices.ContainsFunc(n.members, func(m *member) bool { return m.ctx.Err() != nil }) {
 		return fmt.Errorf("%w: another worker ended, and without it there are no more sums", attach.ErrBye)
@@ -213,7 +213,7 @@ func (n *jobNet) whyOver(worker int) error {
 	return n.err
 }
 
-// isOver reports whether a client ended and all clients have their sums, or the job failed.
+// isOver reports whether the job failed, or whether a client has ended and all clients have received their sums.
 func (n *jobNet) isOver() bool {
 	ended := false
 	for _, m := range n.members {
@@ -252,14 +252,14 @@ func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 	}
 }
 
-// hintAfter is the time after which a hint about a long computation is printed. While its time is measured, the other
-// programs get no answers.
+// hintAfter is the computing time after which a hint about long computations is printed. While the time of one program
+// is measured, the others receive no answers.
 const hintAfter = 10 * time.Second
 
-// never is the computing time for a worker whose client ended.
+// never is returned as the computing time of a worker whose client has ended.
 const never = olaf.Duration(math.MaxInt64 / 4)
 
-// begin lets a worker's client compute, and returns how long it took.
+// begin lets a worker's client compute a vector, and returns the computing time.
 func (n *jobNet) begin(k int, vector uint32) olaf.Duration {
 	m := n.members[k]
 	n.answer(m)
@@ -285,7 +285,7 @@ func (n *jobNet) begin(k int, vector uint32) olaf.Duration {
 	return olaf.Duration(h.At.Sub(since)) * olaf.Nanosecond
 }
 
-// answer gives a worker's client its sum.
+// answer passes the stored sum, if any, to a worker's client.
 func (n *jobNet) answer(m *member) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -296,7 +296,7 @@ func (n *jobNet) answer(m *member) {
 	}
 }
 
-// handOver returns a worker's vector when it is due.
+// handOver returns a worker's vector at the time when it is due.
 func (n *jobNet) handOver(now olaf.Time, k int, vector uint32) []uint32 {
 	m := n.members[k]
 	if n.Compute > 0 {
@@ -311,7 +311,7 @@ func (n *jobNet) handOver(now olaf.Time, k int, vector uint32) []uint32 {
 	return m.vectors[vector%2]
 }
 
-// applied stores a worker's sum for its client.
+// applied stores a sum that a worker received until its client is answered.
 func (n *jobNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	if host >= len(n.members) {
 		return
@@ -338,7 +338,7 @@ func (n *jobNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	m.sum.Saturated = uint32(n.parts.Conversion.CountSaturated(m.values))
 }
 
-// complete adds the job's data to a run whose programs have ended.
+// complete adds the job's data to the result of a run whose programs have ended.
 func (n *jobNet) complete(r *ProgramRun) error {
 	for _, m := range n.members {
 		m.bye() // also for clients that ended without a message
@@ -357,7 +357,7 @@ func (n *jobNet) complete(r *ProgramRun) error {
 	return nil
 }
 
-// countJob sets a run's counts to those of a job.
+// countJob replaces the counts of a run by those of a job.
 func (r *ProgramRun) countJob(job *closedloop.Result) {
 	r.Counts = map[string]uint64{"frames": job.Frames, "lost": job.Lost}
 	for _, counts := range []olaf.Counts{job.Endpoints, job.Program} {
@@ -370,7 +370,7 @@ func (r *ProgramRun) countJob(job *closedloop.Result) {
 	}
 }
 
-// wires is a jobNet whose workers run on threads of this process.
+// wires is a jobNet that sends real frames. It implements wired.Work for the job's hosts.
 type wires jobNet
 
 // Begin implements wired.Work.

@@ -14,15 +14,15 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// IsProgramKept reports whether a run in the store contains training by a program.
+// IsProgramKept reports whether a run in the store contains training by programs.
 func IsProgramKept(f *store.Folder) bool {
 	_, err := os.Stat(f.Path(ProgramFile))
 	return err == nil
 }
 
-// VerifyPrograms redraws the curves of stored training runs by a program from their points, and returns the number of
-// runs. The runs themselves cannot be repeated: they depend on the program, and on real time unless the computing time
-// is given. The error matches archive.ErrMismatch or store.ErrDamaged.
+// VerifyPrograms redraws the curves of stored training by programs from the points, compares them, and returns the
+// number of training runs. The runs themselves cannot be repeated: they depend on the programs, and on real time unless
+// the computing time is given. The error matches archive.ErrMismatch or store.ErrDamaged.
 func VerifyPrograms(f *store.Folder) (trainings int, err error) {
 	var document struct {
 		result.Result

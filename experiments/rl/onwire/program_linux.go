@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/attach"
 )
 
-// RunSums trains with a system whose aggregator is the kernel's program, with every seed, in namespaces that end with
-// the training. mode is the program's hook; empty means native.
+// RunSums trains with every seed through a system whose aggregator is a program in the kernel. It runs in network
+// namespaces that are removed after the training. mode is the hook for the kernel's program; empty means native.
 func (p *Program) RunSums(ctx context.Context, mode string) (_ *ProgramReport, err error) {
 	bed, err := p.sumBed(mode)
 	if err != nil {
@@ -39,7 +39,8 @@ func (p *Program) RunSums(ctx context.Context, mode string) (_ *ProgramReport, e
 	return p.report(runs), nil
 }
 
-// sumBed sets up workers around one aggregator, with cables for frames with the given number of lanes.
+// sumBed sets up namespaces for the workers around one aggregator. Its cables accept frames with the program's number
+// of lanes.
 func (p *Program) sumBed(mode string) (*lab.Lab, error) {
 	if mode == "" {
 		mode = string(xdp.Native)
@@ -60,7 +61,7 @@ func (p *Program) sumBed(mode string) (*lab.Lab, error) {
 	return lab.Up(plan, lab.Options{})
 }
 
-// sumStand returns where the daemons of a job run around an aggregator.
+// sumStand returns the stand for a job around an aggregator.
 func (p *Program) sumStand(bed *lab.Lab) *stand {
 	cable := func(node int) *lab.PlannedCable { return &bed.Plan.Cables[bed.Plan.Nodes[node].Up] }
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/attach"
 )
 
-// localNet is a network in this process, to which programs attach as to daemons.
+// localNet is a network in this process. Programs attach to it in the same way as to daemons.
 type localNet interface {
 	// leave ends a worker whose program has ended, also one that did not say goodbye.
 	leave(worker int)
@@ -20,7 +20,7 @@ type localNet interface {
 	end()
 }
 
-// sockets are the open sockets of a network in this process.
+// sockets manages the open sockets of a network in this process.
 type sockets struct {
 	ctx   context.Context
 	fail  context.CancelCauseFunc
@@ -34,7 +34,7 @@ func newSockets(ctx context.Context) sockets {
 	return s
 }
 
-// listen opens a socket and serves its client.
+// listen opens a socket and serves the client that connects to it.
 func (s *sockets) listen(socket string, h attach.Handler) error {
 	port, err := attach.Listen(socket, func(string, ...any) {})
 	if err != nil {
@@ -45,7 +45,8 @@ func (s *sockets) listen(socket string, h attach.Handler) error {
 	return nil
 }
 
-// failure implements localNet: it returns why the network was ended; nil if it was not, or if a program ended in order.
+// failure implements localNet. It returns the reason why the network was stopped, or nil if it was not stopped or a
+// program ended normally.
 func (s *sockets) failure() error {
 	why := context.Cause(s.ctx)
 	if errors.Is(why, context.Canceled) || errors.Is(why, attach.ErrBye) {
@@ -54,21 +55,21 @@ func (s *sockets) failure() error {
 	return why
 }
 
-// close ends all sockets with a reason.
+// close closes all sockets. Clients receive why as the reason.
 func (s *sockets) close(why error) {
 	for _, p := range s.ports {
 		_ = p.Close(why) // their folder is removed anyway
 	}
 }
 
-// end stops the network and waits for it.
+// end stops the network and waits until it has stopped.
 func (s *sockets) end() {
 	s.fail(nil)
 	s.close(nil)
 	s.tasks.Wait()
 }
 
-// stampPoints gives the points of each worker the instants of its vectors in virtual time: the i-th point belongs to the
+// stampPoints sets the time of each worker's points to the virtual time of its vectors. The i-th point belongs to the
 // i-th vector.
 func (r *ProgramRun) stampPoints(readyNS func(worker int) []int64) {
 	r.TookNS = 0

@@ -14,8 +14,9 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// RunQueues trains through every queue with every seed, on a testbed that was opened for Workers hosts with Frames
-// addresses each. For an ideal network the testbed may be nil.
+// RunQueues trains through every queue with every seed. The testbed must have been opened with as many hosts as
+// p.Workers, and with as many addresses per host as p.Frames returns. If the only network is an ideal one, bed may be
+// nil.
 func (p *Program) RunQueues(ctx context.Context, bed *testbed.Testbed) (*ProgramReport, error) {
 	var runs []*ProgramRun
 	for _, system := range p.Systems {
@@ -38,12 +39,12 @@ func (p *Program) RunQueues(ctx context.Context, bed *testbed.Testbed) (*Program
 	return p.report(runs), nil
 }
 
-// startIdealQueue starts an ideal network for workers that do not wait.
+// startIdealQueue starts an ideal network for workers that do not wait for sums.
 func startIdealQueue(ctx context.Context, a *attempt) (localNet, error) {
 	return a.startIdeal(ctx, false, nil)
 }
 
-// cluster returns the cluster of worker k; workers are spread evenly.
+// cluster returns the cluster to which worker k belongs. Workers are spread evenly over the clusters.
 func (p *Program) cluster(k int) olaf.ClusterID {
 	return olaf.ClusterID(k * p.Clusters / p.Workers)
 }
@@ -69,7 +70,7 @@ func (p *Program) configureQueue(ctx context.Context, bed *testbed.Testbed, syst
 		Output: engine.Output{Rate: rate}})
 }
 
-// queueStand configures the testbed's queue and returns where the daemons run.
+// queueStand configures the testbed's queue and returns the stand for one training run.
 func (p *Program) queueStand(ctx context.Context, bed *testbed.Testbed, system string) (*stand, error) {
 	if err := p.configureQueue(ctx, bed, system); err != nil {
 		return nil, err

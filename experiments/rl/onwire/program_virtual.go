@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// RunVirtual trains in virtual time through every queue with every seed; rl.Ideal is a network without a queue. compute
-// is the time for an update; 0 measures it, one worker at a time. The server takes no time.
+// RunVirtual trains in virtual time through every queue with every seed. rl.Ideal is a network without a queue. compute
+// is the time to compute an update; if it is 0, the time is measured, one worker at a time. The server takes no time.
 func (p *Program) RunVirtual(ctx context.Context, compute olaf.Duration) (*ProgramReport, error) {
 	start := func(ctx context.Context, a *attempt) (localNet, error) { return a.startVirtual(ctx, compute) }
 	var runs []*ProgramRun
@@ -33,9 +33,9 @@ func (p *Program) RunVirtual(ctx context.Context, compute olaf.Duration) (*Progr
 	return p.report(runs), nil
 }
 
-// virtual is a queue in virtual time, with workers and a server whose work is done by programs. Before time passes,
-// every worker's program that can compute has handed over its next update, so that the result does not depend on which
-// of them is faster.
+// virtual is a queue in virtual time. Programs do the work of its workers and its server. Time does not pass until
+// every worker's program that can compute has handed over its next update. The result therefore does not depend on
+// which program is faster.
 type virtual struct {
 	*Program
 	sockets
@@ -52,7 +52,7 @@ type virtual struct {
 	err     error
 }
 
-// leaving is a frame that left the queue.
+// leaving is a frame that left the queue and has not reached the server.
 type leaving struct {
 	at     olaf.Time
 	update olaf.Update
@@ -78,7 +78,7 @@ type pusher struct {
 	readyNS []int64
 }
 
-// startVirtual opens the sockets of a virtual queue and starts it.
+// startVirtual opens the sockets of a virtual queue and starts the network.
 func (a *attempt) startVirtual(ctx context.Context, compute olaf.Duration) (*virtual, error) {
 	n := &virtual{Program: a.Program, sockets: newSockets(ctx), compute: compute, frames: a.Frames(),
 		played: make(chan struct{})}
@@ -112,7 +112,7 @@ func (a *attempt) startVirtual(ctx context.Context, compute olaf.Duration) (*vir
 	return n, nil
 }
 
-// openQueue creates the queue with its output.
+// openQueue creates the queue of the named system, with its output.
 func (n *virtual) openQueue(system string) error {
 	if system == rl.Ideal {
 		return nil
@@ -126,7 +126,7 @@ func (n *virtual) openQueue(system string) error {
 	return err
 }
 
-// addPusher opens the socket of a worker.
+// addPusher adds a worker and opens its socket.
 func (n *virtual) addPusher(c attach.Config, cfg endpoint.Config, socket string) (err error) {
 	m := &pusher{net: n, number: c.Worker, due: endpoint.Never}
 	m.ctx, m.bye = context.WithCancel(n.ctx)
@@ -145,7 +145,7 @@ func (n *virtual) addPusher(c attach.Config, cfg endpoint.Config, socket string)
 	return n.listen(socket, m.pushes)
 }
 
-// play runs the network until its programs end and nothing is in flight.
+// play runs the network until its programs have ended and nothing is in flight.
 func (n *virtual) play() {
 	defer close(n.played)
 	for _, m := range n.members {
@@ -169,7 +169,7 @@ func (n *virtual) play() {
 	}
 }
 
-// whyEnded returns why the network ended before its programs; nil if they ended.
+// whyEnded returns the reason why the network stopped before its programs ended, or nil if they ended.
 func (n *virtual) whyEnded() error {
 	if why := context.Cause(n.ctx); why != nil {
 		if errors.Is(why, context.Canceled) {
@@ -189,7 +189,8 @@ func (n *virtual) whyEnded() error {
 	return nil
 }
 
-// findNext returns the next event: a frame reaches the server, one leaves the queue, or an update is due.
+// findNext returns the time of the next event and a function that handles it. Events are frames that reach the server,
+// frames that leave the queue, and updates that are due.
 func (n *virtual) findNext() (at olaf.Time, handle func()) {
 	if len(n.left) > 0 {
 		return max(n.now, n.left[0].at), n.deliver
@@ -208,8 +209,8 @@ func (n *virtual) findNext() (at olaf.Time, handle func()) {
 	return at, handle
 }
 
-// hear waits for the requests of clients that compute before time passes to the next event; if their time is measured,
-// before any event. It reports whether there was one.
+// hear waits for requests from clients that compute, before time passes to the next event. If computing times are
+// measured, it does so before every event. It reports whether there was such a client.
 func (n *virtual) hear(next olaf.Time) (heard bool) {
 	if n.compute > 0 && next == n.now {
 		return false
@@ -223,7 +224,8 @@ func (n *virtual) hear(next olaf.Time) (heard bool) {
 	return heard
 }
 
-// hear takes the requests of a client that computes until it has its next update, waits for a newer model, or ends.
+// hear processes the requests of a client that computes, until the client has its next update, waits for a newer model,
+// or ends.
 func (m *pusher) hear() {
 	for m.thinks {
 		a, ok := m.pushes.Ask(m.ctx)
@@ -247,7 +249,7 @@ func (m *pusher) hear() {
 	}
 }
 
-// answerPull gives the client the model that it waits for, once it is new enough.
+// answerPull sends the client the model for which it waits, if the model is new enough.
 func (m *pusher) answerPull() {
 	if m.asks == nil || !m.pushes.CanPull(m.asks) {
 		return
@@ -259,20 +261,20 @@ func (m *pusher) answerPull() {
 	m.pushes.AnswerPull()
 }
 
-// handOver sends the update that is due.
+// handOver sends the worker's update that is due.
 func (m *pusher) handOver() {
 	m.due = endpoint.Never
 	m.readyNS = append(m.readyNS, m.net.now.NS())
 	m.end.OnComputed(m.net.now, m.values)
 }
 
-// Compute implements endpoint.Host: the client, whose update was answered, may compute the next one.
+// Compute implements endpoint.Host. The client, whose update was answered, may compute its next update.
 func (m *pusher) Compute(uint32) { m.thinks, m.since, m.began = true, m.net.now, time.Now() }
 
 // Message implements endpoint.Host.
 func (*pusher) Message() {}
 
-// Send implements endpoint.Host: it offers a frame to the queue.
+// Send implements endpoint.Host. It offers a frame to the queue.
 func (m *pusher) Send(_ endpoint.Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	n := m.net
 	u := olaf.Update{GenNS: p.NewestNS % olaf.GenModulus, Seq: p.Index, Worker: p.Worker, Count: p.Count, Lanes: p.Lanes,
@@ -289,13 +291,13 @@ func (m *pusher) Send(_ endpoint.Peer, p *program.Packet, lanes []uint32) olaf.T
 	return n.now
 }
 
-// Apply implements endpoint.Host: it stores a frame of the model.
+// Apply implements endpoint.Host. It stores one frame of the model.
 func (m *pusher) Apply(a *endpoint.Aggregate) {
 	m.pushes.Apply(a)
 	m.applied++
 }
 
-// receive passes an answer of the server to the worker.
+// receive passes an answer from the server to the worker.
 func (m *pusher) receive(p *program.Packet, lanes []uint32) {
 	m.end.Receive(m.net.now, p, lanes)
 	for ; m.applied > 0; m.applied-- {
@@ -304,7 +306,8 @@ func (m *pusher) receive(p *program.Packet, lanes []uint32) {
 	m.answerPull()
 }
 
-// Deliver implements engine.Sink. The server receives the frame once the port and the workers are at rest.
+// Deliver implements engine.Sink. The server receives the frame after the port and the workers have finished the
+// current event.
 func (n *virtual) Deliver(d *engine.Departure) {
 	f := leaving{at: d.At, update: d.Frame.Update, lanes: make([]uint32, d.Frame.Update.Lanes)}
 	for i := range f.lanes {
@@ -313,7 +316,7 @@ func (n *virtual) Deliver(d *engine.Departure) {
 	n.left = append(n.left, f)
 }
 
-// deliver passes the next frame to the server, whose program answers it at once.
+// deliver passes the next frame to the server. The server's program answers it in zero virtual time.
 func (n *virtual) deliver() {
 	u, frames := n.left[0].update, olaf.ClusterID(n.frames)
 	lanes := n.left[0].lanes
@@ -328,16 +331,16 @@ func (n *virtual) deliver() {
 	}
 }
 
-// virtualServer is the server's endpoint.Host.
+// virtualServer implements endpoint.Host for the server.
 type virtualServer virtual
 
-// Compute implements endpoint.Host; a server computes no vectors.
+// Compute implements endpoint.Host. It does nothing, because a server computes no vectors.
 func (*virtualServer) Compute(uint32) {}
 
 // Message implements endpoint.Host.
 func (*virtualServer) Message() {}
 
-// Apply implements endpoint.Host: it waits for the program's answer.
+// Apply implements endpoint.Host. It waits for the answer from the server's program.
 func (s *virtualServer) Apply(a *endpoint.Aggregate) {
 	done := make(chan struct{})
 	s.updates.ApplyLater(a, func() { close(done) })
@@ -348,7 +351,7 @@ func (s *virtualServer) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// Send implements endpoint.Host: an answer reaches its worker at once, with the queue's status.
+// Send implements endpoint.Host. An answer reaches its worker immediately, with the status of the queue.
 func (s *virtualServer) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	if s.port != nil {
 		d := s.port.Discipline()

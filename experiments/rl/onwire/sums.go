@@ -17,8 +17,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Learner is a worker that waits for the integer sum of all workers' gradients, and steps its weights by their mean:
-// all workers have the same weights, bit for bit.
+// Learner is a worker that waits for the integer sum of all workers' gradients and steps its weights by their mean. All
+// workers therefore have the same weights, bit for bit.
 type Learner struct {
 	config  *rl.Config
 	pilot   *rl.Pilot
@@ -28,7 +28,7 @@ type Learner struct {
 	curve   []rl.Point
 }
 
-// NewLearner returns worker k for training by sums. The error matches rl.ErrConfig.
+// NewLearner returns worker k for training with sums. The error matches rl.ErrConfig.
 func NewLearner(c *rl.Config, k int) (*Learner, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func NewLearner(c *rl.Config, k int) (*Learner, error) {
 		nil
 }
 
-// Compute implements process.Work: it returns one iteration's gradient, Q16.16.
+// Compute implements process.Work. It returns the gradient of one iteration in Q16.16.
 func (l *Learner) Compute(context.Context, uint32) process.Computed {
 	gradient, reward := l.pilot.Fly(&l.weights)
 	l.curve = append(l.curve, rl.Point{AtNS: time.Since(l.begun).Nanoseconds(), Reward: reward})
@@ -51,14 +51,14 @@ func (l *Learner) Compute(context.Context, uint32) process.Computed {
 	return process.Computed{Values: l.fixed}
 }
 
-// Apply implements process.Work: it steps the weights by the mean of all gradients.
+// Apply implements process.Work. It steps the weights by the mean of all workers' gradients.
 func (l *Learner) Apply(a *endpoint.Aggregate) {
 	for i, v := range a.Values {
 		l.weights[i] += float32(l.config.StepSize * rl.OfFixedPoint(int32(v), l.config.Workers))
 	}
 }
 
-// Learned is a learner's final report.
+// Learned is the report that a learner makes at the end of training.
 type Learned struct {
 	Curve  []rl.Point `json:"curve"`
 	Greedy float64    `json:"greedy_reward"` // of the weights, without exploration
@@ -67,7 +67,7 @@ type Learned struct {
 	Diverged string `json:"diverged,omitempty"`
 }
 
-// Report returns the learner's report.
+// Report returns the final report of the learner.
 func (l *Learner) Report() Learned {
 	h := sha256.New()
 	for _, v := range l.weights {
@@ -77,7 +77,7 @@ func (l *Learner) Report() Learned {
 		Diverged: describe(cmp.Or(l.pilot.CheckFinite(), l.config.CheckWeights(0, &l.weights)))}
 }
 
-// Summed is the result of training by sums: one policy, common to all workers.
+// Summed is the result of training with sums. All workers have the same policy.
 type Summed struct {
 	Curves [][]rl.Point
 	Greedy float64
@@ -87,23 +87,23 @@ type Summed struct {
 	Diverged string
 }
 
-// sumLanes is the number of values per packet in sums.
+// sumLanes is the number of values per packet in training with sums.
 const sumLanes = 256
 
-// SumJob returns the common settings of workers and server in training by sums.
+// SumJob returns the settings that workers and server have in common in training with sums.
 func SumJob(c *rl.Config) process.Job {
 	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: rl.Params, Lanes: sumLanes,
 		Vectors: c.Iterations}
 }
 
-// Sums configures the comparison of training by sums on a device with the simulated job.
+// Sums configures a comparison of training with sums on a device with training in a simulated job.
 type Sums struct {
 	Mode     string // hook of the program in the kernel; empty for native
 	Simulate func(context.Context, rl.Config) (curves [][]rl.Point, greedy float64, err error)
 }
 
-// RunSums carries out the training runs of one system whose workers wait for sums. An invalid one on a device makes the
-// report invalid and is left out of the curves.
+// RunSums carries out all training runs of one system whose workers wait for sums. An invalid run on a device makes the
+// report invalid and is not included in the curves.
 func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 	r := &Report{}
 	name := c.Systems[0]
@@ -138,7 +138,7 @@ func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 	return r, nil
 }
 
-// simulateSums trains on simulated hosts.
+// simulateSums carries out one training run with sums on simulated hosts.
 func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*Training, error) {
 	curves, greedy, err := s.Simulate(ctx, c.Of(rl.Ideal, seed)) // the system defines the network
 	if err != nil && !errors.Is(err, rl.ErrDiverged) {
@@ -147,7 +147,7 @@ func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*T
 	return &Training{System: c.Systems[0], Seed: seed, Curves: curves, Greedy: greedy, Invalid: invalidBy(err)}, nil
 }
 
-// saySums adds statements about training by sums.
+// saySums adds statements to f about training with sums.
 func (c *Comparison) saySums(f *result.Result, curves []*curve) {
 	f.Say("%d workers wait for the sum of all gradients before they continue; %s; each iteration's mean over all "+
 		"workers, ± the 95 %% interval over seeds",

@@ -18,9 +18,9 @@ import (
 	"github.com/olafctl/olaf/internal/tempfolder"
 )
 
-// TrainSums trains c with workers that are processes in separate namespaces, which end with the training. For every
-// step the kernel sums the gradients of all workers. mode is the program's hook; empty means native. The error matches
-// ErrInvalid if an identity does not hold.
+// TrainSums trains c with workers that are processes in separate network namespaces, which are removed after the
+// training. In every step the kernel sums the gradients of all workers. mode is the hook for the kernel's program;
+// empty means native. The error matches ErrInvalid if an accounting identity is violated.
 func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Summed, err error) {
 	text, err := json.Marshal(&c)
 	if err != nil {
@@ -63,10 +63,10 @@ const (
 	sumRate = 400 * olaf.Mbps
 )
 
-// workerProgram is the command of a worker.
+// workerProgram is the command with which a worker is started.
 const workerProgram = "worker"
 
-// readSummed reads the workers' reports, which must all have the same weights.
+// readSummed reads the reports of the workers. It returns an error unless all of them have the same weights.
 func readSummed(c *rl.Config, r *demo.Report, o Options) (*Summed, error) {
 	s := &Summed{Curves: make([][]rl.Point, c.Workers), Kernel: r.Kernel}
 	for k := range r.Workers {

@@ -30,7 +30,8 @@ var ErrHost = olaf.NewError(olaf.Failed, "a program of the training ended")
 // ErrInvalid reports that a training run is invalid.
 var ErrInvalid = olaf.NewError(olaf.Failed, "invalid training")
 
-// Options contains settings for training besides its configuration, whose Network is the queue for its packets.
+// Options contains the settings for training on a testbed that are not in the training's configuration. The queue for
+// the packets is configured by Config.Network.
 type Options struct {
 	// Command returns the command of a worker or a server, given its name and arguments, for 'olafctl worker' and
 	// 'olafctl ps'.
@@ -39,26 +40,26 @@ type Options struct {
 	Told func(worker int, p rl.Point)
 }
 
-// Vector is a worker's output line for an update.
+// Vector is the line that a worker prints for each update.
 type Vector struct {
 	Vector *uint32 `json:"vector"`
 	AtNS   int64   `json:"at_ns"`
 	Reward float64 `json:"reward"`
 }
 
-// Listening is a server's output line when it is ready.
+// Listening is the line that a server prints when it is ready.
 type Listening struct {
 	Listening netip.AddrPort `json:"listening"`
 }
 
-// WorkerReport is a worker's last output line.
+// WorkerReport is the last line that a worker prints.
 type WorkerReport struct {
 	Worker olaf.WorkerID `json:"worker"`
 	process.Report
 	Diverged string `json:"diverged,omitempty"` // why its iterations diverged
 }
 
-// ServerReport is a server's last output line.
+// ServerReport is the last line that a server prints.
 type ServerReport struct {
 	process.Report
 	Servers  []rl.ServerStats `json:"servers"`
@@ -67,7 +68,7 @@ type ServerReport struct {
 	Diverged string           `json:"diverged,omitempty"` // why a cluster's weights diverged
 }
 
-// Outcome is the result of a training run.
+// Outcome is the result of a training run on a testbed.
 type Outcome struct {
 	Curves    [][]rl.Point      `json:"-"`
 	Workers   []WorkerReport    `json:"workers"`
@@ -79,7 +80,7 @@ type Outcome struct {
 	Invalid   []string          `json:"invalid,omitempty"`
 }
 
-// Check is an identity with its two sides.
+// Check is an accounting identity with the values on both sides.
 type Check struct {
 	Name  string `json:"name"`
 	Left  uint64 `json:"left"`
@@ -89,7 +90,7 @@ type Check struct {
 // Holds reports whether both sides are equal.
 func (c *Check) Holds() bool { return c.Left == c.Right }
 
-// HostCounts returns the numbers of hosts and addresses that a testbed needs for training.
+// HostCounts returns the number of hosts that training on a testbed needs, and the number of addresses per host.
 func HostCounts(c *rl.Config) (workers, addresses int) { return c.Workers, GradientLayout().Packets() }
 
 // Rates that eight workers on two processors can offer on time while they fly, and an output that they overload
@@ -99,7 +100,8 @@ const (
 	TimelyOutRate = 600 * olaf.Kbps
 )
 
-// CheckRates rejects rates beyond half of a testbed's measured rate, and suggests rates that are known to work.
+// CheckRates rejects a training whose rates exceed half of the rate that a testbed was measured to carry. The error
+// suggests rates that are known to work.
 func CheckRates(c *rl.Config, carried int64) error {
 	n := &c.Network
 	packet := float64(UpdateSize().Bits()) / float64(GradientLayout().Packets())
@@ -113,7 +115,7 @@ func CheckRates(c *rl.Config, carried int64) error {
 		fpga.ErrRefused, carried, max(n.Rate, n.OutRate), asked, TimelyRate, TimelyOutRate)
 }
 
-// placeAddress returns the address of a packet's place in a worker's vectors.
+// placeAddress returns the address for one place of a packet in a worker's vectors.
 func placeAddress(first netip.Addr, place int) netip.Addr {
 	for range place {
 		first = first.Next()
@@ -121,7 +123,7 @@ func placeAddress(first netip.Addr, place int) netip.Addr {
 	return first
 }
 
-// buildTables returns tables that map each address to a cluster and worker.
+// buildTables returns tables that map each address to a cluster and a worker.
 func buildTables(c *rl.Config, h *testbed.Hosts) p4ctl.Tables {
 	t := p4ctl.Tables{Servers: []netip.Addr{h.Server.Address}}
 	packets := GradientLayout().Packets()
@@ -136,7 +138,7 @@ func buildTables(c *rl.Config, h *testbed.Hosts) p4ctl.Tables {
 	return t.WithGroups(0)
 }
 
-// witness is a device that reports on the quality of its work.
+// witness is a device that reports the quality of its own work.
 type witness interface {
 	Decisions() (*olaf.Decisions, error)
 	Pacing() *fpga.Pacing
@@ -154,9 +156,9 @@ type run struct {
 	workers []*child
 }
 
-// Train trains c on a testbed that was opened for it. The queue has c's number of slots for each packet of an update,
-// so as many updates fit. The error matches ErrHost, or ErrInvalid with a complete outcome, or comes from the device or
-// the context.
+// Train trains c on a testbed that was opened for c. The queue has c's number of slots for each packet of an update, so
+// that it can contain the same number of updates. The error matches ErrHost, or ErrInvalid together with a complete
+// outcome. Other errors come from the device or the context.
 func Train(ctx context.Context, c rl.Config, bed *testbed.Testbed, o Options) (*Outcome, error) {
 	r := &run{Options: o, config: &c, bed: bed, device: bed.Cards[0].Device,
 		out: &Outcome{Curves: make([][]rl.Point, c.Workers)}}
@@ -173,7 +175,7 @@ func Train(ctx context.Context, c rl.Config, bed *testbed.Testbed, o Options) (*
 	return r.out, r.judge()
 }
 
-// play runs all programs until they end.
+// play runs all programs until they have ended.
 func (r *run) play(ctx context.Context) error {
 	if err := r.start(ctx); err != nil {
 		return err
@@ -184,8 +186,8 @@ func (r *run) play(ctx context.Context) error {
 	return r.end(ctx)
 }
 
-// because returns why a training run failed: the failed part of the testbed, if any, rather than the programs' errors
-// about it.
+// because returns the reason why a training run failed. If a part of the testbed failed, it returns that failure
+// instead of the errors that it caused in the programs.
 func (r *run) because(ctx context.Context, err error) error {
 	if bed, ok := r.device.(interface{ CheckIntact() error }); ok && ctx.Err() == nil {
 		return cmp.Or(bed.CheckIntact(), err)
@@ -218,7 +220,7 @@ const (
 	leadInOne = 60 * time.Millisecond // per worker
 )
 
-// start starts all programs.
+// start starts all programs of the run.
 func (r *run) start(ctx context.Context) error {
 	text, err := json.Marshal(r.config)
 	if err != nil {
@@ -261,7 +263,7 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// recordUpdate records a worker's update.
+// recordUpdate records the update that worker k printed as line.
 func (r *run) recordUpdate(k int, line []byte) {
 	var v Vector
 	if json.Unmarshal(line, &v) != nil || v.Vector == nil { // the report
@@ -274,7 +276,7 @@ func (r *run) recordUpdate(k int, line []byte) {
 	}
 }
 
-// child is a program on a host, with its output lines, of which the last is its report.
+// child is a program on a host and the lines that it printed. The last line is its report.
 type child struct {
 	name    string
 	process testbed.Process
@@ -312,7 +314,7 @@ func launch(start func(*exec.Cmd) (testbed.Process, error), name string, cmd *ex
 	return k, nil
 }
 
-// awaitEnd waits for a program to end and returns why it failed.
+// awaitEnd waits for the program to end. It returns the reason if the program failed.
 func (k *child) awaitEnd() error {
 	err := k.process.Wait()
 	k.lines.Wait()
@@ -322,7 +324,7 @@ func (k *child) awaitEnd() error {
 	return nil
 }
 
-// report waits for a program and decodes its last line.
+// report waits for the program to end and decodes the last line that it printed.
 func (k *child) report(ctx context.Context, into any) error {
 	select {
 	case <-ctx.Done():
@@ -338,10 +340,10 @@ func (k *child) report(ctx context.Context, into any) error {
 	return nil
 }
 
-// look is the interval for reading the device's log while workers train.
+// look is the interval at which the device's log is read while workers train.
 const look = 20 * olaf.Millisecond
 
-// watch waits until all workers have ended; it returns an error if the server ends first.
+// watch waits until all workers have ended. It returns an error if the server ends before them.
 func (r *run) watch(ctx context.Context) error {
 	for left := len(r.workers); left > 0; {
 		if err := r.device.Sleep(ctx, look); err != nil {
@@ -373,10 +375,10 @@ func (r *run) watch(ctx context.Context) error {
 	return nil
 }
 
-// onTheWay is the longest time for the queue's last packets to reach the server.
+// onTheWay is the longest time that the last packets from the queue may take to reach the server.
 const onTheWay = 200 * olaf.Millisecond
 
-// end drains the queue, and asks the server for its report.
+// end lets the queue drain and asks the server for its report.
 func (r *run) end(ctx context.Context) error {
 	if err := fpga.DrainQueue(ctx, r.device); err != nil {
 		return err
@@ -393,7 +395,7 @@ func (r *run) end(ctx context.Context) error {
 	return r.count()
 }
 
-// count reads the device's counts and its own verdict.
+// count reads the device's counters, and its own report on the quality of its work.
 func (r *run) count() error {
 	o := r.out
 	var err error
@@ -409,7 +411,7 @@ func (r *run) count() error {
 	return nil
 }
 
-// queueCounts returns a device's counts for its queue.
+// queueCounts returns the counts of a device's queue.
 func queueCounts(d fpga.Device) (map[string]uint64, error) {
 	counters, err := fpga.Snapshot(d)
 	if err != nil {
@@ -431,7 +433,7 @@ func queueCounts(d fpga.Device) (map[string]uint64, error) {
 	return counts, nil
 }
 
-// judge checks the identities.
+// judge checks the accounting identities of the run.
 func (r *run) judge() error {
 	o, q := r.out, r.out.Queue
 	var sent, vectors uint64
@@ -478,7 +480,7 @@ func (r *run) judge() error {
 	return errors.Join(errs...)
 }
 
-// divergence returns the reason why the training diverged, or an empty string.
+// divergence returns the reason why the training diverged, or "" if it did not.
 func (o *Outcome) divergence() string {
 	for i := range o.Workers {
 		if why := o.Workers[i].Diverged; why != "" {

@@ -13,15 +13,15 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// parts is the number of packets per gradient: the fewest that the kernel can merge.
+// parts is the number of packets per gradient. It is the smallest number with which the kernel can merge them.
 const parts = (rl.Params + process.MaxOpenLanes - 1) / process.MaxOpenLanes
 
-// GradientLayout returns how a gradient is divided into packets that can be merged.
+// GradientLayout returns the layout that divides a gradient into packets that can be merged.
 func GradientLayout() endpoint.Layout {
 	return endpoint.Layout{Values: rl.Params, PerPacket: (rl.Params + parts - 1) / parts}
 }
 
-// UpdateSize returns the size of a gradient on the wire, in all its packets.
+// UpdateSize returns the size on the wire of all packets of a gradient together.
 func UpdateSize() olaf.Size {
 	l, sum := GradientLayout(), olaf.Size(0)
 	for i := range l.Packets() {
@@ -30,8 +30,8 @@ func UpdateSize() olaf.Size {
 	return sum
 }
 
-// Pilot is a worker's work: it flies with the newest received weights, and delivers its gradient at the end of its
-// period.
+// Pilot does the work of a worker. It flies with the newest weights that it received, and delivers its gradient at the
+// end of its period.
 type Pilot struct {
 	pilot   *rl.Pilot
 	due     time.Duration
@@ -41,7 +41,7 @@ type Pilot struct {
 	weights rl.Weights // newest
 }
 
-// NewPilot returns the work of worker k in a training run. The error matches rl.ErrConfig.
+// NewPilot returns the Pilot for worker k in a training run. The error matches rl.ErrConfig.
 func NewPilot(c *rl.Config, k int) (*Pilot, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -70,10 +70,10 @@ func (p *Pilot) Compute(context.Context, uint32) process.Computed {
 		Reward: int32(math.Round(min(max(reward*256, math.MinInt32), math.MaxInt32))), Due: p.due}
 }
 
-// Divergence returns the reason why the worker's iterations diverged, or an empty string.
+// Divergence returns the reason why the worker's iterations diverged, or "" if they did not.
 func (p *Pilot) Divergence() string { return describe(p.pilot.CheckFinite()) }
 
-// describe returns an error's text, or an empty string.
+// describe returns the text of err, or "" if err is nil.
 func describe(err error) string {
 	if err == nil {
 		return ""
@@ -81,7 +81,7 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// Apply implements process.Work: it stores received weights.
+// Apply implements process.Work. It stores the received weights.
 func (p *Pilot) Apply(a *endpoint.Aggregate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,14 +92,14 @@ func (p *Pilot) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// Servers is the work of a parameter server, with the weights of every cluster.
+// Servers does the work of a parameter server. It contains the weights of every cluster.
 type Servers struct {
 	config   *rl.Config
 	keepers  []*rl.Keeper
 	gradient []float32
 }
 
-// NewServers returns the servers for a training run. The error matches rl.ErrConfig.
+// NewServers returns the parameter servers for a training run. The error matches rl.ErrConfig.
 func NewServers(c *rl.Config) (*Servers, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -111,11 +111,11 @@ func NewServers(c *rl.Config) (*Servers, error) {
 	return s, nil
 }
 
-// Compute implements process.Work; a server computes nothing.
+// Compute implements process.Work. It does nothing, because a server computes no gradients.
 func (*Servers) Compute(context.Context, uint32) process.Computed { return process.Computed{} }
 
-// Apply implements process.Work: it steps a part of a cluster's weights by the mean of the sum, and answers with the
-// part.
+// Apply implements process.Work. It steps one part of a cluster's weights by the mean of the sum, and answers with the
+// new weights of that part.
 func (s *Servers) Apply(a *endpoint.Aggregate) {
 	l := GradientLayout()
 	part := a.First / l.PerPacket
@@ -133,7 +133,7 @@ func (s *Servers) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// Stats returns the statistics of every cluster, in packets.
+// Stats returns the statistics of every cluster, counted in packets.
 func (s *Servers) Stats() (all []rl.ServerStats) {
 	for _, k := range s.keepers {
 		all = append(all, k.Stats())
@@ -141,7 +141,7 @@ func (s *Servers) Stats() (all []rl.ServerStats) {
 	return all
 }
 
-// Places returns the number of updates in all packets, by place.
+// Places returns, for each place of a packet in an update, the number of updates in all packets received.
 func (s *Servers) Places() (all []uint64) {
 	for _, k := range s.keepers {
 		all = rl.AddPlaces(all, k.Inside())
@@ -149,7 +149,7 @@ func (s *Servers) Places() (all []uint64) {
 	return all
 }
 
-// Divergence returns the reason why a cluster's weights diverged, or an empty string.
+// Divergence returns the reason why the weights of a cluster diverged, or "" if they did not.
 func (s *Servers) Divergence() string {
 	var first error
 	for cluster, k := range s.keepers {

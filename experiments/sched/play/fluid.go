@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// span is a time during which a worker may send at one rate.
+// span is a period of time in which a worker may send at a constant rate.
 type span struct {
 	from, to int64 // ps
 	rate     float64
@@ -15,8 +15,8 @@ type span struct {
 
 func (s *span) bits() float64 { return float64(float64(s.to-s.from) / float64(olaf.Second) * s.rate) }
 
-// listSpans returns when and how fast the workers of a share send: slot by slot, and while a connection is being set up
-// only as fast as before.
+// listSpans returns when and at which rate the workers of a share send. Rates are constant within a slot, except that
+// workers send only at the previous rate while a connection is being set up.
 func listSpans(in *sched.Instance, optics *optics, m *sched.Member, a *sched.Assignment, share sched.Share,
 	offloaded bool) []span {
 	slot, epsilon := int64(in.Problem.Slot), int64(in.Problem.Reconfiguration)
@@ -36,17 +36,18 @@ func listSpans(in *sched.Instance, optics *optics, m *sched.Member, a *sched.Ass
 	return out
 }
 
-// pacer computes when a worker has sent a growing number of bits.
+// pacer computes the times at which a worker has sent increasing numbers of bits.
 type pacer struct {
 	spans []span
 	at    int
 	done  float64 // bits of the spans before at
 }
 
-// hair is the tolerance for sums of rates, smaller than that of planners and checker.
+// hair is the tolerance for sums of rates. It is smaller than the tolerances of the planners and the checker.
 const hair = 1e-7
 
-// timeOfBits returns when the given number of bits is sent, or −1 for never. Each call must ask for more than the last.
+// timeOfBits returns the time at which the given number of bits has been sent, or −1 if that never happens. Each call
+// must use a larger number than the previous one.
 func (p *pacer) timeOfBits(bits float64) int64 {
 	for ; p.at < len(p.spans); p.at++ {
 		s := &p.spans[p.at]
@@ -59,7 +60,7 @@ func (p *pacer) timeOfBits(bits float64) int64 {
 	return -1
 }
 
-// optics contains the number of connections between units, slot by slot.
+// optics contains the number of connections between each pair of units, slot by slot.
 type optics struct {
 	in    *sched.Instance
 	count map[[2]int][]int // by pair, the smaller unit first, from slot −1 on
@@ -100,7 +101,7 @@ func (o *optics) hasGrown(v, u, slot int) bool {
 	return slot+1 < len(counts) && counts[slot+1] > counts[slot]
 }
 
-// rateSteps returns the rates of one direction between two units: a new connection carries nothing until the
+// rateSteps returns the rate over time in one direction between two units. A new connection carries nothing until the
 // reconfiguration is over.
 func (o *optics) rateSteps(v, u int) []step {
 	slot, epsilon := int64(o.in.Problem.Slot), int64(o.in.Problem.Reconfiguration)

@@ -22,7 +22,7 @@ const (
 	kindMask   = uint64(0xff) << 56
 )
 
-// play is the state of one simulation.
+// play is the state of one packet-level simulation of a plan.
 type play struct {
 	in       *sched.Instance
 	plan     *sched.Plan
@@ -43,7 +43,7 @@ type play struct {
 	total    int
 }
 
-// job is one job of the plan.
+// job is the state of one of the plan's jobs.
 type job struct {
 	*sched.Member
 	index   int
@@ -66,23 +66,23 @@ type job struct {
 	done        int // workers with all sums
 }
 
-// part describes the sum at a unit's switch for a job with other workers elsewhere; nil for all other jobs. Its sums go
-// to the server like the packets of one more worker, and the server's come back to the switch once, for all of the
-// unit's workers.
+// part describes a sum over some of a job's workers, which is made by the switch of their unit. It is nil for jobs
+// without such a sum. The sums are sent to the server like packets from one more worker. The server's sums are sent to
+// the switch once, for all of the unit's workers.
 type part struct {
 	first, count int // workers below the switch
 	up, down     []int32
 	marks        uint64
 }
 
-// share is a job's workers in one unit.
+// share describes the workers of a job in one unit.
 type share struct {
 	job, first, count int
 	pace              pacer
 	next              int
 }
 
-// worker is one host.
+// worker is the state of one worker's host.
 type worker struct {
 	job   int32
 	index int32 // in the job
@@ -92,7 +92,7 @@ type worker struct {
 	wakes int
 }
 
-// leg is the stage of a packet's path.
+// leg is the part of its path on which a packet is.
 type leg uint8
 
 const (
@@ -102,7 +102,7 @@ const (
 	below            // from the server to the switch of a part
 )
 
-// packet is a packet in flight.
+// packet is a packet that is being sent over one leg of its path.
 type packet struct {
 	program.Packet
 	worker int32 // its sender or receiver; for a part, the first worker
@@ -111,14 +111,14 @@ type packet struct {
 	leg    leg
 }
 
-// aggregating is a unit's switch with the segments of its table.
+// aggregating is the switch of a unit, with the free segments of its table.
 type aggregating struct {
 	*p4inc.Switch
 	free []int // bases
 	next int
 }
 
-// newPlay builds the network: an interface per worker and server, and the optics.
+// newPlay builds the network. It consists of an interface for each worker and server, and of the optics.
 func newPlay(in *sched.Instance, plan *sched.Plan, o *Options, packets int) (*play, error) {
 	p := &play{in: in, plan: plan, o: o, switches: make([]aggregating, len(in.Units))}
 	optics := newOptics(in, plan)
@@ -142,7 +142,7 @@ func (p *play) addWire(w wire) int32 {
 	return int32(len(p.wires) - 1)
 }
 
-// addJob adds a job to the network; each packet represents stands bits.
+// addJob adds job k to the network. Each simulated packet represents stands bits.
 func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands float64) error {
 	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
 	j, whole := p.newJob(k, stands)
@@ -173,7 +173,7 @@ func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands flo
 	return nil
 }
 
-// newJob returns a job without its network; whole reports whether a switch sums all of its workers.
+// newJob returns job k without its network. whole reports whether a switch sums the packets of all its workers.
 func (p *play) newJob(k int, stands float64) (j job, whole bool) {
 	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
 	j = job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch,
@@ -192,8 +192,8 @@ func (p *play) newJob(k int, stands float64) (j job, whole bool) {
 	return j, whole
 }
 
-// layout builds the wires of one job, whose server is connected to its unit by in and out. Trunks between units are
-// shared by all jobs.
+// layout builds the wires of one job. The wires in and out connect the job's server to its unit. All jobs share the
+// trunks between units.
 type layout struct {
 	*play
 	optics  *optics
@@ -202,7 +202,7 @@ type layout struct {
 	in, out int32
 }
 
-// trunkWire returns the wire from one unit's switch to another's.
+// trunkWire returns the wire from the switch of one unit to that of another unit.
 func (l *layout) trunkWire(from, to int) int32 {
 	if _, there := l.trunks[[2]int{from, to}]; !there {
 		l.trunks[[2]int{from, to}] = l.addWire(wire{steps: l.optics.rateSteps(from, to)})
@@ -210,7 +210,7 @@ func (l *layout) trunkWire(from, to int) int32 {
 	return l.trunks[[2]int{from, to}]
 }
 
-// serverWires returns the wires from a unit's switch to the job's server, and back.
+// serverWires returns the wires from the switch of a unit to the job's server, and those back.
 func (l *layout) serverWires(unit int) (up, down []int32) {
 	if unit == l.server {
 		return []int32{l.in}, []int32{l.out}
@@ -218,7 +218,8 @@ func (l *layout) serverWires(unit int) (up, down []int32) {
 	return []int32{l.trunkWire(unit, l.server), l.in}, []int32{l.out, l.trunkWire(l.server, unit)}
 }
 
-// addWorker adds a worker of the job in a unit: its packets go to the switch that sums them, or else to the server.
+// addWorker adds a worker in a unit to the job. Its packets are sent to the switch that sums them or, if there is none,
+// to the server.
 func (l *layout) addWorker(j *job, unit int) {
 	w := worker{job: int32(j.index), index: int32(len(l.workers) - j.first)}
 	out, in := l.addWire(newInterface(l.play.in.Server)), l.addWire(newInterface(l.play.in.Server))
@@ -232,10 +233,10 @@ func (l *layout) addWorker(j *job, unit int) {
 	l.workers = append(l.workers, w)
 }
 
-// seldom is the number of events between checks of the context.
+// seldom is the number of events after which the context is checked.
 const seldom = 1 << 16
 
-// runEvents simulates until no events are left; begin starts a job.
+// runEvents simulates until there are no more events. begin is called to start a job.
 func (p *play) runEvents(ctx context.Context, begin func(*play, *job)) error {
 	p.begin = begin
 	for k := range p.jobs {
@@ -279,10 +280,10 @@ func (p *play) pushEvent(at int64, what uint64) {
 	p.future.Push(calendar.Event{At: at, Ord: p.number, What: what})
 }
 
-// jobID returns the job's id at the switches.
+// jobID returns the id that the job has at the switches.
 func (j *job) jobID() olaf.ClusterID { return olaf.ClusterID(j.index + 1) }
 
-// startJob gives a job its segment, if a switch aggregates, and starts it.
+// startJob starts a job. If a switch aggregates for the job, the job gets a segment first.
 func (p *play) startJob(j *job) error {
 	if j.inc != sched.NoSwitch {
 		if err := p.admitJob(j); err != nil {
@@ -293,7 +294,7 @@ func (p *play) startJob(j *job) error {
 	return nil
 }
 
-// admitJob configures a job in its switch: an unused segment, and its workers.
+// admitJob configures a job in its switch with an unused segment and the job's workers.
 func (p *play) admitJob(j *job) error {
 	s := &p.switches[j.inc]
 	if s.Switch == nil {
@@ -318,7 +319,7 @@ func (p *play) admitJob(j *job) error {
 	return s.Configure(program.Job{ID: j.jobID(), Members: members, Base: j.base, Slots: p.o.Segment})
 }
 
-// switchWorkers returns the workers whose packets the job's switch sums.
+// switchWorkers returns the range of workers whose packets the job's switch sums.
 func (j *job) switchWorkers() (first, count int) {
 	if j.part != nil {
 		return j.part.first, j.part.count
@@ -326,7 +327,7 @@ func (j *job) switchWorkers() (first, count int) {
 	return j.first, j.Workers
 }
 
-// releaseSegment frees a job's segment when no more packets can arrive.
+// releaseSegment frees the segment of a job for which no more packets can arrive.
 func (p *play) releaseSegment(j *job) {
 	if j.inc != sched.NoSwitch {
 		s := &p.switches[j.inc]
@@ -335,7 +336,7 @@ func (p *play) releaseSegment(j *job) {
 	}
 }
 
-// checkAccounts checks the identities of all switches and counts colliding fragments.
+// checkAccounts checks the accounting identities of all switches. It returns the number of fragments that collided.
 func (p *play) checkAccounts() (marked uint64, err error) {
 	d := p4inc.Describe()
 	for v := range p.switches {
@@ -370,7 +371,7 @@ func (p *play) scheduleNext(s int) {
 	}
 }
 
-// paceShare sends the next packet of each worker in a share.
+// paceShare sends the next packet of each worker in share s.
 func (p *play) paceShare(s int) {
 	of := &p.shares[s]
 	j := &p.jobs[of.job]
@@ -398,7 +399,7 @@ func (p *play) newPacket(w int32, q *program.Packet) int32 {
 	return i
 }
 
-// wiresOf returns the wires of a packet's leg.
+// wiresOf returns the wires along the current leg of a packet.
 func (p *play) wiresOf(q *packet) []int32 {
 	w := &p.workers[q.worker]
 	switch q.leg {
@@ -412,8 +413,8 @@ func (p *play) wiresOf(q *packet) []int32 {
 	return p.jobs[w.job].part.down
 }
 
-// transmitPacket hands packet i to the next wire on its path; without a future connection the packet is lost, and its job
-// cannot finish.
+// transmitPacket hands packet i to the next wire on its path. If there is no connection now or in the future, the
+// packet is lost and its job cannot finish.
 func (p *play) transmitPacket(i int32) int64 {
 	q := &p.packets[i]
 	if q.leg == there && q.hop == 0 {
@@ -456,7 +457,8 @@ func (p *play) arrivePacket(i int32) {
 	}
 }
 
-// addAtServer adds a packet at a parameter server. Packets of a sender arrive in order; repetitions are not counted.
+// addAtServer adds a packet to the sum at a parameter server. Packets from one sender arrive in order. Repeated packets
+// are not counted.
 func (p *play) addAtServer(j *job, w *worker, q *packet) {
 	n := int32(q.Seg)
 	if n < j.got[w.index] {
@@ -476,7 +478,8 @@ func (p *play) addAtServer(j *job, w *worker, q *packet) {
 	(&sums{p, j}).Emit(program.Down, &r, nil)
 }
 
-// gathered handles the output of a part's switch: a sum for the server, or a mark for the worker.
+// gathered handles the output of the switch that makes a part's sums. The output is a sum for the server or a mark for
+// a worker.
 type gathered struct {
 	play *play
 	job  *job
@@ -495,7 +498,7 @@ func (g *gathered) Emit(to program.Dest, r *program.Packet, _ []uint32) {
 	p.transmitPacket(i)
 }
 
-// fanned handles the server's sum at a part's switch: a copy for every member.
+// fanned handles the server's sum when it reaches a part's switch. Every member receives a copy.
 type fanned struct {
 	play *play
 	job  *job
@@ -508,14 +511,14 @@ func (f *fanned) Emit(_ program.Dest, r *program.Packet, _ []uint32) {
 	}
 }
 
-// sendBack sends a packet back to a worker.
+// sendBack sends packet r back to worker w.
 func (p *play) sendBack(w int, r *program.Packet) {
 	i := p.newPacket(int32(w), r)
 	p.packets[i].leg = back
 	p.transmitPacket(i)
 }
 
-// sums handles the output of a switch or server for a job.
+// sums handles the sums that a switch or a server sends for a job.
 type sums struct {
 	play *play
 	job  *job

@@ -16,16 +16,17 @@ import (
 // ErrPlay is matched by the error for any plan that cannot be carried out.
 var ErrPlay = olaf.NewError(olaf.Usage, "the plan can't be carried out")
 
-// MaxPackets is the maximum number of packets sent by workers.
+// MaxPackets is the maximum number of packets that the workers in a simulated plan may send.
 const MaxPackets = 10_000_000
 
-// windowed is the maximum with windows, for which hosts store what they sent.
+// windowed is the maximum number of packets in a simulation with congestion windows. It is smaller because hosts store
+// the packets that they sent.
 const windowed = 1_000_000
 
-// lineBytes is the line's overhead per frame: preamble, check sequence and gap.
+// lineBytes is the overhead per frame on the line: preamble, check sequence and gap.
 const lineBytes = olaf.Size(24)
 
-// Line is the size of a full P4INC frame on the line.
+// Line is the size of a full P4INC frame on the line, including the line's overhead.
 var Line = frame.P4INC.Size(p4inc.Lanes) + lineBytes
 
 // Options configures PlayPlan.
@@ -41,7 +42,7 @@ type Options struct {
 	Tell func(done, total int)
 }
 
-// Report is the result of PlayPlan.
+// Report contains the results of PlayPlan.
 type Report struct {
 	Policy string
 	// Packets sent by workers in the paced simulation, and the maximum number of wire frames that one of them
@@ -59,13 +60,14 @@ type Report struct {
 	Marked uint64
 }
 
-// Times are completion times from the simulation. Planned is in whole slots; Windowed is nil if it was not simulated.
+// Times contains completion times of the simulated jobs. Planned is in whole slots. Windowed is nil if it was not
+// simulated.
 type Times struct {
 	Planned, Fluid, Paced olaf.Duration
 	Windowed              *olaf.Duration
 }
 
-// Played contains the results of one job. Times are from 0 and include the server's update.
+// Played contains the results of one job. Times begin at 0 and include the server's update.
 type Played struct {
 	Job     string
 	INC     string
@@ -75,7 +77,7 @@ type Played struct {
 	DeviationPct results.Float
 }
 
-// PlayPlan carries out a valid plan. The error matches ErrPlay or is the context's.
+// PlayPlan carries out a valid plan in simulated networks. The error matches ErrPlay or is the context's.
 func PlayPlan(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
 	if err := o.setDefaults(plan); err != nil {
 		return nil, err
@@ -115,7 +117,7 @@ func PlayPlan(ctx context.Context, plan *sched.Plan, o Options) (*Report, error)
 	return r, nil
 }
 
-// setDefaults sets defaults and rejects plans that cannot be played.
+// setDefaults sets defaults and rejects plans that cannot be carried out.
 func (o *Options) setDefaults(plan *sched.Plan) error {
 	if o.Packets == 0 {
 		o.Packets = MaxPackets / 10
@@ -136,7 +138,8 @@ func (o *Options) setDefaults(plan *sched.Plan) error {
 	return nil
 }
 
-// takePaced adds the results of the paced simulation. Every fragment of every job must have been summed exactly once.
+// takePaced adds the results of the paced simulation to the report. It returns an error unless every fragment of every
+// job was summed exactly one time.
 func (r *Report) takePaced(p *play, in *sched.Instance) error {
 	var wrong []error
 	for k := range p.jobs {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// metrics are the metrics of a job.
+// metrics lists the metrics of a job.
 var metrics = result.Metrics{
 	result.NewMetric("packets", "Packets", ""), result.NewMetric("planned_ns", "Planned", "ns"),
 	result.NewMetric("fluid_ns", "Fluid", "ns"),
@@ -18,7 +18,7 @@ var metrics = result.Metrics{
 	result.NewMetric("windowed_ns", "With windows", "ns"),
 }
 
-// Result returns the document of a play, with a row for each job.
+// Result returns the report as a table with one row per job.
 func (r *Report) Result() *result.Result {
 	d := result.New("simulate", "", map[string]any{"policy": r.Policy, "packets": r.Packets})
 	d.Title = fmt.Sprintf("%s: %d jobs, %d packets, each for at most %.0f frames of %v on the line", r.Policy,
@@ -50,7 +50,7 @@ func (r *Report) Result() *result.Result {
 	return d
 }
 
-// row converts times to a row.
+// row returns the times as a row of the result.
 func (t *Times) row(name string, packets, deviation results.Float) result.Row {
 	ns := func(d olaf.Duration) results.Float { return results.Float(d.NS()) }
 	windowed := results.Missing()

@@ -13,10 +13,11 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// Idle is the cluster of hosts without a job at the switch.
+// Idle is the cluster of all hosts that have no job at the switch.
 const Idle olaf.ClusterID = 0
 
-// Segment is a job's aggregators in a switch, with the cluster and multicast group of its hosts.
+// Segment is the range of a job's aggregators in a switch. Cluster is the cluster and the multicast group of the job's
+// hosts.
 type Segment struct {
 	Job     string         `json:"job"`
 	Cluster olaf.ClusterID `json:"cluster"`
@@ -25,15 +26,15 @@ type Segment struct {
 	Hosts   []netip.Addr   `json:"hosts"`
 }
 
-// Orders is the configuration of one switch for one slot.
+// Orders contains the configuration of one switch in one slot.
 type Orders struct {
 	Tables   p4ctl.Tables
 	Segments []Segment
 	Idle     int // hosts
 }
 
-// MakeUpHosts returns tables with the given number of idle hosts in a unit, each behind a different port, to try on a
-// device without tables.
+// MakeUpHosts returns tables for a device that has none, for trying out a plan. They contain the given number of idle
+// hosts in a unit, each behind a different port.
 func MakeUpHosts(unit, hosts int) (p4ctl.Tables, error) {
 	if hosts < 1 || hosts > 4096 {
 		return p4ctl.Tables{}, fmt.Errorf("%w: %d hosts; 1 to 4096", ErrPlay, hosts)
@@ -50,11 +51,12 @@ func MakeUpHosts(unit, hosts int) (p4ctl.Tables, error) {
 	return t, nil
 }
 
-// PlanOrders returns the configuration of a unit's switch in a slot: each host working for a job that the switch aggregates
-// is in the job's cluster, and its port in the cluster's multicast group. Hosts are those in the switch's tables; a
-// host keeps its job while that lasts. Aggregators are divided evenly among the unit's places. The program's tables
-// contain, per job, the number of workers that complete a sum and its aggregators; the group lists the workers. The
-// error matches ErrPlay.
+// PlanOrders returns the configuration of a unit's switch in a slot. Each host that works for a job aggregated by the
+// switch is in the job's cluster, and its port is in the cluster's multicast group. The hosts are those in the switch's
+// tables, and a host keeps its job as long as the job lasts. Aggregators are divided evenly among the unit's places.
+//
+// For each job, the program's tables contain the job's aggregators and the number of workers that complete a sum; the
+// group lists the workers. The error matches ErrPlay.
 func PlanOrders(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*Orders, error) {
 	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == unit })
 	switch {
@@ -102,7 +104,7 @@ func PlanOrders(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*O
 	return o, o.writeEntries()
 }
 
-// makeIdle makes the remaining hosts idle.
+// makeIdle moves all hosts that are not taken to the idle cluster.
 func (o *Orders) makeIdle(taken map[netip.Addr]bool) error {
 	for _, w := range o.Tables.Workers {
 		if taken[w.Address] {
@@ -117,7 +119,7 @@ func (o *Orders) makeIdle(taken map[netip.Addr]bool) error {
 	return nil
 }
 
-// writeEntries writes the segments to the program's tables and removes entries of other jobs.
+// writeEntries writes the segments into the program's tables and removes the entries of other jobs.
 func (o *Orders) writeEntries() error {
 	d := p4inc.Describe()
 	jobs := make([]program.Job, len(o.Segments))
@@ -134,7 +136,8 @@ func (o *Orders) writeEntries() error {
 	return nil
 }
 
-// assignHosts gives every job its hosts: those it already has, then unused ones.
+// assignHosts gives every job as many hosts as it has workers. It prefers the hosts that the job already has over
+// unused hosts.
 func (o *Orders) assignHosts(held []holding) (taken map[netip.Addr]bool, err error) {
 	taken = map[netip.Addr]bool{}
 	take := func(h *holding, mine func(p4ctl.Worker) bool) {
@@ -157,7 +160,7 @@ func (o *Orders) assignHosts(held []holding) (taken map[netip.Addr]bool, err err
 	return taken, nil
 }
 
-// removeEmpty removes empty clusters.
+// removeEmpty removes the clusters that no longer have hosts.
 func (o *Orders) removeEmpty() (err error) {
 	left := map[olaf.ClusterID]bool{}
 	for _, w := range o.Tables.Workers {
@@ -181,7 +184,7 @@ func unitNames(p *sched.Problem) []string {
 	return all
 }
 
-// holding is a job with a place in a switch.
+// holding is a job that occupies a place in a switch.
 type holding struct {
 	job     string
 	cluster olaf.ClusterID
@@ -190,8 +193,8 @@ type holding struct {
 	hosts   []netip.Addr
 }
 
-// placesOf returns the jobs with a place in a unit's switch in a slot, by place. A job keeps its place from its first
-// slot to its last and takes the lowest free one.
+// placesOf returns the jobs that occupy a place in a unit's switch in a slot, in the order of the places. A job gets
+// the lowest free place and keeps it from its first slot to its last.
 func placesOf(plan *sched.Plan, unit string, slot int) []holding {
 	workers := map[string]int{}
 	for i := range plan.Problem.Jobs {

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Traffic is the result of sending frames through a switch during a series of batches.
+// Traffic is the result of sending frames through a switch while a series of batches changes its tables.
 type Traffic struct {
 	Unit  string `json:"unit"`
 	Hosts int    `json:"hosts"`
@@ -37,7 +37,7 @@ type Traffic struct {
 	Told []Told `json:"told"`
 }
 
-// Told describes one batch and the tables that frames found since the previous batch.
+// Told describes one batch of changes, and which tables the frames since the previous batch found.
 type Told struct {
 	Slot    int  `json:"slot"`
 	Changes int  `json:"changes"`
@@ -56,11 +56,13 @@ const (
 	trafficStep  = 40 * olaf.Microsecond
 )
 
-// UnderTraffic applies the slots of a plan, starting with the given one, to a unit's switch, one batch each, while a
-// testbed's generator sends frames of all hosts through it and its server answers to the hosts' multicast groups. It
-// compares the tables found by every frame and answer. First it tries a batch with an impossible change, which must
-// have no effect. The testbed needs virtual time and must return frames. The error matches ErrPlay or comes from the
-// testbed or the context.
+// UnderTraffic applies the slots of a plan from a given slot on to a unit's switch, in one batch per slot. Meanwhile
+// the testbed's generator sends frames from all hosts through the switch, and the server answers to the hosts'
+// multicast groups. UnderTraffic checks which tables every frame and every answer found. First it tries a batch with an
+// impossible change, which must have no effect.
+//
+// The testbed must have virtual time and return frames. The error matches ErrPlay or comes from the testbed or the
+// context.
 func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, unit string, from int,
 	hosts p4ctl.Tables) (*Traffic, error) {
 	if len(hosts.Servers) == 0 {
@@ -96,7 +98,8 @@ func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, u
 	return w.report, w.finishTraffic(ctx)
 }
 
-// firstChange returns the first slot, starting with the given one, with a change for the switch, and its configuration.
+// firstChange returns the first slot, not before the given one, in which the switch's configuration changes, and that
+// configuration.
 func firstChange(plan *sched.Plan, unit string, from int, hosts p4ctl.Tables) (slot int, first *Orders, err error) {
 	for slot = from; slot < max(plan.Slots, from+1); slot++ {
 		o, err := PlanOrders(plan, unit, slot, hosts)
@@ -107,7 +110,7 @@ func firstChange(plan *sched.Plan, unit string, from int, hosts p4ctl.Tables) (s
 	return 0, nil, fmt.Errorf("%w: the switch of %s aggregates for no job from slot %d on", ErrPlay, unit, from)
 }
 
-// recorder returns the frames that left a card.
+// recorder is a card that returns the frames that left it.
 type recorder interface {
 	DrainPackets([]twin.Packet) []twin.Packet
 }
@@ -130,10 +133,10 @@ type watch struct {
 	observed      []olaf.Observation
 }
 
-// inFlight is the value of watch.since while a batch is in flight.
+// inFlight is the value of watch.since while a batch is being sent to the switch.
 const inFlight = olaf.Time(math.MaxInt64)
 
-// found is the content of tables as seen in frames.
+// found contains the table entries that frames and answers can reveal.
 type found struct {
 	identity map[[4]byte]identity
 	group    map[olaf.ClusterID][]olaf.WorkerID // sorted
@@ -163,7 +166,7 @@ func foundIn(t p4ctl.Tables) found {
 	return f
 }
 
-// startTraffic starts the traffic.
+// startTraffic starts the generator.
 func (w *watch) startTraffic(ctx context.Context) error {
 	recorder, ok := w.dev.(recorder)
 	if !ok {
@@ -191,7 +194,8 @@ func (w *watch) startTraffic(ctx context.Context) error {
 	return w.restartTraffic(ctx)
 }
 
-// trafficOf returns the generator's traffic: a flow for every address from the lowest host's to the highest's.
+// trafficOf returns the traffic that the generator sends. It has a flow for every address between those of the first
+// and the last host.
 func trafficOf(t p4ctl.Tables) (*rounds, pktgen.Job) {
 	t = t.Canonical()
 	lowest := t.Workers[0].Address
@@ -211,7 +215,7 @@ func asNumber(a netip.Addr) uint32 {
 	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
-// rounds sends from each host in turn.
+// rounds is a source that sends one frame from each host in turn.
 type rounds struct {
 	hosts []uint16 // flows
 	next  int
@@ -231,7 +235,7 @@ func (r *rounds) Fill(dst []regmap.Descriptor) int {
 	return n
 }
 
-// restartTraffic sends the frames from the first one again, after all previous ones have left.
+// restartTraffic starts the traffic again from its first frame, after all earlier frames have left.
 func (w *watch) restartTraffic(ctx context.Context) error {
 	if err := w.drainFrames(ctx); err != nil {
 		return err
@@ -246,7 +250,7 @@ func (w *watch) restartTraffic(ctx context.Context) error {
 	return w.generator.Start()
 }
 
-// drainFrames waits for frames in flight.
+// drainFrames waits until no frames are in flight.
 func (w *watch) drainFrames(ctx context.Context) error {
 	if err := fpga.DrainQueue(ctx, w.dev); err != nil {
 		return err
@@ -258,7 +262,7 @@ func (w *watch) drainFrames(ctx context.Context) error {
 	return nil
 }
 
-// stepTime lets some time pass and checks the frames.
+// stepTime advances the device's time by one step and checks the frames that have left.
 func (w *watch) stepTime(ctx context.Context) error {
 	if err := w.dev.Sleep(ctx, trafficStep); err != nil {
 		return err
@@ -276,7 +280,7 @@ func (w *watch) stepTime(ctx context.Context) error {
 	return nil
 }
 
-// writeSlot writes a slot's tables while frames flow.
+// writeSlot writes the tables for a slot while frames are sent.
 func (w *watch) writeSlot(ctx context.Context, slot int, tables p4ctl.Tables) error {
 	changes := p4ctl.Diff(w.tables, tables)
 	if changes.Empty() {
@@ -290,7 +294,7 @@ func (w *watch) writeSlot(ctx context.Context, slot int, tables p4ctl.Tables) er
 	return w.stepTime(ctx) // frames that begin now find this slot's tables
 }
 
-// tryDuplicate tries a slot's tables with a duplicate host, which must be rejected.
+// tryDuplicate tries to write a slot's tables with a duplicate host. The switch must reject them.
 func (w *watch) tryDuplicate(ctx context.Context, slot int, tables p4ctl.Tables) error {
 	without := w.tables.Canonical()
 	without.Workers = without.Workers[:len(without.Workers)-1]
@@ -313,7 +317,7 @@ func (w *watch) startBatch(t Told, tables p4ctl.Tables) {
 	w.before, w.after, w.since, w.turned = foundIn(w.tables), foundIn(tables), inFlight, [2]bool{}
 }
 
-// writeBatch sends one batch and lets frames pass until the answer arrives.
+// writeBatch sends one batch of changes to the switch. Frames continue to pass until the switch has answered.
 func (w *watch) writeBatch(ctx context.Context, changes p4ctl.Plan) error {
 	if err := w.stepTime(ctx); err != nil {
 		return err
@@ -336,7 +340,7 @@ func (w *watch) writeBatch(ctx context.Context, changes p4ctl.Plan) error {
 	}
 }
 
-// finishTraffic drains the last frames and counts missing ones.
+// finishTraffic waits for the last frames and counts the frames that are missing.
 func (w *watch) finishTraffic(ctx context.Context) error {
 	if err := w.generator.Abort(); err != nil {
 		return err
@@ -371,7 +375,7 @@ func (w *watch) checkFrames() {
 	}
 }
 
-// checkFrame checks an update after the queue by its identity.
+// checkFrame checks which tables an update found, by its identity after the queue.
 func (w *watch) checkFrame(p *twin.Packet) {
 	w.report.Frames++
 	has := identity{p.Update.Cluster, p.Update.Worker}
@@ -382,7 +386,7 @@ func (w *watch) checkFrame(p *twin.Packet) {
 	})
 }
 
-// checkAnswer checks all copies of one answer.
+// checkAnswer checks which tables an answer found, by all of its copies.
 func (w *watch) checkAnswer(copies []twin.Packet) {
 	w.report.Copies += len(copies)
 	cluster := copies[0].Update.Cluster
@@ -396,7 +400,8 @@ func (w *watch) checkAnswer(copies []twin.Packet) {
 		func() string { return fmt.Sprintf("an answer to cluster %d found the workers %v", cluster, members) })
 }
 
-// judgeTables records which tables a frame or answer found that began at an instant, after the others of its kind.
+// judgeTables records whether a frame or an answer found the old tables, the new tables, or a mixture. at is the time
+// at which it began. Frames, and likewise answers, must be passed in order.
 func (w *watch) judgeTables(kind int, old, now bool, at olaf.Time, what func() string) {
 	switch {
 	case old && now: // not changed by the batch
@@ -410,7 +415,7 @@ func (w *watch) judgeTables(kind int, old, now bool, at olaf.Time, what func() s
 	}
 }
 
-// currentBatch returns the current batch. Before the first one the old and new tables are equal.
+// currentBatch returns the current batch. Before the first batch, the old and the new tables are equal.
 func (w *watch) currentBatch() *Told { return &w.report.Told[len(w.report.Told)-1] }
 
 func (w *watch) recordMixed(what string) {

@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// startWindowed starts a job whose workers do not know the planned rates: P4INC's windows set the pace, and sums travel
-// back over the same wires.
+// startWindowed starts a job whose workers do not know the planned rates. P4INC's congestion windows determine how fast
+// they send, and sums are sent back over the same wires.
 func (p *play) startWindowed(j *job) {
 	p.windows = true
 	cfg := endpoint.Config{
@@ -28,7 +28,7 @@ func (p *play) startWindowed(j *job) {
 	}
 }
 
-// host runs a worker's endpoint: it computes and applies in no time.
+// host runs the endpoint of a worker. Computing and applying take no time.
 type host struct {
 	play   *play
 	worker int
@@ -48,7 +48,7 @@ func (h *host) Send(_ endpoint.Peer, q *program.Packet, _ []uint32) olaf.Time {
 	return olaf.Time(min(h.play.transmitPacket(h.play.newPacket(int32(h.worker), q)), 1<<60))
 }
 
-// wakeWorker ends a worker's computation, or its update.
+// wakeWorker ends the computation or the update of worker w.
 func (p *play) wakeWorker(w int) {
 	of := &p.workers[w]
 	if of.wakes++; of.wakes == 1 {
@@ -59,7 +59,7 @@ func (p *play) wakeWorker(w int) {
 	p.checkDone(w)
 }
 
-// checkDone records when a worker has all sums.
+// checkDone records the time at which worker w has received all sums.
 func (p *play) checkDone(w int) {
 	of := &p.workers[w]
 	j := &p.jobs[of.job]

@@ -6,22 +6,22 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// step is the rate from an instant on.
+// step is a rate that is valid from an instant on.
 type step struct {
 	from int64 // ps
 	rate float64
 }
 
-// wire is one direction of a cable: an interface, or all connections from one unit to another. It is FIFO. A connection
-// is drained before it is taken down: frames sent by then still cross it.
+// wire is one direction of a cable: an interface, or all connections from one unit to another. It is FIFO. Before a
+// connection is taken down it is drained: frames that were sent until then still cross it.
 type wire struct {
 	steps []step
 	at    int
 	free  int64
 }
 
-// sendFrame returns when a frame leaves that is handed over now and that its host sent at sent; ok is false if no
-// connection is left.
+// sendFrame returns the time at which a frame leaves the wire. now is the time at which the frame is handed over, and
+// sent the time at which its host sent it. ok is false if there is no connection now or later.
 func (w *wire) sendFrame(now, sent int64, bits float64) (left int64, ok bool) {
 	t := max(now, w.free)
 	for w.at+1 < len(w.steps) && w.steps[w.at+1].from <= t {
@@ -42,5 +42,5 @@ func (w *wire) sendFrame(now, sent int64, bits float64) (left int64, ok bool) {
 	return w.free, true
 }
 
-// newInterface returns the wire of an interface.
+// newInterface returns the wire of an interface with the given rate.
 func newInterface(rate float64) wire { return wire{steps: []step{{0, rate}}} }

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// CBC is COIN-OR's branch-and-cut solver.
+// CBC is a Solver that runs COIN-OR's branch-and-cut solver.
 type CBC struct{}
 
-// Name returns the name of its program.
+// Name returns the name of CBC's program.
 func (CBC) Name() string { return "cbc" }
 
-// Find looks for the program.
+// Find checks that CBC's program is installed.
 func (CBC) Find() error {
 	_, err := onPath("cbc", "coinor-cbc")
 	return err
@@ -48,8 +48,8 @@ func (s CBC) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err 
 
 var cbcBound = regexp.MustCompile(`(?m)^Lower bound: +(\S+)`)
 
-// readCBC parses a solution file: a line of status, then a line for each variable that is not 0: number, name,
-// value, and its reduced cost. A value that violates a bound has ** before it.
+// readCBC parses a solution file. The file has one line with the status and one line for each variable that is not 0,
+// with number, name, value and reduced cost. A value that violates a bound has ** before it.
 func readCBC(m *Model, text, log string) (Answer, error) {
 	a := Answer{Bound: math.Inf(-1)}
 	if found := cbcBound.FindStringSubmatch(log); found != nil {

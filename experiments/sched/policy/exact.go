@@ -15,13 +15,13 @@ import (
 // ErrInfeasible reports that no schedule ends within the horizon.
 var ErrInfeasible = olaf.NewError(olaf.Missed, "no schedule is done in time")
 
-// ErrTooBig reports that the model would exceed what solvers can handle.
+// ErrTooBig reports that the model would be larger than solvers can handle.
 var ErrTooBig = olaf.NewError(olaf.Usage, "the model is too big")
 
-// maxVariables limits a model; solvers give up long before that.
+// maxVariables is the maximum number of variables in a model. Solvers fail long before this number is reached.
 const maxVariables = 2_000_000
 
-// ExactOptions configures the search.
+// Options configures the search for a schedule.
 type ExactOptions struct {
 	Solver  Solver
 	Repairs sched.Repairs
@@ -42,9 +42,9 @@ func (o *ExactOptions) say(format string, args ...any) {
 	}
 }
 
-// PlanExactly schedules a problem that satisfies sched.Problem.Check. It starts from the better of the two policies, whose
-// CT-BTI bounds the search and whose plan is the result if the solver finds no better one in time. The error matches
-// ErrInfeasible, ErrTooBig, ErrAbsent or ErrSolver, or is the context's.
+// Plan computes a schedule for a problem that satisfies sched.Problem.Check. It starts from the better of the two
+// policies' plans. The plan's CT-BTI limits the search, and the plan is returned if the solver finds no better one in
+// time. The error matches ErrInfeasible, ErrTooBig, ErrAbsent or ErrSolver, or is the context's.
 func PlanExactly(ctx context.Context, p *sched.Problem, o ExactOptions) (*sched.Plan, error) {
 	start, err := incumbent(ctx, p, o.Repairs)
 	if err != nil {
@@ -70,8 +70,8 @@ func PlanExactly(ctx context.Context, p *sched.Problem, o ExactOptions) (*sched.
 	return s.plan(), nil
 }
 
-// incumbent returns the better of the policies' plans. Plans by the printed text can be wrong and are only used if they
-// satisfy the problem.
+// incumbent returns the better of the two policies' plans. Plans made by the printed text can be wrong; they are only
+// used if they are valid for the problem.
 func incumbent(ctx context.Context, p *sched.Problem, r sched.Repairs) (*sched.Plan, error) {
 	var best *sched.Plan
 	var failed error
@@ -104,13 +104,13 @@ type search struct {
 	spent time.Duration
 }
 
-// model returns the model of all schedules that end no later than the best so far.
+// model returns a model of all schedules that end no later than the best schedule found so far.
 func (s *search) model() *program {
 	cutoff := s.best.Outcome.CTBTI + s.in.Origin()
 	return buildModel(s.in, s.o.Repairs, int(cutoff/s.in.Problem.Slot), cutoff)
 }
 
-// solve searches for the least CT-BTI.
+// solve searches for the smallest CT-BTI.
 func (s *search) solve(ctx context.Context) error {
 	b := s.model()
 	if s.o.Export != nil {
@@ -145,8 +145,8 @@ func (s *search) solve(ctx context.Context) error {
 	return s.take(ctx, b, a)
 }
 
-// raise applies a solver's lower bound on the end, in s. Ends are whole slots, with or without an update, so the
-// bound is the least end at or above it.
+// raise updates the lower bound with a solver's lower bound on the end, in s. Schedules end at the end of a slot, with
+// or without an update, so the new bound is the earliest such time that is not before end.
 func (s *search) raise(b *program, end float64) {
 	end = max(end, b.least) - 1e-6
 	least := olaf.Duration(math.MaxInt64)
@@ -160,7 +160,7 @@ func (s *search) raise(b *program, end float64) {
 	s.bound = least - s.in.Origin()
 }
 
-// take converts a solver's point to a plan and accepts it only if it is valid.
+// take converts a solver's point to a plan. It stores the plan as the best one only if the plan is valid.
 func (s *search) take(ctx context.Context, b *program, a Answer) error {
 	plan, verdict := b.read(a.Values, s.o)
 	if !verdict.OK() && s.o.Repairs == sched.AllRepairs {
@@ -194,10 +194,11 @@ func (s *search) take(ctx context.Context, b *program, a Answer) error {
 	return nil
 }
 
-// lastSlot returns the number of slots of the best schedule.
+// lastSlot returns the number of slots in the best schedule.
 func (s *search) lastSlot() int { return s.best.Slots }
 
-// tooShort returns the error for a short horizon, with the shortest one that works, if known.
+// tooShort returns the error for a horizon that is too short. It names the shortest horizon that works, if known, or a
+// range. works is the number of slots that is known to work.
 func (s *search) tooShort(works int) error {
 	least := int((s.bound + s.in.Origin()) / s.in.Problem.Slot)
 	if s.bound == s.best.Outcome.CTBTI {
@@ -210,7 +211,7 @@ func (s *search) tooShort(works int) error {
 	return fmt.Errorf("%w: none was found for %d slots within the time limit; %d work", ErrInfeasible, s.o.Horizon, works)
 }
 
-// fewest searches for a plan of the same CT-BTI with the fewest connections set up.
+// fewest searches for a plan with the same CT-BTI that sets up the fewest connections.
 func (s *search) fewest(ctx context.Context) error {
 	if s.in.Problem.Fixed || s.o.Repairs != sched.AllRepairs {
 		return nil
@@ -238,7 +239,7 @@ func (s *search) fewest(ctx context.Context) error {
 	return nil
 }
 
-// plan returns the best plan with its proof.
+// plan returns the best plan together with its proof.
 func (s *search) plan() *sched.Plan {
 	p := s.best
 	p.Policy = sched.Policy{Name: "milp", Repairs: s.o.Repairs}
@@ -256,7 +257,7 @@ func (s *search) plan() *sched.Plan {
 	return p
 }
 
-// countRises changes the model's objective from the end to the number of connections set up, which is limited to most.
+// countRises replaces the model's objective, the end, by the number of connections set up, which must be at most most.
 func (b *program) countRises(most int) {
 	b.Objective = nil
 	for k := range b.pairs {
@@ -275,7 +276,8 @@ func (b *program) countRises(most int) {
 	b.row("most", AtMost, float64(most), b.Objective...)
 }
 
-// fixIntegers returns the model with its integers fixed as in a point, and free rates.
+// fixIntegers returns a copy of the model in which the integer variables have the values of a point. The rates remain
+// variable.
 func (b *program) fixIntegers(values []float64) *Model {
 	m := b.Model
 	m.Variables = append([]Variable(nil), m.Variables...)
@@ -288,8 +290,8 @@ func (b *program) fixIntegers(values []float64) *Model {
 	return &m
 }
 
-// read converts a point to a plan with the checker's verdict. Its claims are the checker's figures, unless the model
-// follows the printed text.
+// read converts a solver's point to a plan, and returns the checker's verdict on it. The plan claims the figures that
+// the checker computed, unless the model follows the printed text.
 func (b *program) read(values []float64, o *ExactOptions) (*sched.Plan, *sched.Verdict) {
 	p := &sched.Plan{
 		Schema: sched.PlanSchema, Policy: sched.Policy{Name: "milp", Repairs: b.repairs}, Problem: b.in.Problem,
@@ -313,7 +315,7 @@ func (b *program) read(values []float64, o *ExactOptions) (*sched.Plan, *sched.V
 	return p, b.claim(p)
 }
 
-// assignment returns how job k is served.
+// assignment returns the assignment of job k that the values describe.
 func (b *program) assignment(k int, values []float64) sched.Assignment {
 	m, c := &b.in.Jobs[k], &b.jobs[k]
 	way := 0
@@ -355,7 +357,7 @@ func (b *program) assignment(k int, values []float64) sched.Assignment {
 	return a
 }
 
-// outcome sums the outcome by the model.
+// outcome computes the outcome of a plan according to the model.
 func (b *program) outcome(p *sched.Plan) {
 	end := olaf.Duration(0)
 	for k := range p.Jobs {
@@ -366,14 +368,15 @@ func (b *program) outcome(p *sched.Plan) {
 	p.Outcome.CTBTI = end - b.in.Origin()
 }
 
-// claim checks a plan. With all repairs, its number of reconfigurations is then the checker's.
+// claim checks a plan and stores the checker's number of reconfigurations in it. With all repairs, the plan's other
+// figures agree with the checker's.
 func (b *program) claim(p *sched.Plan) *sched.Verdict {
 	first := sched.CheckPlan(p)
 	p.Outcome.Reconfigurations = first.Outcome.Reconfigurations
 	return sched.CheckPlan(p)
 }
 
-// changes returns the connections of a point.
+// changes returns the changes of connections that a solver's values describe.
 func (b *program) changes(values []float64, slots int) []sched.Change {
 	out := []sched.Change{}
 	for i := range slots {
@@ -398,8 +401,9 @@ func (b *program) change(slot int, p *pair, count int) sched.Change {
 	return sched.Change{Slot: slot, Between: [2]string{b.in.Units[p.v].Name, b.in.Units[p.u].Name}, Count: count}
 }
 
-// neededConnections returns the connections that the rates of a plan need, kept as long as no other pair needs the ports. A
-// solver that minimises only time sets up others at random.
+// neededConnections returns the connections that the rates in a plan need. A connection is kept as long as no other
+// pair needs its ports. The solver's own connections are not used, because a solver that minimises only time sets up
+// others at random.
 func (b *program) neededConnections(p *sched.Plan) []sched.Change {
 	out := []sched.Change{}
 	if b.in.Problem.Fixed {
@@ -429,7 +433,8 @@ func (b *program) neededConnections(p *sched.Plan) []sched.Change {
 	return out
 }
 
-// need returns the connections that a slot's rates need, by pair, and the ports that they take, by unit.
+// need returns the number of connections that the rates in a slot need, by pair, and the number of ports that they use,
+// by unit.
 func (b *program) need(p *sched.Plan, i int) (need, used []int) {
 	flow := map[[2]int]float64{}
 	for k := range p.Jobs {

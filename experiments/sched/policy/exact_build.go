@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// mode is one way to serve a job: by its server, or by a unit's switch.
+// mode is one way in which a job can be served: by its server, or by the switch of a unit.
 type mode struct {
 	unit int     // unit whose switch aggregates, or NoSwitch
 	late float64 // seconds after the transfer
@@ -17,7 +17,8 @@ type mode struct {
 	free bool    // has nothing to send, by the printed Eqs. (4) and (8)
 }
 
-// in order, so that the model is always the same
+// program is the model of an instance, with the indexes of its variables. Volumes are in Gbit, rates in Gbit/s, and
+// times in s.
 type program struct {
 	Model
 	in      *sched.Instance
@@ -32,7 +33,7 @@ type program struct {
 	least float64
 }
 
-// columns are the variables of one job.
+// columns contains the indexes of the variables that belong to one job.
 type columns struct {
 	modes  []mode
 	chosen []int          // by mode: it serves the job; nil if there is only one
@@ -42,7 +43,7 @@ type columns struct {
 	lost   map[[3]int]int // by mode, share and slot: increase of the rate over connections being set up
 }
 
-// pair is two units with traffic between them.
+// pair describes two units between which there may be traffic.
 type pair struct {
 	v, u   int
 	count  []int // by slot: connections; nil if they are fixed
@@ -51,10 +52,12 @@ type pair struct {
 	most   int
 }
 
-// giga is the unit of volumes and rates in a model. It suits the solvers' tolerances.
+// giga is the factor by which volumes and rates in a model are divided. The resulting numbers suit the tolerances of
+// solvers.
 const giga = 1e9
 
-// buildModel returns the model of a problem over the given number of slots. It excludes schedules that end after cutoff.
+// buildModel returns a model of the problem over the given number of slots. The model excludes schedules that end after
+// cutoff.
 func buildModel(in *sched.Instance, repairs sched.Repairs, slots int, cutoff olaf.Duration) *program {
 	b := &program{in: in, repairs: repairs, slots: slots, pairOf: map[[2]int]int{}}
 	b.notes()
@@ -81,7 +84,7 @@ func buildModel(in *sched.Instance, repairs sched.Repairs, slots int, cutoff ola
 	return b
 }
 
-// notes explains the short names in the LP file.
+// notes adds comments to the LP file that explain the short names.
 func (b *program) notes() {
 	p := b.in.Problem
 	b.Notes = append(b.Notes,
@@ -98,7 +101,7 @@ func (b *program) notes() {
 
 func (b *program) has(r sched.Repairs) bool { return b.repairs.Has(r) }
 
-// first returns the first slot in which the model lets a job send.
+// first returns the first slot in which the model allows a job to send.
 func (b *program) first(m *sched.Member) int {
 	if b.has(sched.ArrivalSlot) {
 		return m.Arrival
@@ -106,7 +109,7 @@ func (b *program) first(m *sched.Member) int {
 	return 0
 }
 
-// modesOf returns the ways to serve a job, the server first.
+// modesOf returns the ways in which a job can be served. The server comes first.
 func (b *program) modesOf(m *sched.Member) []mode {
 	var out []mode
 	for _, unit := range append([]int{sched.NoSwitch}, m.Switches...) {
@@ -120,8 +123,8 @@ func (b *program) modesOf(m *sched.Member) []mode {
 	return out
 }
 
-// most returns the rate above which a worker gains nothing: the rate that interfaces, switches and ports can carry for
-// the job alone, or the rate that moves its volume within one slot.
+// most returns the rate above which a worker gains nothing. It is the rate that interfaces, switches and ports can
+// carry if the job is alone, or the rate that moves the job's volume within one slot.
 func (b *program) most(m *sched.Member, unit int) float64 {
 	in := b.in
 	slot := in.Slot
@@ -151,7 +154,7 @@ func (b *program) most(m *sched.Member, unit int) float64 {
 	return limit / giga
 }
 
-// movedStreams returns the number of a job's streams through the switch of unit v, up and down (Eq. (5)).
+// movedStreams returns the number of a job's streams that pass through the switch of unit v, up and down (Eq. (5)).
 func movedStreams(m *sched.Member, v, unit int) (n float64) {
 	for _, s := range m.Shares {
 		if s.Unit == v {
@@ -203,7 +206,7 @@ func (b *program) columns(k int) columns {
 	return c
 }
 
-// pairsOf records the units between which a mode of a job has traffic.
+// pairsOf records the pairs of units between which one mode of a job has traffic.
 func (b *program) pairsOf(m *sched.Member, n int, c *columns) {
 	for _, s := range m.Shares {
 		if s.Unit != m.Server && m.Streams(s, c.modes[n].unit) > 0 {
@@ -212,7 +215,7 @@ func (b *program) pairsOf(m *sched.Member, n int, c *columns) {
 	}
 }
 
-// pair records two units that have or may have connections.
+// pair records a pair of units that has connections or may get connections.
 func (b *program) pair(v, u int) {
 	key := [2]int{min(v, u), max(v, u)}
 	if _, known := b.pairOf[key]; known {
@@ -223,7 +226,7 @@ func (b *program) pair(v, u int) {
 		most: min(b.in.Units[key[0]].Ports, b.in.Units[key[1]].Ports)})
 }
 
-// connections creates the variables of pairs and the rows of ports (Eqs. (6), (7)).
+// connections creates the variables for connections and the constraints on ports (Eqs. (6), (7)).
 func (b *program) connections() {
 	if b.in.Problem.Fixed {
 		return
@@ -253,8 +256,8 @@ func (b *program) connections() {
 	}
 }
 
-// rise adds the rows that detect an increase in a pair's connections in slot i. The increase is more than 0 or, as
-// printed in the paper, more than −1.
+// rise adds the constraints that detect an increase in a pair's connections in slot i. An increase means more than 0
+// or, as the paper prints it, more than −1.
 func (b *program) rise(p *pair, i int) {
 	grown, big := 0.0, float64(p.most)
 	if !b.has(sched.Rise) {
@@ -268,7 +271,7 @@ func (b *program) rise(p *pair, i int) {
 	b.row(name, AtMost, -grown, Term{p.count[i], 1}, Term{p.count[i-1], -1}, Term{p.rises[i], -big})
 }
 
-// serve adds the rows of job k: one mode, one transfer without a gap, and the complete volume.
+// serve adds the constraints on job k: it has one mode and one transfer without a gap, and sends its complete volume.
 func (b *program) serve(k int) {
 	m, c := &b.in.Jobs[k], &b.jobs[k]
 	if c.chosen != nil {
@@ -285,8 +288,8 @@ func (b *program) serve(k int) {
 	}
 }
 
-// span bounds rates by the transfer, and the transfer by its length. Gaps matter only for a place in a switch:
-// otherwise an idle slot within the transfer costs nothing.
+// span limits the rates to the slots of the transfer, and limits the transfer by its length. Gaps matter only for a job
+// that occupies a place in a switch. For other jobs an idle slot within the transfer costs nothing.
 func (b *program) span(k int, m *sched.Member, c *columns) {
 	var all, starts []Term
 	for i, x := range c.sends {
@@ -319,7 +322,7 @@ func (b *program) span(k int, m *sched.Member, c *columns) {
 	b.row(fmt.Sprintf("length_j%d", k), AtLeast, float64(b.shortest(m, c)), all...)
 }
 
-// shortest returns the minimum number of slots for a job alone.
+// shortest returns the minimum number of slots that a job needs if it is alone.
 func (b *program) shortest(m *sched.Member, c *columns) int {
 	least := math.MaxInt
 	for _, way := range c.modes {
@@ -333,7 +336,8 @@ func (b *program) shortest(m *sched.Member, c *columns) int {
 	return least
 }
 
-// slotsOf returns the minimum number of slots for a job alone in a mode; 0 if it cannot be served that way.
+// slotsOf returns the minimum number of slots that a job needs in a mode if it is alone, or 0 if it cannot be served in
+// that mode.
 func (b *program) slotsOf(m *sched.Member, way mode) int {
 	switch {
 	case way.free:
@@ -344,8 +348,8 @@ func (b *program) slotsOf(m *sched.Member, way mode) int {
 	return max(1, int(math.Ceil(m.Volume/giga/(way.most*b.in.Slot)-1e-9)))
 }
 
-// use allows mode n of job k to send only if it is chosen, and keeps its place in the switch from its first slot to its
-// last.
+// use allows mode n of job k to send only if the mode is chosen. The job keeps its place in the switch from its first
+// slot to its last.
 func (b *program) use(k, n int, c *columns) {
 	for i, r := range c.rates[n] {
 		if r < 0 || c.chosen == nil {
@@ -364,7 +368,8 @@ func (b *program) use(k, n int, c *columns) {
 	}
 }
 
-// carry adds Eqs. (8) to (10): the workers of each share send their volume, minus the loss by reconfigurations.
+// carry adds Eqs. (8) to (10). The workers of each share must send their volume in addition to the loss by
+// reconfigurations.
 func (b *program) carry(k, n int, m *sched.Member, c *columns) {
 	way := c.modes[n]
 	if way.free {
@@ -404,8 +409,8 @@ func (b *program) volume(name string, n int, m *sched.Member, c *columns, lost [
 	b.row(name, AtLeast, 0, append(terms, Term{c.chosen[n], -volume})...)
 }
 
-// losses creates the variables of a share's loss by reconfigurations: in a slot in which its pair's connections
-// increase, the rise of the rate for the time of the reconfiguration.
+// losses creates the variables for a share's loss by reconfigurations. In a slot in which the connections of the
+// share's pair increase, the loss is the increase of the rate multiplied by the time of the reconfiguration.
 func (b *program) losses(k, n, s int, m *sched.Member, c *columns) []Term {
 	share := m.Shares[s]
 	p := &b.pairs[b.pairOf[[2]int{min(share.Unit, m.Server), max(share.Unit, m.Server)}]]
@@ -431,8 +436,8 @@ func (b *program) losses(k, n, s int, m *sched.Member, c *columns) []Term {
 	return out
 }
 
-// switches adds the rows of units: places and memory (Eq. (3)), and bandwidth (Eq. (5)). The limits apply only while
-// a job sends, which tightens the relaxation.
+// switches adds the constraints on units: places and memory (Eq. (3)), and bandwidth (Eq. (5)). A limit applies only
+// while a job sends, which tightens the relaxation.
 func (b *program) switches() {
 	for v := range b.in.Units {
 		u := &b.in.Units[v]
@@ -460,15 +465,15 @@ func (b *program) switches() {
 	}
 }
 
-// within bounds a sum by a limit in slots in which a job sends.
+// within limits a sum of terms in slot i. The limit is 0 if no job sends in the slot.
 func (b *program) within(name string, i int, limit float64, binds bool, terms []Term) {
 	if binds && len(terms) > 0 {
 		b.row(name, AtMost, 0, append(slices.Clone(terms), Term{b.busy[i], -limit})...)
 	}
 }
 
-// links adds the rows of traffic between units (Eq. (6)) and of each unit's total traffic. The latter follow from
-// the former and the ports, but make the relaxation account for busy ports.
+// links adds the constraints on traffic between units (Eq. (6)) and on each unit's total traffic. The constraints on
+// the total follow from the others and from the ports, but they make the relaxation account for busy ports.
 func (b *program) links() {
 	for i := range b.slots {
 		flows := b.flows(i)
@@ -499,7 +504,7 @@ func (b *program) links() {
 	}
 }
 
-// flows returns the traffic from unit to unit in slot i.
+// flows returns the terms for the traffic from each unit to each other unit in slot i.
 func (b *program) flows(i int) map[[2]int][]Term {
 	flows := map[[2]int][]Term{}
 	for k := range b.jobs {
@@ -526,7 +531,7 @@ func (b *program) link(name string, p *pair, i int, terms []Term) {
 	}
 }
 
-// time adds Eq. (11): the end is at or after every job's last slot plus its server's update.
+// time adds Eq. (11): the end is not before the last slot of any job, plus the update of the job's server.
 func (b *program) time() {
 	slot := b.in.Slot
 	all := []Term{{b.end, 1}}
@@ -563,7 +568,7 @@ func (b *program) time() {
 	b.row("t_least", AtLeast, b.least, Term{b.end, 1})
 }
 
-// after returns 1 if a slot counts to its end, and 0 as printed.
+// after returns 1 if a slot counts until its end, and 0 if, as printed in the paper, it counts until its start.
 func (b *program) after() int {
 	if b.has(sched.SlotEnd) {
 		return 1
@@ -571,7 +576,7 @@ func (b *program) after() int {
 	return 0
 }
 
-// leastOf raises the lower bound to the time that a job needs alone.
+// leastOf raises the lower bound on the end to the time that the job needs alone.
 func (b *program) leastOf(m *sched.Member, c *columns) {
 	alone := math.Inf(1)
 	for _, way := range c.modes {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Sense is the relation of a row.
+// Sense is the relation between the two sides of a row.
 type Sense string
 
 // The senses, as in the LP format.
@@ -19,13 +19,13 @@ const (
 	Equal   Sense = "="
 )
 
-// Term is a coefficient of a variable.
+// Term is a variable multiplied by a coefficient.
 type Term struct {
 	Variable    int
 	Coefficient float64
 }
 
-// Variable is a variable in a model. Upper may be +Inf.
+// Variable is one variable in a model. Upper may be +Inf.
 type Variable struct {
 	Name         string
 	Lower, Upper float64
@@ -40,7 +40,7 @@ type Row struct {
 	Right float64
 }
 
-// Model is a mixed integer linear program whose objective is minimised.
+// Model is a mixed integer linear program. Its objective is minimised.
 type Model struct {
 	Notes     []string // comment lines
 	Objective []Term
@@ -54,8 +54,8 @@ func (m *Model) add(name string, lower, upper float64, integer bool) int {
 	return len(m.Variables) - 1
 }
 
-// row adds a constraint. It sums terms with the same variable and drops those with coefficient 0, because readers of LP
-// files reject repeated variables.
+// row adds a constraint. It combines terms with the same variable, because readers of LP files reject repeated
+// variables, and drops terms with coefficient 0.
 func (m *Model) row(name string, sense Sense, right float64, terms ...Term) {
 	kept := make([]Term, 0, len(terms))
 	for _, t := range terms {
@@ -70,7 +70,7 @@ func (m *Model) row(name string, sense Sense, right float64, terms ...Term) {
 	m.Rows = append(m.Rows, Row{name, kept, sense, right + 0}) // + 0 makes -0 a 0
 }
 
-// Size returns the numbers of variables, integer variables and rows.
+// Size returns the number of variables, integer variables and rows.
 func (m *Model) Size() (variables, integers, rows int) {
 	for i := range m.Variables {
 		if m.Variables[i].Integer {
@@ -80,10 +80,10 @@ func (m *Model) Size() (variables, integers, rows int) {
 	return len(m.Variables), integers, len(m.Rows)
 }
 
-// termsPerLine is the maximum number of terms in a line of an LP file, so that every program can read the line.
+// termsPerLine is the maximum number of terms per line in an LP file. Longer lines are not accepted by every program.
 const termsPerLine = 6
 
-// WriteLP writes the model in the LP format that HiGHS, CBC, GLPK, Gurobi and CPLEX read.
+// WriteLP writes the model in the LP format. HiGHS, CBC, GLPK, Gurobi and CPLEX can read it.
 func (m *Model) WriteLP(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	for _, note := range m.Notes {
@@ -141,5 +141,5 @@ func (m *Model) writeIntegers(out io.Writer) {
 	}
 }
 
-// formatNumber formats v so that it reads back the same.
+// formatNumber formats v so that parsing the text returns exactly v.
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// GLPK is glpsol from the GNU Linear Programming Kit.
+// GLPK is a Solver that runs glpsol from the GNU Linear Programming Kit.
 type GLPK struct{}
 
-// Name returns the name of its program.
+// Name returns the name of GLPK's program.
 func (GLPK) Name() string { return "glpsol" }
 
-// Find looks for the program.
+// Find checks that GLPK's program is installed.
 func (GLPK) Find() error {
 	_, err := onPath("glpsol", "glpk-utils")
 	return err
@@ -47,10 +47,10 @@ func (s GLPK) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err
 	return answer, err
 }
 
-// glpkBound matches the bound in a line of progress: "+ 123: mip = 2.1 >= 0.57 72.9% (5; 1)".
+// glpkBound matches the bound in a line of progress output, such as "+ 123: mip = 2.1 >= 0.57 72.9% (5; 1)".
 var glpkBound = regexp.MustCompile(`(?m)^\+ *\d+: (?:mip =|>>>>>).*>= +(\S+) `)
 
-// readGLPK parses a solution in GLPK's raw format, whose columns are in the order in which the LP file first names
+// readGLPK parses a solution in GLPK's raw format. Its columns are in the order in which the LP file first mentions
 // them.
 func readGLPK(m *Model, text, log string) (Answer, error) {
 	a := Answer{Bound: math.Inf(-1)}
@@ -101,7 +101,7 @@ func readGLPK(m *Model, text, log string) (Answer, error) {
 	return Answer{}, broken("glpsol", "wrote the unknown status %q", status)
 }
 
-// readColumn parses "j COLUMN VALUE", or for a model without integers "j COLUMN STATUS VALUE DUAL".
+// readColumn parses "j COLUMN VALUE" or, for a model without integers, "j COLUMN STATUS VALUE DUAL".
 func readColumn(a *Answer, f []string, order []int) error {
 	if len(f) < 3 || a.Values == nil {
 		return broken("glpsol", "wrote the column %v", f)
@@ -119,7 +119,7 @@ func readColumn(a *Answer, f []string, order []int) error {
 	return nil
 }
 
-// appearance returns the variables in the order in which WriteLP first names them.
+// appearance returns the indexes of the variables in the order in which WriteLP first writes them.
 func (m *Model) appearance() []int {
 	seen := make([]bool, len(m.Variables))
 	order := make([]int, 0, len(m.Variables))
@@ -146,7 +146,7 @@ func (m *Model) appearance() []int {
 	return order
 }
 
-// indexByName maps variables' names to indexes.
+// indexByName returns a map from the names of variables to their indexes.
 func (m *Model) indexByName() map[string]int {
 	index := make(map[string]int, len(m.Variables))
 	for k := range m.Variables {
@@ -155,7 +155,7 @@ func (m *Model) indexByName() map[string]int {
 	return index
 }
 
-// parseValue parses one number of a solver.
+// parseValue parses a number in the output of a solver.
 func parseValue(solver, text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) {

@@ -15,19 +15,22 @@ import (
 	"time"
 )
 
-// Highs is HiGHS: its own program if installed, otherwise the one in scipy.
+// Highs is a Solver that runs HiGHS. It uses HiGHS's own program if that is installed, and otherwise the version in
+// scipy.
 type Highs struct{}
 
-// Name returns the name of its program.
+// Name returns the name of HiGHS's program.
 func (Highs) Name() string { return "highs" }
 
 //go:embed highs.py
 var script string
 
-// pythons are tried in order: the first on PATH may lack scipy while the system's has it.
+// pythons lists the Python interpreters in the order in which they are tried. The first on PATH may lack scipy while
+// the system's interpreter has it.
 var pythons = []string{"python3", "/usr/bin/python3"}
 
-// findPython returns an interpreter with scipy.optimize.milp, scipy 1.9 or newer. The error matches ErrAbsent.
+// findPython returns a Python interpreter that has scipy.optimize.milp, which needs scipy 1.9 or newer. The error
+// matches ErrAbsent.
 func findPython() (string, error) {
 	for _, name := range pythons {
 		path, err := exec.LookPath(name)
@@ -47,7 +50,7 @@ func (Highs) hasProgram() bool {
 	return err == nil
 }
 
-// Find looks for the program, then for scipy.
+// Find checks that HiGHS's own program or scipy is installed.
 func (s Highs) Find() error {
 	if s.hasProgram() {
 		return nil
@@ -68,7 +71,7 @@ func (s Highs) Solve(ctx context.Context, m *Model, l Limits) (Answer, error) {
 	return answers[0], nil
 }
 
-// program runs HiGHS's own program.
+// program solves m with HiGHS's own program.
 func (s Highs) program(ctx context.Context, path string, m *Model, l Limits) (answer Answer, err error) {
 	err = inFolder(m, func(model, solution string) error {
 		options := solution + ".options"
@@ -95,8 +98,8 @@ func (s Highs) program(ctx context.Context, path string, m *Model, l Limits) (an
 
 var highsBound = regexp.MustCompile(`(?m)^ +Dual bound +(\S+)`)
 
-// readHighs parses a solution file from HiGHS: the status of the model, then "# Primal solution values" with
-// "Feasible", "Objective VALUE", "# Columns N" and a line for each variable: name and value.
+// readHighs parses a solution file that HiGHS wrote. The file contains the status of the model, "# Primal solution
+// values", "Feasible", "Objective VALUE", "# Columns N", and a line with name and value for each variable.
 func readHighs(m *Model, text, log string) (Answer, error) {
 	a := Answer{Bound: math.Inf(-1)}
 	if found := highsBound.FindStringSubmatch(log); found != nil {
@@ -154,7 +157,8 @@ func highsColumns(m *Model, lines []string) ([]float64, error) {
 	return values, nil
 }
 
-// document is a model in the format of highs.py. Infinities are strings, since JSON has none.
+// document is a model in the JSON format that highs.py reads. Infinities are strings, because JSON cannot represent
+// them.
 type document struct {
 	Cost    []float64 `json:"cost"`
 	Values  []float64 `json:"values"`
@@ -201,7 +205,7 @@ func documentOf(m *Model, l Limits) document {
 	return d
 }
 
-// answered is one line of highs.py's output.
+// answered is one line in the output of highs.py.
 type answered struct {
 	Status    int       `json:"status"`
 	Message   string    `json:"message"`
@@ -210,7 +214,7 @@ type answered struct {
 	Values    []float64 `json:"values"`
 }
 
-// SolveAll solves several models with one start of scipy, which takes longer than solving a small model.
+// SolveAll solves several models in a single run of scipy, whose start takes longer than solving a small model.
 func (s Highs) SolveAll(ctx context.Context, models []*Model, l Limits) ([]Answer, error) {
 	path, err := findPython()
 	if err != nil {
@@ -242,7 +246,8 @@ func (s Highs) SolveAll(ctx context.Context, models []*Model, l Limits) ([]Answe
 	return answers, nil
 }
 
-// readScipy parses an answer of highs.py. Its status is 0 for optimal, 1 for a limit, 2 for infeasible.
+// readScipy parses one answer from highs.py. The status is 0 for an optimal solution, 1 for a limit, and 2 for an
+// infeasible model.
 func readScipy(m *Model, line string) (Answer, error) {
 	var got answered
 	if err := json.Unmarshal([]byte(line), &got); err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// match returns the maximum-weight matching between units and candidates, as the unit of each candidate or NoSwitch. If
-// every candidate has one unit, as without partial aggregation, it is the heaviest candidate of each unit.
+// match returns the maximum-weight matching between units and candidates. For each candidate it returns the matched
+// unit or NoSwitch. If every candidate has only one unit, as without partial aggregation, each unit is matched with its
+// heaviest candidate.
 func match(units int, candidates []candidate) []int {
 	single := true
 	for _, c := range candidates {
@@ -39,8 +40,8 @@ func heaviest(units int, candidates []candidate) []int {
 	return out
 }
 
-// hungarian assigns rows (units) to columns (candidates, and a dummy of weight 0 for every unit) by shortest augmenting
-// paths over potentials, O(units²·columns).
+// hungarian assigns rows to columns by shortest augmenting paths over potentials, in O(units²·columns). Rows are units.
+// Columns are candidates, and a dummy of weight 0 for every unit.
 func hungarian(units int, candidates []candidate) []int {
 	columns := len(candidates) + units
 	cost := make([][]float64, units)
@@ -68,7 +69,7 @@ func hungarian(units int, candidates []candidate) []int {
 	return out
 }
 
-// augment finds a column for row v (from 1).
+// augment finds a column for row v, counted from 1.
 func augment(v int, cost [][]float64, rowPotential, columnPotential []float64, owner, way []int) {
 	columns := len(owner) - 1
 	least := make([]float64, columns+1)

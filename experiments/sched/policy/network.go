@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// network contains the rates allocated in a slot, and the connections.
+// network contains the connections between units and the rates that are allocated in a slot.
 type network struct {
 	in      *sched.Instance
 	n       int       // units
@@ -27,8 +27,8 @@ type network struct {
 	unchanged int
 }
 
-// unlimited is a server's interface in multiples of its rate where the printed text has no limit. Lines 19–31 end
-// only when nothing more fits, so traffic within a unit needs some limit.
+// unlimited is the limit on a server's interface, as a multiple of its rate, where the printed text has none. Some
+// limit is needed for traffic within a unit, because lines 19–31 end only when nothing more fits.
 const unlimited = 100
 
 func (w *network) init(in *sched.Instance, r sched.Repairs) {
@@ -68,10 +68,10 @@ func (w *network) clear() {
 	clear(w.moved)
 }
 
-// rose reports whether the connections between two units increased in this slot.
+// rose reports whether the number of connections between two units increased in this slot.
 func (w *network) rose(v, u int) bool { return w.risen[v*w.n+u] }
 
-// crossing calls f for every share whose streams go to a server in another unit.
+// crossing calls f for every share of a task that sends streams to a server in another unit.
 func crossing(t *task, f func(unit, streams int)) {
 	for _, s := range t.Shares {
 		if n := t.Streams(s, t.inc); s.Unit != t.Server && n > 0 {
@@ -80,7 +80,7 @@ func crossing(t *task, f func(unit, streams int)) {
 	}
 }
 
-// into returns the number of streams to the task's server.
+// into returns the number of streams that arrive at the task's server.
 func into(t *task) (n int) {
 	for _, s := range t.Shares {
 		n += t.Streams(s, t.inc)
@@ -88,7 +88,8 @@ func into(t *task) (n int) {
 	return n
 }
 
-// headroom returns how much more each worker of a task can send: want, or with parts the part of it that fits, or 0.
+// headroom returns how much more each worker of a task can send, in bit/s. It is want or 0 or, if parts is set, the
+// part of want that fits.
 func (w *network) headroom(t *task, want float64, parts bool) float64 {
 	limit := min(want, w.ends(t))
 	if limit < want && !parts || limit <= 0 {
@@ -110,8 +111,8 @@ func (w *network) headroom(t *task, want float64, parts bool) float64 {
 	return 0
 }
 
-// ends returns the rate left for each worker of a task at the interfaces of workers and server and at the units'
-// switches.
+// ends returns the rate that is still free for each worker of a task at the interfaces of the workers and the server
+// and at the units' switches.
 func (w *network) ends(t *task) float64 {
 	streams := into(t)
 	limit := w.nic/float64(max(1, streams)) - t.rate
@@ -132,7 +133,7 @@ func (w *network) ends(t *task) float64 {
 	return limit
 }
 
-// pairNeed returns the number of connections for two units with more bit/s from v to u.
+// pairNeed returns the number of connections that two units need if v sends more bit/s to u than it does now.
 func (w *network) pairNeed(v, u int, more float64) int {
 	there, back := w.load[v*w.n+u]+float64(more), w.load[u*w.n+v]
 	if w.half {
@@ -141,7 +142,8 @@ func (w *network) pairNeed(v, u int, more float64) int {
 	return int(math.Ceil(max(there, back)/w.in.Port - 1e-9))
 }
 
-// fits reports whether there are connections, or ports for them, for more bit/s of each worker.
+// fits reports whether each worker of a task can send more bit/s over existing connections or over connections for
+// which ports are free.
 func (w *network) fits(t *task, more float64) bool {
 	ok, atServer := true, 0
 	crossing(t, func(v, streams int) {
@@ -158,8 +160,8 @@ func (w *network) fits(t *task, more float64) bool {
 	return ok && w.used[t.Server]+atServer <= w.in.Units[t.Server].Ports
 }
 
-// slack returns how much more each worker of a task can send over the connections that this slot's loads need already,
-// plus extra ones. Fixed connections count unchanged.
+// slack returns how much more each worker of a task can send, in bit/s, over the connections that this slot's loads
+// already need and extra further ones. Fixed connections cannot be extended.
 func (w *network) slack(t *task, extra int) float64 {
 	least := math.Inf(1)
 	crossing(t, func(v, streams int) {
@@ -181,7 +183,7 @@ func (w *network) slack(t *task, extra int) float64 {
 	return least
 }
 
-// take allocates more bit/s for each worker of a task.
+// take allocates more bit/s to each worker of a task.
 func (w *network) take(t *task, more float64) {
 	crossing(t, func(v, streams int) {
 		u := t.Server
@@ -201,8 +203,8 @@ func (w *network) take(t *task, more float64) {
 	w.moved[t.Server] += float64(more * float64(into(t)))
 }
 
-// settle sets the connections that the loads need and keeps others as long as no other pair needs the ports. It
-// calls changed for every pair whose connections change.
+// settle sets up the connections that the loads need. It keeps other connections as long as no other pair needs their
+// ports. It calls changed for every pair whose number of connections changes.
 func (w *network) settle(changed func(v, u, was, is int)) {
 	if w.fixed && !w.printed {
 		return

@@ -1,12 +1,8 @@
-// Package policy contains the schedulers. Two decide slot by slot (paper §V, §VII-A): TW, which first serves the
-// ports that will be busy longest, and FCFS, which serves jobs in order of arrival. Without a repair they follow the
-// printed text; such a plan reflects the text, and sched.CheckPlan reports its faults. Cells compares the policies with
-// and without switches that aggregate (the four scenarios of §VII-A) over numbers of jobs and seeds.
-//
-// PlanExactly finds the schedule with the least CT-BTI, or a bound for it: the repaired model of the paper's §IV-B
-// as a mixed integer linear program, written as an LP file and solved by an installed solver. Compared with the printed
-// model it has the repairs of package sched, start variables instead of a variable for every interval of slots, and
-// rows for unit traffic and busy slots, which follow from the others and tighten the relaxation.
+// Package milp finds the schedule with the smallest CT-BTI, or a bound on it. It builds the repaired model from the
+// paper's §IV-B as a mixed integer linear program, writes it as an LP file and runs an installed solver. The model
+// differs from the printed one by the repairs in package sched, by start variables instead of a variable for every
+// interval of slots, and by rows for unit traffic and busy slots. These rows follow from the others and tighten the
+// relaxation.
 package policy
 
 import (
@@ -32,14 +28,14 @@ const (
 	FCFS Name = "fcfs"
 )
 
-// Options configures a policy.
+// Options contains the settings of a policy.
 type Options struct {
 	Repairs sched.Repairs
 	// Horizon is the number of slots; 0 means as many as needed.
 	Horizon int
 }
 
-// Plan schedules the jobs of a problem that satisfies sched.Problem.Check. A plan with unfinished jobs is returned
+// Plan schedules the jobs in a problem that satisfies sched.Problem.Check. If jobs are unfinished, it returns the plan
 // with an error that matches ErrHorizon.
 func Plan(ctx context.Context, p *sched.Problem, name Name, o Options) (*sched.Plan, error) {
 	allocate := map[Name]func(*state){TW: (*state).timeWindows, FCFS: (*state).firstCome}[name]
@@ -57,7 +53,7 @@ func Plan(ctx context.Context, p *sched.Problem, name Name, o Options) (*sched.P
 	return plan, nil
 }
 
-// someOf lists a few of many names.
+// someOf returns a text with a few of the ids.
 func someOf(ids []string) string {
 	if len(ids) <= 3 {
 		return strings.Join(ids, ", ")
@@ -80,7 +76,7 @@ type task struct {
 	finish olaf.Duration
 }
 
-// remaining returns the bits that the task's slowest worker has left.
+// remaining returns the number of bits that the slowest worker of the task still has to send.
 func (t *task) remaining() float64 {
 	if len(t.left) == 1 {
 		return t.left[0]
@@ -88,7 +84,7 @@ func (t *task) remaining() float64 {
 	return slices.Max(t.left)
 }
 
-// late returns the time of the update after the task's transfer, in s.
+// late returns the time in s that the update takes after the task's transfer.
 func (t *task) late() float64 {
 	if t.IsOffloaded(t.inc) {
 		return 0
@@ -96,7 +92,7 @@ func (t *task) late() float64 {
 	return t.Update
 }
 
-// state is a schedule in progress.
+// state is a schedule that is being computed.
 type state struct {
 	in      *sched.Instance
 	repairs sched.Repairs
@@ -131,8 +127,9 @@ func newState(p *sched.Problem, r sched.Repairs) *state {
 	return s
 }
 
-// run runs Algorithm 1: slot by slot, add arrivals, allocate, and send. It skips slots without waiting jobs. It ends
-// when all jobs are done, at the horizon, or when nothing moves and no job will arrive.
+// run runs Algorithm 1. In every slot it adds the jobs that have arrived, allocates bandwidth, and sends. It skips
+// slots in which no job waits. It ends when all jobs are done, at the horizon, or when nothing is sent and no job will
+// arrive.
 func (s *state) run(ctx context.Context, allocate func(*state), horizon int) error {
 	waiting := make([]*task, len(s.tasks))
 	for i := range s.tasks {
@@ -169,7 +166,7 @@ func (s *state) run(ctx context.Context, allocate func(*state), horizon int) err
 	return nil
 }
 
-// clear frees all bandwidth; aggregators stay.
+// clear frees all bandwidth. Aggregators stay allocated.
 func (s *state) clear() {
 	s.network.clear()
 	for _, t := range s.active {
@@ -177,7 +174,7 @@ func (s *state) clear() {
 	}
 }
 
-// flow sets the connections that the rates need and sends for a slot.
+// flow sets up the connections that the rates need, and sends for one slot.
 func (s *state) flow() {
 	s.settle()
 	s.moved = false
@@ -192,7 +189,7 @@ func (s *state) flow() {
 	s.active = rest
 }
 
-// settle sets the slot's connections and records the changes.
+// settle sets up the connections for the slot and records the changes.
 func (s *state) settle() {
 	names := s.in.Units
 	s.network.settle(func(v, u, was, is int) {
@@ -204,7 +201,7 @@ func (s *state) settle() {
 	}
 }
 
-// send sends at a task's rate for a slot.
+// send subtracts the bits that a task's workers send in one slot at their rate.
 func (s *state) send(t *task) {
 	if t.rate > 0 {
 		s.moved = true
@@ -239,13 +236,13 @@ func (s *state) send(t *task) {
 	t.done, t.finish = true, s.in.Finish(t.Member, last, t.inc)
 }
 
-// free reports whether the printed Eqs. (4) and (8) leave a task nothing to send: it is aggregated in the unit of
-// all its workers while its server is elsewhere.
+// free reports whether a task has nothing to send according to the printed Eqs. (4) and (8). This is so if the task is
+// aggregated in the unit with all its workers while its server is in another unit.
 func (s *state) free(t *task) bool {
 	return !s.repairs.Has(sched.Volume) && t.IsOffloaded(t.inc) && t.Server != t.inc
 }
 
-// release frees a finished task's place in a switch.
+// release frees the place that a finished task occupied in a switch.
 func (s *state) release(t *task) {
 	if t.inc != sched.NoSwitch {
 		s.incUsed[t.inc]--
@@ -253,25 +250,25 @@ func (s *state) release(t *task) {
 	}
 }
 
-// room reports whether a unit's switch can take a task.
+// room reports whether the switch of a unit has room for a task.
 func (s *state) room(t *task, unit int) bool {
 	u := &s.in.Units[unit]
 	return s.incUsed[unit] < u.INC && (u.Memory == 0 || s.memoryUsed[unit]+t.Segment <= u.Memory)
 }
 
-// aggregate gives a task a place in a unit's switch.
+// aggregate assigns a place in a unit's switch to a task.
 func (s *state) aggregate(t *task, unit int) {
 	t.inc = unit
 	s.incUsed[unit]++
 	s.memoryUsed[unit] += t.Segment
 }
 
-// isUndecided reports whether a task's aggregator can still be chosen.
+// isUndecided reports whether the aggregator of a task can still be chosen.
 func (s *state) isUndecided(t *task) bool {
 	return t.inc == sched.NoSwitch && len(t.Switches) > 0 && (t.start < 0 || !s.repairs.Has(sched.KeepINC))
 }
 
-// raise gives each worker of a task up to one step more and reports whether it got any.
+// raise increases the rate of a task's workers by at most one step. It reports whether the rate increased.
 func (s *state) raise(t *task) bool {
 	want := s.in.Step
 	if s.repairs.Has(sched.Enough) {
@@ -289,8 +286,8 @@ func (s *state) raise(t *task) bool {
 	return true
 }
 
-// enough returns the rate at which a task finishes within this slot. If it may have to wait for connections, the
-// rate compensates for that.
+// enough returns the rate at which a task finishes within this slot. If the task may have to wait for connections, the
+// rate is increased to compensate.
 func (s *state) enough(t *task) float64 {
 	if t.IsWhole() && (t.Shares[0].Unit == t.Server || t.IsOffloaded(t.inc)) || s.in.Slot <= s.in.Epsilon {
 		return t.remaining() / s.in.Slot
@@ -300,7 +297,8 @@ func (s *state) enough(t *task) float64 {
 	return steady + (t.remaining()-float64(steady*s.in.Slot))/(s.in.Slot-s.in.Epsilon)
 }
 
-// firstCome implements FCFS: in order of arrival, a switch if one is free, and all available bandwidth.
+// firstCome implements FCFS. In order of arrival, each job gets a place in a switch if one is free, and all bandwidth
+// that is available.
 func (s *state) firstCome() {
 	for _, t := range s.active {
 		if s.isUndecided(t) {
@@ -316,7 +314,7 @@ func (s *state) firstCome() {
 	}
 }
 
-// plan returns the decisions as a plan.
+// plan returns the decisions so far as a plan.
 func (s *state) plan(name Name) *sched.Plan {
 	p := &sched.Plan{
 		Schema: sched.PlanSchema, Policy: sched.Policy{Name: string(name), Repairs: s.repairs}, Problem: s.in.Problem, Slots: s.slot,

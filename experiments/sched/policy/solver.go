@@ -19,13 +19,13 @@ import (
 
 // Kinds of solver errors; match them with errors.Is.
 var (
-	// ErrAbsent reports that the solver's program is not installed.
+	// ErrAbsent reports that the program of a solver is not installed.
 	ErrAbsent = olaf.NewError(olaf.Failed, "solver not installed")
-	// ErrSolver reports that the solver crashed or gave an invalid answer.
+	// ErrSolver reports that a solver crashed or returned an invalid answer.
 	ErrSolver = olaf.NewError(olaf.Failed, "solver failed")
 )
 
-// Answer is a solver's answer for a model.
+// Answer is the answer of a solver for one model.
 type Answer struct {
 	Infeasible bool
 	Values     []float64 // of the best point found, by variable; nil if there is none
@@ -34,7 +34,7 @@ type Answer struct {
 	Optimal    bool      // the solver found no better point within the requested gap
 }
 
-// Limits limits a search in time and precision.
+// Limits limits the time and the precision of a search.
 type Limits struct {
 	Time time.Duration // 0 for none
 	Gap  float64       // relative, between point and bound; 0 for a proof
@@ -54,8 +54,8 @@ type Solver interface {
 // Solvers returns the solvers in order of preference.
 func Solvers() []Solver { return []Solver{Highs{}, CBC{}, GLPK{}} }
 
-// FindSolver returns the named solver, or for an empty name the first that is installed. The error matches ErrAbsent, except
-// for an unknown name.
+// Find returns the solver with the given name or, if the name is empty, the first solver that is installed. The error
+// matches ErrAbsent, except for an unknown name.
 func FindSolver(name string) (Solver, error) {
 	var absent []string
 	for _, s := range Solvers() {
@@ -76,7 +76,7 @@ func FindSolver(name string) (Solver, error) {
 	return nil, fmt.Errorf("there is no solver %q; there are highs, cbc and glpsol", name)
 }
 
-// onPath returns the path of a program.
+// onPath returns the path of a program. The error names the Debian package pack, which contains the program.
 func onPath(program, pack string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -85,13 +85,13 @@ func onPath(program, pack string) (string, error) {
 	return path, nil
 }
 
-// grace is the time that a solver may take after its time limit to report its result.
+// grace is the time that a solver may take to report its result after its time limit.
 const grace = 10 * time.Second
 
-// maxOutput limits the solver output that is kept.
+// maxOutput is the maximum amount of solver output, in bytes, that is stored.
 const maxOutput = 256 << 20
 
-// capped is a buffer that fails a program with too much output.
+// capped is a buffer whose Write fails after too much output.
 type capped struct{ bytes.Buffer }
 
 func (b *capped) Write(p []byte) (int, error) {
@@ -101,8 +101,8 @@ func (b *capped) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// command runs a solver's program and returns its output. A program that does not end in time is stopped, with an
-// error.
+// command runs the program of a solver and returns its output. It stops a program that does not end in time and returns
+// an error.
 func command(ctx context.Context, l Limits, stdin io.Reader, program string, args ...string) (string, error) {
 	limited := ctx
 	if l.Time > 0 {
@@ -128,7 +128,7 @@ func command(ctx context.Context, l Limits, stdin io.Reader, program string, arg
 	return stdout.String(), nil
 }
 
-// lastLine returns the last line of a program's output, for a message.
+// lastLine returns the last line in the output of a program. It is used in messages.
 func lastLine(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	last := lines[len(lines)-1]
@@ -138,8 +138,8 @@ func lastLine(out string) string {
 	return last
 }
 
-// inFolder writes the model to a temporary folder and calls f with the paths of the model and of the solution to
-// write.
+// inFolder writes the model to a temporary folder and calls f with the path of the model and the path to which the
+// solution should be written.
 func inFolder(m *Model, f func(model, solution string) error) (err error) {
 	folder, remove, err := tempfolder.MakeFolder()
 	if err != nil {
@@ -157,12 +157,12 @@ func inFolder(m *Model, f func(model, solution string) error) (err error) {
 	return f(model, filepath.Join(folder, "solution.txt"))
 }
 
-// broken returns the error for an unreadable answer.
+// broken returns the error for an answer that cannot be parsed.
 func broken(solver, format string, args ...any) error {
 	return fmt.Errorf("%w: %s %s", ErrSolver, solver, fmt.Sprintf(format, args...))
 }
 
-// withBound completes an answer: an optimal point without a bound is its own bound.
+// withBound adds the missing bound to the answer for an optimal point. The point's objective is the bound.
 func withBound(a Answer) Answer {
 	if a.Optimal && math.IsInf(a.Bound, -1) {
 		a.Bound = a.Objective

@@ -25,13 +25,13 @@ type Scenario struct {
 	INC    bool
 }
 
-// Scenarios returns the paper's four scenarios, in its order. Each scenario of TW follows that of FCFS with the same
-// switches.
+// Scenarios returns the paper's four scenarios in the order of the paper. Each TW scenario follows the FCFS scenario
+// with the same switches.
 func Scenarios() []Scenario {
 	return []Scenario{{"noINC-FCFS", FCFS, false}, {"noINC-TW", TW, false}, {"INC-FCFS", FCFS, true}, {"INC-TW", TW, true}}
 }
 
-// Axis is a parameter that varies.
+// Axis is a parameter of a workload that a comparison varies.
 type Axis struct {
 	Name, Label string // on the command line, and in a figure with its unit
 	set         func(s *sched.Workload, v float64)
@@ -39,7 +39,7 @@ type Axis struct {
 	time        bool // in seconds
 }
 
-// Axes lists the axes.
+// Axes returns all axes.
 func Axes() []Axis {
 	return []Axis{
 		{"jobs", "jobs", func(s *sched.Workload, v float64) { s.Jobs = int(v) }, true, false},
@@ -55,7 +55,7 @@ func Axes() []Axis {
 	}
 }
 
-// FindAxis returns the named axis. The error matches sched.ErrProblem and lists all axes.
+// FindAxis returns the axis with the given name. The error matches sched.ErrProblem and lists all axes.
 func FindAxis(name string) (Axis, error) {
 	var names []string
 	for _, a := range Axes() {
@@ -67,8 +67,8 @@ func FindAxis(name string) (Axis, error) {
 	return Axis{}, &sched.Error{What: fmt.Sprintf("nothing called %q can be varied; there are %s", name, strings.Join(names, ", "))}
 }
 
-// Values parses values in the grammar of all sweeps (package axis), such as 8..64:x2; times may also be bare numbers,
-// in seconds. The error matches grid.ErrSweep.
+// Values parses the values of an axis in the grammar that all sweeps share (package axis), such as 8..64:x2. Times
+// without a unit are in seconds. The error matches grid.ErrSweep.
 func (a *Axis) Values(text string) (values []float64, err error) {
 	of, unit := grid.Real, 1.0
 	switch {
@@ -91,7 +91,7 @@ func (a *Axis) Values(text string) (values []float64, err error) {
 	return values, nil
 }
 
-// Specs returns a workload for every value of an axis. The error matches sched.ErrProblem.
+// Specs returns a copy of base for each value of the axis. The error matches sched.ErrProblem.
 func (a *Axis) Specs(base sched.Workload, values []float64) ([]sched.Workload, error) {
 	specs := make([]sched.Workload, len(values))
 	for i, v := range values {
@@ -110,9 +110,9 @@ type Cell struct {
 	Outcomes [][]sched.Outcome // by scenario and seed
 }
 
-// Cells plans every scenario of every workload for the given number of seeds, from the spec's on, in parallel. All
-// scenarios of a seed have the same jobs. Every plan is checked; a broken rule or an unfinished job is an error. tell,
-// if not nil, is called for each finished plan, from any goroutine.
+// Cells plans all scenarios for all workloads, in parallel. Each workload is planned with the given number of seeds,
+// which begin at the workload's own seed. All scenarios have the same jobs for a seed. Every plan is checked. A broken
+// rule or an unfinished job is an error. If tell is not nil, it is called after each plan, from any goroutine.
 func Cells(ctx context.Context, specs []sched.Workload, seeds int, tell func(done, total int)) ([]Cell, error) {
 	cells := make([]Cell, len(specs))
 	group, ctx := errgroup.WithContext(ctx)
@@ -143,7 +143,7 @@ func Cells(ctx context.Context, specs []sched.Workload, seeds int, tell func(don
 	return cells, nil
 }
 
-// plans sets outcome k of every scenario for one workload.
+// plans plans one workload and sets outcome k of every scenario.
 func plans(ctx context.Context, spec sched.Workload, k int, outcomes [][]sched.Outcome) error {
 	p, err := sched.GenerateProblem(spec)
 	if err != nil {
@@ -163,7 +163,7 @@ func plans(ctx context.Context, spec sched.Workload, k int, outcomes [][]sched.O
 	return nil
 }
 
-// PlanChecked plans as Plan does, with all repairs, and returns an error if the checker finds a broken rule.
+// PlanChecked plans like Plan, with all repairs. It returns an error if the checker finds a broken rule.
 func PlanChecked(ctx context.Context, p *sched.Problem, name Name) (*sched.Plan, error) {
 	plan, err := Plan(ctx, p, name, Options{Repairs: sched.AllRepairs})
 	if err != nil {
@@ -175,7 +175,7 @@ func PlanChecked(ctx context.Context, p *sched.Problem, name Name) (*sched.Plan,
 	return plan, nil
 }
 
-// Metric is a number computed from a plan.
+// Metric is a number that is computed from the outcome of a plan.
 type Metric struct {
 	Title, Label string // of a figure, and of its axis with the unit
 	Of           func(o *sched.Outcome, jobs int) float64
@@ -189,7 +189,7 @@ var (
 		func(o *sched.Outcome, _ int) float64 { return float64(o.Reconfigurations) }}
 )
 
-// Values returns a metric of one scenario by seed.
+// Values returns the values of a metric in one scenario, by seed.
 func (c *Cell) Values(scenario int, m Metric) []results.Float {
 	values := make([]results.Float, len(c.Outcomes[scenario]))
 	for k := range values {
@@ -198,7 +198,8 @@ func (c *Cell) Values(scenario int, m Metric) []results.Float {
 	return values
 }
 
-// Worse counts the seeds in which a scenario of TW takes longer than FCFS with the same switches; it is 0 for FCFS.
+// Worse returns the number of seeds for which a TW scenario takes longer than the FCFS scenario with the same switches.
+// It is 0 for FCFS scenarios.
 func (c *Cell) Worse(scenario int) (n int) {
 	if Scenarios()[scenario].Policy != TW {
 		return 0
@@ -211,10 +212,11 @@ func (c *Cell) Worse(scenario int) (n int) {
 	return n
 }
 
-// Metrics lists the metrics.
+// Metrics returns all metrics of a plan.
 func Metrics() []Metric { return []Metric{CTBTI, MeanJCT, Reconfigurations} }
 
-// Panels draws metrics over the values of an axis, with a series for each scenario. suffix ends the name of each panel.
+// Panels returns panels that show the metrics over the values of an axis, with a series for each scenario. suffix is
+// appended to the name of each panel.
 func (a *Axis) Panels(values []float64, cells []Cell, metrics []Metric, suffix string) (panels []result.Panel) {
 	for _, m := range metrics {
 		p := result.Panel{Name: m.Title + suffix, XLabel: a.Label, YLabel: m.Label}

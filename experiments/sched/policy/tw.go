@@ -8,9 +8,9 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// timeWindows implements Algorithm 2: it assigns places in switches to the jobs with the most traffic between units,
-// then bandwidth port by port, starting with the port that will be busy longest, and at each port to the job that will
-// be done last.
+// timeWindows implements Algorithm 2. It assigns places in switches to the jobs with the most traffic between units.
+// Then it assigns bandwidth port by port, beginning with the port that will be busy longest, and at each port first to
+// the job that will be done last.
 func (s *state) timeWindows() {
 	s.assign()
 	for _, p := range s.windows() {
@@ -18,8 +18,8 @@ func (s *state) timeWindows() {
 	}
 }
 
-// assign implements lines 1–14. Each round gives every unit at most one job; the number of rounds is the number of
-// places in a switch.
+// assign implements lines 1–14 of Algorithm 2. Each round gives at most one job to every unit. The number of rounds is
+// the number of free places in a switch.
 func (s *state) assign() {
 	rounds := 0
 	for v := range s.in.Units {
@@ -43,15 +43,16 @@ func (s *state) assign() {
 	}
 }
 
-// candidate is a job that may still get a switch, with the traffic that each switch would save.
+// candidate is a job that may still get a place in a switch, with the traffic that each switch would save.
 type candidate struct {
 	*task
 	units   []int
 	weights []float64
 }
 
-// candidates returns the jobs that may get a place now. The weight of an edge is the traffic between units that it
-// saves, or else a tiny part of the job's volume, so that unneeded places are used.
+// candidates returns the jobs that may get a place now. The weight for a unit is the traffic between units that would
+// be saved there. If none is saved, it is a tiny part of the job's volume, so that places are used even if they are not
+// needed.
 func (s *state) candidates() []candidate {
 	var out []candidate
 	for _, t := range s.active {
@@ -72,7 +73,7 @@ func (s *state) candidates() []candidate {
 	return out
 }
 
-// savedTraffic returns the bits between units that aggregating a task in a unit saves.
+// savedTraffic returns the number of bits between units that are saved if a task is aggregated in a unit.
 func (s *state) savedTraffic(t *task, unit int) float64 {
 	bits := 1e-6 * t.remaining() * float64(t.Workers)
 	for _, share := range t.Shares {
@@ -83,7 +84,7 @@ func (s *state) savedTraffic(t *task, unit int) float64 {
 	return bits
 }
 
-// virtualPort is the server side or the optical side of a unit.
+// virtualPort is the server side or the optical side of a unit, with the tasks that send through it.
 type virtualPort struct {
 	members []*task
 	volumes []float64 // bits through the port, by member
@@ -104,7 +105,8 @@ func (p *virtualPort) add(t *task, volume float64) {
 	p.volumes = append(p.volumes, volume)
 }
 
-// windows implements line 16: it returns the ports with traffic, sorted by the end of their windows, latest first.
+// windows implements line 16 of Algorithm 2. It returns the ports that have traffic, sorted by the end of their
+// windows. The latest end comes first.
 func (s *state) windows() []virtualPort {
 	n := len(s.in.Units)
 	if s.ports == nil {
@@ -143,13 +145,13 @@ func (s *state) windows() []virtualPort {
 	return busy
 }
 
-// isServed reports whether a task is still in J after line 8.
+// isServed reports whether a task is still in the set J after line 8 of the algorithm.
 func (t *task) isServed(r sched.Repairs) bool {
 	return r.Has(sched.ServeINC) || t.inc == sched.NoSwitch
 }
 
-// demand adds a task's volume to the ports on its path (Eq. (8)). The server side of a unit without a switch_rate is as
-// fast as the interfaces below it.
+// demand adds the volume of a task to the ports on its path (Eq. (8)). The server side of a unit without a switch_rate
+// is as fast as all interfaces below it together.
 func (s *state) demand(t *task) {
 	for k, share := range t.Shares {
 		side, left := &s.ports[2*share.Unit], t.left[k]
@@ -174,8 +176,8 @@ func (s *state) demand(t *task) {
 	}
 }
 
-// window implements Algorithm 3: it returns the time after which the port can have moved everything, including updates,
-// by bisection to a width of threshold seconds.
+// window implements Algorithm 3. It returns the time after which the port can have moved all data, including updates.
+// It bisects until the interval is threshold seconds wide.
 func (p *virtualPort) window(threshold float64, r sched.Repairs) float64 {
 	total, late := 0.0, 0.0
 	for k, t := range p.members {
@@ -202,8 +204,8 @@ func (p *virtualPort) window(threshold float64, r sched.Repairs) float64 {
 	return high
 }
 
-// enough reports whether the port's rate suffices for all members to finish, including updates, after the given
-// seconds.
+// enough reports whether the port's rate is sufficient for all its tasks to finish, including updates, within the given
+// number of seconds.
 func (p *virtualPort) enough(after float64, r sched.Repairs) bool {
 	rate := 0.0
 	for k, t := range p.members {
@@ -216,7 +218,8 @@ func (p *virtualPort) enough(after float64, r sched.Repairs) bool {
 	return rate <= p.cap
 }
 
-// iterations orders tasks by when they would be done with one step more, last first.
+// iterations is a heap of tasks, ordered by the time at which they would be done with one more step of bandwidth. The
+// latest comes first.
 type iterations struct {
 	tasks []*task
 	ends  []float64
@@ -234,7 +237,7 @@ func (h *iterations) Swap(i, j int) {
 	h.ends[i], h.ends[j] = h.ends[j], h.ends[i]
 }
 
-// Push and Pop are not needed, because the heap only shrinks from its top.
+// Push does nothing. The heap needs neither Push nor Pop, because it only shrinks from its top.
 func (h *iterations) Push(any) {}
 func (h *iterations) Pop() any {
 	last := len(h.tasks) - 1
@@ -242,9 +245,9 @@ func (h *iterations) Pop() any {
 	return nil
 }
 
-// serve implements lines 18–31: while any task can have another step, the task that would still be done last gets it.
-// Available bandwidth only shrinks, so a step that does not fit now never will, and trying only the last task is
-// enough.
+// serve implements lines 18–31 of Algorithm 2. As long as any task can get another step of bandwidth, the task that
+// would still be done last gets it. Available bandwidth only shrinks, so a step that does not fit now will never fit.
+// It is therefore enough to try the last task.
 func (s *state) serve(members []*task) {
 	h := &s.heap
 	h.tasks, h.ends = h.tasks[:0], h.ends[:0]
@@ -263,5 +266,5 @@ func (s *state) serve(members []*task) {
 	}
 }
 
-// completion returns when a task would be done with a step more, s from now.
+// completion returns the time, in s from now, at which a task would be done with one more step of bandwidth.
 func (s *state) completion(t *task) float64 { return t.remaining()/(t.rate+s.in.Step) + t.late() }

@@ -11,14 +11,14 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// readBench parses a specification and adds the systems to it.
+// readBench parses a specification and sets its systems.
 func (c Carrier) readBench(spec json.RawMessage) (bench.Spec, error) {
 	s, err := readSpec[bench.Spec](spec)
 	s.Systems = c.Systems
 	return s, err
 }
 
-// BenchPatience rejects a bench.Spec of closed-loop workers if a single run would take long.
+// BenchPatience rejects a bench.Spec with closed-loop workers if a single run would take too long.
 func (c Carrier) BenchPatience(spec json.RawMessage) error {
 	s, err := c.readBench(spec)
 	if err != nil {
@@ -28,12 +28,12 @@ func (c Carrier) BenchPatience(spec json.RawMessage) error {
 	return s.CheckPatience()
 }
 
-// cableLosses is a count that only cards have: the twins of a lot have no cable. It is 0 in all their runs and would
-// change the digests of all sweeps.
+// cableLosses is a counter that only cards have, because the twins that run a lot have no cable. It would be 0 in all
+// their runs, and adding it would change the digests of all sweeps.
 const cableLosses = "lost_on_cable"
 
-// Bench executes runs from to from+n of a bench.Spec with one system and one output rate, on the twins in lots. The
-// lot has all metrics of these runs; a counter that counted nothing is 0.
+// Bench executes the runs from to from+n of a bench.Spec that has one system and one output rate, on the twins in lots.
+// The returned lot has all metrics of these runs. A counter that counted nothing is 0.
 func (c Carrier) Bench(ctx context.Context, lots *Lots, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	s, err := c.readBench(spec)
 	if err != nil {

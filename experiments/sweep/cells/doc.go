@@ -1,6 +1,6 @@
-// Package cells runs cells of a sweep: some runs of a bench, simulation, training, plan or verification. A cell is a
-// JSON specification that fixes everything except the number of runs, so that workers on any machine get the same
-// results and can look them up.
+// Package cells runs the cells of a sweep. The runs are those of a bench, simulation, training, plan or verification. A
+// cell is a JSON specification that fixes everything except the number of runs, so that workers on any machine get the
+// same results and can look them up.
 package cells
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Carrier runs the cells whose specifications name systems; it finds them in Systems.
+// Carrier runs cells whose specifications name systems. It looks them up in Systems.
 type Carrier struct{ Systems system.Set }
 
 // readSpec parses a specification from its JSON form.
@@ -21,7 +21,7 @@ func readSpec[T any](spec json.RawMessage) (one T, err error) {
 	return one, err
 }
 
-// row is a metric that only sweeps use.
+// row describes a metric that only sweeps use.
 type row struct{ name, title, unit string }
 
 func makeMetrics(rows ...row) (all []*metric.Metric) {
@@ -31,7 +31,7 @@ func makeMetrics(rows ...row) (all []*metric.Metric) {
 	return all
 }
 
-// newLot returns a lot with these metrics and without runs.
+// newLot returns a lot with the given metrics and without runs.
 func newLot(all []*metric.Metric) *sweep.Lot {
 	lot := new(sweep.Lot)
 	for _, m := range all {

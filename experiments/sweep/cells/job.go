@@ -9,13 +9,13 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// OneJob is the specification of a closed-loop job.
+// OneJob is the specification of a cell that runs a closed-loop job.
 type OneJob struct {
 	Job  *job.Spec `json:"job"`
 	Seed uint64    `json:"seed"` // of the first run
 }
 
-// readJob parses a OneJob and finds its system by name.
+// readJob parses a OneJob and looks up its system by name.
 func (c Carrier) readJob(spec json.RawMessage) (cell OneJob, err error) {
 	written, err := readSpec[struct {
 		Job  json.RawMessage `json:"job"`
@@ -29,7 +29,7 @@ func (c Carrier) readJob(spec json.RawMessage) (cell OneJob, err error) {
 	return cell, err
 }
 
-// JobPatience rejects a OneJob if a single run would take long.
+// JobPatience rejects a OneJob if a single run would take too long.
 func (c Carrier) JobPatience(spec json.RawMessage) error {
 	cell, err := c.readJob(spec)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c Carrier) JobPatience(spec json.RawMessage) error {
 	return job.Patience([]*job.Spec{cell.Job}, 1)
 }
 
-// Jobs carries out runs from to from+n of OneJob. A run that hung is marked invalid.
+// Jobs carries out the runs from to from+n of a OneJob. A run that hung is marked as invalid.
 func (c Carrier) Jobs(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	cell, err := c.readJob(spec)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Lots executes lots of runs on private twins, which it reuses, because opening one takes longer than a short run. All
-// specifications must have the same systems. It is safe for concurrent use; concurrent lots use separate twins.
+// Lots executes lots of runs on private twins. It reuses the twins, because opening one takes longer than a short run.
+// All specifications must have the same systems. Lots is safe for concurrent use; concurrent lots use separate twins.
 type Lots struct {
 	mu   sync.Mutex
 	free []*testbed.Testbed
 }
 
-// Run executes a specification with one configuration n times, starting with run number from: the same runs as in the
-// whole experiment. An invalid run is marked as such.
+// Run executes n runs of a specification that has one configuration, beginning with run number from. They are the same
+// runs as in the whole experiment. An invalid run is marked as such.
 func (l *Lots) Run(ctx context.Context, s bench.Spec, from, n int) (runs []results.Run, err error) {
 	o := s.Opening(testbed.Access{})
 	o.Cards = 1
@@ -57,7 +57,7 @@ func runLot(ctx context.Context, bed *testbed.Testbed, s bench.Spec, from, n int
 	return runs, nil
 }
 
-// takeTwin returns an idle twin.
+// takeTwin returns an idle twin with the given options, or opens one. A twin that is the lot's own is not reused.
 func (l *Lots) takeTwin(ctx context.Context, o testbed.OpenOptions, own bool) (*testbed.Testbed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

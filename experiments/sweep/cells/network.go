@@ -13,16 +13,17 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Network is the specification of a simulated network.
+// Network is the specification of a cell that simulates a network.
 type Network struct {
 	Topology string `json:"topology"` // the topology file's text
 	Seed     uint64 `json:"seed"`     // of the first run
 }
 
-// NetworkMetrics returns all metrics of simulator runs: for every run, for sweeps, and for closed-loop runs.
+// NetworkMetrics returns the metrics of all simulator runs. They include the metrics of every run, of sweeps, and of
+// closed-loop runs.
 func NetworkMetrics() []*metric.Metric { return unionMetrics(inNetworks(), waited) }
 
-// inNetworks returns the metrics of runs in any network, with the loss over the whole run.
+// inNetworks returns the metrics that runs in all networks have, including the loss over the whole run.
 func inNetworks() []*metric.Metric {
 	return unionMetrics(unionMetrics(netsim.RunStatistics(), netsim.SweepStatistics()),
 		[]*metric.Metric{system.NetworkDeclaration().Metric(lostPct)})
@@ -30,7 +31,7 @@ func inNetworks() []*metric.Metric {
 
 const lostPct = "lost_pct"
 
-// MetricsOf returns the metrics of runs of t.
+// MetricsOf returns the metrics of runs in t.
 func MetricsOf(t *netsim.Topology) []*metric.Metric {
 	switch {
 	case t.Waiting != nil:
@@ -41,7 +42,7 @@ func MetricsOf(t *netsim.Topology) []*metric.Metric {
 	return inNetworks()
 }
 
-// unionMetrics appends the metrics of more whose names are not yet in all.
+// unionMetrics appends to all those metrics in more whose names are not in all.
 func unionMetrics(all, more []*metric.Metric) []*metric.Metric {
 	all = slices.Clone(all)
 	for _, m := range more {
@@ -52,7 +53,7 @@ func unionMetrics(all, more []*metric.Metric) []*metric.Metric {
 	return all
 }
 
-// Simulate carries out runs from to from+n of a Network.
+// Simulate carries out the runs from to from+n of a Network.
 func (c Carrier) Simulate(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	cell, err := readSpec[Network](spec)
 	if err != nil {
@@ -80,7 +81,7 @@ func (c Carrier) Simulate(ctx context.Context, spec json.RawMessage, from, n int
 	return lot, nil
 }
 
-// ValuesOf returns a run's values for the named metrics.
+// ValuesOf returns a run's values for the metrics with the given names.
 func ValuesOf(r *netsim.Result, names []string) (values []results.Float) {
 	swept := r.SweepValues()
 	for _, name := range names {

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// NetworkSweep varies one parameter of all workers: phase (the width of the span over which they are spread), jitter or
-// period.
+// NetworkSweep varies one parameter of all workers. The parameter is phase (the width of the span over which the
+// workers are spread), jitter or period.
 type NetworkSweep struct {
 	Parameter string
 	Values    []olaf.Duration
@@ -24,7 +24,8 @@ type NetworkSweep struct {
 // PhaseBins is the number of bins per period in a phase map.
 const PhaseBins = 50
 
-// ParseNetworkSweep parses a sweep in the grammar of all sweeps, such as phase=0..100ms/20. The error matches ErrTopology.
+// ParseNetworkSweep parses a sweep in the grammar that all sweeps share, such as phase=0..100ms/20. The error matches
+// ErrTopology.
 func ParseNetworkSweep(s string) (NetworkSweep, error) {
 	bad := func(err error) (NetworkSweep, error) { return NetworkSweep{}, &netsim.Error{What: err.Error()} }
 	name, values, err := grid.SplitAxis(s)
@@ -49,7 +50,7 @@ func ParseNetworkSweep(s string) (NetworkSweep, error) {
 	return sweep, nil
 }
 
-// NetworkPoint contains the results for one value of a sweep over all its seeds.
+// NetworkPoint contains the results for one value of a sweep, over all its seeds.
 type NetworkPoint struct {
 	Value   olaf.Duration `json:"-"`
 	ValueNS float64       `json:"value_ns"`
@@ -59,13 +60,13 @@ type NetworkPoint struct {
 	Delivered []results.Float `json:"delivered_by_phase"`
 }
 
-// UnmarshalJSON reads a point and its inlined statistics.
+// UnmarshalJSON reads a point. Its statistics are inlined in the JSON object.
 func (p *NetworkPoint) UnmarshalJSON(raw []byte) error {
 	type plain NetworkPoint
 	return errors.Join(json.Unmarshal(raw, (*plain)(p)), json.Unmarshal(raw, &p.Stats))
 }
 
-// Check returns an error if t cannot have one of the sweep's values, before anything runs.
+// Check returns an error if t cannot have one of the sweep's values. It runs nothing.
 func (s *NetworkSweep) Check(t *netsim.Topology) error {
 	for _, v := range s.Values {
 		if err := t.With(s.Parameter, v).Resolve(); err != nil {
@@ -75,7 +76,7 @@ func (s *NetworkSweep) Check(t *netsim.Topology) error {
 	return nil
 }
 
-// RunNetworkSweep simulates every value with every seed.
+// RunNetworkSweep simulates t with every value of the sweep and every seed.
 func RunNetworkSweep(ctx context.Context, t *netsim.Topology, s NetworkSweep, seeds []uint64, done func()) ([]NetworkPoint, error) {
 	if err := s.Check(t); err != nil {
 		return nil, err

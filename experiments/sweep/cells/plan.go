@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Scheduled is the specification of a workload under one scenario.
+// Scheduled is the specification of a cell that plans a workload in one scenario.
 type Scheduled struct {
 	Workload sched.Workload `json:"workload"`
 	Scenario string         `json:"scenario"`
@@ -21,10 +21,10 @@ type Scheduled struct {
 var planned = makeMetrics(row{"ct_bti_s", "Completion time", "s"}, row{"mean_jct_s", "Mean job completion time", "s"},
 	row{"reconfigurations", "Reconfigurations", ""})
 
-// PlanMetrics returns the metrics of a plan.
+// PlanMetrics returns the metrics of a Scheduled.
 func PlanMetrics() []*metric.Metric { return planned }
 
-// Plan plans the jobs of runs from to from+n of a Scheduled, and checks every plan.
+// Plan plans the jobs for the runs from to from+n of a Scheduled. It checks every plan.
 func Plan(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	s, err := readSpec[Scheduled](spec)
 	if err != nil {

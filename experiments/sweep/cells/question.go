@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Question is the specification of a verdict over all arrival patterns.
+// Question is the specification of a cell that verifies an objective over all arrival patterns.
 type Question struct {
 	Problem  aomcheck.Problem `json:"problem"`
 	Solver   string           `json:"solver"` // one of aomcheck.Ways
@@ -21,7 +21,8 @@ type Question struct {
 	Tighten  bool             `json:"tighten,omitempty"`
 }
 
-// The metrics leave out the solver, its time and its counter-example, which are not reproducible: solvers race.
+// answered lists the metrics of a Question. They do not include the solver, its time and its counter-example. These
+// cannot be reproduced, because solvers race.
 var answered = makeMetrics(row{"holds", "Objective holds", ""},
 	row{"least_bound_ns", "Least bound that is proved", "ns"},
 	row{"variables", "Variables of the question", ""}, row{"assertions", "Assertions of the question", ""})
@@ -29,7 +30,7 @@ var answered = makeMetrics(row{"holds", "Objective holds", ""},
 // QuestionMetrics returns the metrics of a Question.
 func QuestionMetrics() []*metric.Metric { return answered }
 
-// Verify answers a Question. A question without an answer in time has no result, because another machine may be faster.
+// Verify answers a Question. If there is no answer in time, there is no result, because another machine may be faster.
 func Verify(ctx context.Context, spec json.RawMessage, _, _ int) (*sweep.Lot, error) {
 	q, err := readSpec[Question](spec)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Training is the specification of a LunarLander training run.
+// Training is the specification of a cell that carries out a LunarLander training run.
 type Training struct {
 	Config rl.Config `json:"config"`
 	Job    *Job      `json:"job,omitempty"` // for a closed-loop system
@@ -31,8 +31,8 @@ type Job struct {
 	Options system.Options `json:"options"`
 }
 
-// Spec returns the job for a system in the set: 10 Gbps to one switch, as in iSwitch's cluster, with no host costs
-// beyond the cost model.
+// Spec returns the job for a system in systems. It has links of 10 Gbps to one switch, as in iSwitch's cluster, and no
+// host costs in addition to the cost model.
 func (j *Job) Spec(systems system.Set) (*job.Spec, error) {
 	s, err := systems.Find(j.System)
 	if err != nil {
@@ -57,10 +57,10 @@ var (
 	waited = job.Metrics()
 )
 
-// TrainingMetrics returns the metrics for training with any system.
+// TrainingMetrics returns the metrics of training runs with any system.
 func TrainingMetrics() []*metric.Metric { return slices.Concat(trained, queued, waited) }
 
-// Train carries out runs from to from+n of a Training. It fails if a run hangs.
+// Train carries out the runs from to from+n of a Training. It fails if a run hangs.
 func (c Carrier) Train(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	t, err := readSpec[Training](spec)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c Carrier) Train(ctx context.Context, spec json.RawMessage, from, n int) (
 	return lot, nil
 }
 
-// trainOnce trains through a queue and returns the run's values.
+// trainOnce carries out one training run through a queue and returns the values of its metrics.
 func trainOnce(ctx context.Context, c rl.Config) ([]results.Float, error) {
 	out, err := rl.Train(ctx, c, nil)
 	if err != nil {
@@ -98,7 +98,7 @@ func trainOnce(ctx context.Context, c rl.Config) ([]results.Float, error) {
 		float64(w.Class[engine.DroppedFull]+w.Class[engine.DroppedReward]+w.Class[engine.DroppedMismatch])), nil
 }
 
-// train trains one closed-loop job and returns the run's values.
+// train carries out one closed-loop training run and returns the values of its metrics.
 func (j *Job) train(ctx context.Context, systems system.Set, c rl.Config) ([]results.Float, error) {
 	spec, err := j.Spec(systems)
 	if err != nil {
@@ -118,7 +118,7 @@ func (j *Job) train(ctx context.Context, systems system.Set, c rl.Config) ([]res
 	return values, nil
 }
 
-// lastTenth returns the mean reward over the last tenth of training.
+// lastTenth returns the mean reward over the last tenth of a training run.
 func lastTenth(curves [][]rl.Point, c *rl.Config) float64 {
 	blocks := rl.Blocks(curves, c.Tenth())
 	return blocks[len(blocks)-1]

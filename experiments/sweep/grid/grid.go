@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrSweep is matched by the error for any rejected sweep; the message gives the syntax.
+// ErrSweep is matched by the error for any rejected sweep. The message explains the syntax.
 var ErrSweep = olaf.NewError(olaf.Usage, "bad sweep")
 
 // Type is the type of a parameter's values.
@@ -38,17 +38,18 @@ const (
 const (
 	defaultSteps = 20
 	maxSteps     = 1000
-	// maxValues limits the values of one axis, so that a typo cannot create a huge grid.
+	// maxValues is the maximum number of values on one axis, so that a typo cannot create a huge grid.
 	maxValues = 100_000
 )
 
-// Axis is one parameter and its values, in canonical form.
+// Axis is one parameter with its values in canonical form.
 type Axis struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"`
 }
 
-// SplitAxis splits NAME=VALUES and replaces underscores in the name with dashes. The error matches ErrSweep.
+// SplitAxis splits NAME=VALUES at the equals sign. It replaces underscores in the name by dashes. The error matches
+// ErrSweep.
 func SplitAxis(text string) (name, values string, err error) {
 	name, values, ok := strings.Cut(text, "=")
 	name = strings.ReplaceAll(strings.TrimSpace(name), "_", "-")
@@ -59,7 +60,7 @@ func SplitAxis(text string) (name, values string, err error) {
 	return name, values, nil
 }
 
-// ParseAxis parses the values of a parameter and rejects duplicates. The error matches ErrSweep.
+// ParseAxis parses the values of a parameter and rejects duplicate values. The error matches ErrSweep.
 func ParseAxis(name string, of Type, values string) (Axis, error) {
 	a := Axis{Name: name}
 	for _, part := range strings.Split(values, ",") {
@@ -83,7 +84,7 @@ func ParseAxis(name string, of Type, values string) (Axis, error) {
 	return a, nil
 }
 
-// parsePart parses one value or one range.
+// parsePart parses one single value or one range.
 func (t Type) parsePart(text string) ([]string, error) {
 	low, rest, isRange := strings.Cut(text, "..")
 	if !isRange || t == Word {
@@ -97,7 +98,7 @@ func (t Type) parsePart(text string) ([]string, error) {
 	return r.values()
 }
 
-// span is a range from low to high: by a factor, by a step, or in equal steps.
+// span is a range from low to high. It advances by a factor or by a step, or is divided into equal steps.
 type span struct {
 	of           Type
 	low, high    *big.Rat
@@ -148,7 +149,7 @@ func (t Type) parseSpan(low, rest string) (r span, err error) {
 
 var one = big.NewRat(1, 1)
 
-// values returns the values of the range. The upper end is left out if the step or factor does not reach it exactly.
+// values returns the values in the range. The upper end is only included if the step or factor reaches it exactly.
 func (r *span) values() ([]string, error) {
 	var out []string
 	add := func(v *big.Rat) error {
@@ -182,7 +183,7 @@ func (r *span) values() ([]string, error) {
 	return out, nil
 }
 
-// withUnit appends to a bare number the unit of another value.
+// withUnit returns text with the unit of other appended if text is a bare number.
 func (t Type) withUnit(text, other string) string {
 	text = strings.TrimSpace(text)
 	if t == Whole || t == Real || text == "" || strings.Trim(text, "0123456789.-+") != "" {
@@ -191,7 +192,7 @@ func (t Type) withUnit(text, other string) string {
 	return text + strings.TrimLeft(strings.TrimSpace(other), "0123456789.-+ ")
 }
 
-// parseValue parses a value. Quantities come in their smallest unit: bits per second, bytes, picoseconds.
+// parseValue parses a value. Quantities are returned in their smallest unit: bits per second, bytes, or picoseconds.
 func (t Type) parseValue(text string) (*big.Rat, error) {
 	text = strings.TrimSpace(text)
 	var v int64
@@ -231,14 +232,14 @@ func (t Type) parseValue(text string) (*big.Rat, error) {
 	return new(big.Rat).SetInt64(v), nil
 }
 
-// hasFiniteExponent reports whether a number's exponent, if any, fits a float64.
+// hasFiniteExponent reports whether the exponent of a number, if any, is in the range of a float64.
 func hasFiniteExponent(text string) bool {
 	_, err := olaf.ParseNumber(text)
 	return err == nil
 }
 
-// formatValue prints a value so that parse can read it. It truncates below the smallest unit, but rejects a fraction for
-// Whole.
+// formatValue formats a value in a form that parseValue can read. It truncates fractions of the smallest unit, but
+// rejects a fraction for the type Whole.
 func (t Type) formatValue(v *big.Rat) (string, error) {
 	if t == Real {
 		f, _ := v.Float64()
@@ -262,7 +263,7 @@ func (t Type) formatValue(v *big.Rat) (string, error) {
 	return n.String(), nil
 }
 
-// canonicalize returns a single value in canonical form.
+// canonicalize returns the canonical form of a single value.
 func (t Type) canonicalize(text string) (string, error) {
 	if t == Word {
 		if text == "" {
@@ -277,7 +278,8 @@ func (t Type) canonicalize(text string) (string, error) {
 	return t.formatValue(v)
 }
 
-// Number returns a value as a number: in bits per second, bytes or nanoseconds, or as it is. ok is false for a word.
+// Number returns a value as a number. Quantities are in bits per second, bytes or nanoseconds. ok is false for a value
+// that is a word.
 func (t Type) Number(value string) (n float64, ok bool) {
 	if t == Word {
 		return 0, false
@@ -293,10 +295,11 @@ func (t Type) Number(value string) (n float64, ok bool) {
 	return n, true
 }
 
-// Unit returns the unit of Number.
+// Unit returns the unit in which Number returns values.
 func (t Type) Unit() string { return map[Type]string{Rate: "bps", Size: "B", Duration: "ns"}[t] }
 
-// BuildGrid returns every combination of the axes' values in the order of the axes. The last axis varies fastest.
+// BuildGrid returns all combinations of the axes' values. Each combination is in the order of the axes, and the last
+// axis varies fastest.
 func BuildGrid(axes []Axis) [][]string {
 	cells := [][]string{nil}
 	for _, a := range axes {
@@ -311,7 +314,7 @@ func BuildGrid(axes []Axis) [][]string {
 	return cells
 }
 
-// CountCells returns the number of combinations in a grid of the axes; the product does not overflow.
+// CountCells returns the number of combinations of the axes' values. It does not overflow.
 func CountCells(axes []Axis) float64 {
 	n := 1.0
 	for _, a := range axes {

@@ -19,8 +19,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Handout hands out the jobs of one build. It implements the engine's worker pool: each worker that it starts is one
-// job waiting in the queue.
+// Handout hands out the jobs of one build through the queue. It starts the workers of an Engine. Each of these workers
+// represents one job that waits in the queue.
 type Handout struct {
 	queue *Queue
 	build sweep.Build
@@ -31,10 +31,10 @@ type Handout struct {
 	lost  context.Context
 }
 
-// look is the interval for polling results whose notice was lost.
+// look is the interval at which a result is polled in case its notice was lost.
 const look = 5 * time.Second
 
-// NewHandout starts to follow results until ctx ends.
+// NewHandout returns a Handout that follows the results in the queue until ctx ends.
 func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, error) {
 	h := &Handout{queue: q, build: build, wait: map[string]chan answer{}}
 	if err := q.followBucket(ctx, resultsKept, h.passResult, h.deaf.wakeAll, jetstream.UpdatesOnly()); err != nil {
@@ -50,12 +50,13 @@ func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, err
 	return h, nil
 }
 
-// markTransport marks an error as the queue's own. It ends the sweep and is not a cell's outcome.
+// markTransport marks an error as an error of the queue. Such an error ends the sweep instead of becoming a cell's
+// outcome.
 func markTransport(err error) error {
 	return fmt.Errorf("%w: %w%s", sweep.ErrTransport, err, serverAdvice(err))
 }
 
-// creationTimes returns the creation times of the streams for jobs and for results.
+// creationTimes returns the times at which the streams for jobs and results were created.
 func (q *Queue) creationTimes(ctx context.Context) (at [2]time.Time, err error) {
 	for i, name := range []string{jobsStream, "KV_" + resultBucket} {
 		err = q.keepTrying(ctx, func(ctx context.Context) error {
@@ -72,8 +73,8 @@ func (q *Queue) creationTimes(ctx context.Context) (at [2]time.Time, err error) 
 	return at, nil
 }
 
-// monitor checks periodically that the streams are still the original ones. A deleted stream, even if it was created
-// again, has lost jobs or results of this sweep.
+// monitor checks periodically whether the streams are still those that existed at the start. If a stream was deleted,
+// jobs or results of this sweep are lost, even if the stream was created again.
 func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.CancelCauseFunc) {
 	defer lose(nil)
 	ticker := time.NewTicker(look)
@@ -98,7 +99,7 @@ func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.
 	}
 }
 
-// passResult passes a result to the place that waits for it.
+// passResult passes a result to the worker that waits for it.
 func (h *Handout) passResult(entry jetstream.KeyValueEntry) {
 	a := outcomeOf(entry.Value())
 	h.mu.Lock()
@@ -111,7 +112,7 @@ func (h *Handout) passResult(entry jetstream.KeyValueEntry) {
 	}
 }
 
-// Start returns a worker that handles one more job at a time.
+// Start returns a worker that hands out one job at a time through the queue.
 func (h *Handout) Start(context.Context) (sweep.Worker, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,20 +120,20 @@ func (h *Handout) Start(context.Context) (sweep.Worker, error) {
 	return &place{Handout: h, name: fmt.Sprintf("queue %d", h.last)}, nil
 }
 
-// place is a worker that does jobs through the queue.
+// place is a sweep.Worker that hands out its jobs through the queue.
 type place struct {
 	*Handout
 	name string
 	by   store.Maker
 }
 
-// By returns the maker of the last result.
+// By returns the maker of the result that Do returned last.
 func (p *place) By() store.Maker { return p.by }
 
 func (p *place) Name() string { return p.name }
 func (p *place) Close() error { return nil }
 
-// Do submits a job and waits for its outcome. It retries a job that failed before.
+// Do submits a job to the queue and waits for its outcome. It submits a job again if it failed in an earlier sweep.
 func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	c := make(chan answer, 1)
 	p.mu.Lock()
@@ -166,8 +167,8 @@ func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	return p.awaitResult(ctx, j.Key, c)
 }
 
-// awaitResult waits for the notice of a result. It also polls, periodically and after a lost connection, because missed
-// notices are not repeated.
+// awaitResult waits for the notice that a result exists. Missed notices are not repeated, so it also polls periodically
+// and after a lost connection.
 func (p *place) awaitResult(ctx context.Context, key string, told <-chan answer) (json.RawMessage, error) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
@@ -192,7 +193,7 @@ func (p *place) awaitResult(ctx context.Context, key string, told <-chan answer)
 	}
 }
 
-// takeAnswer records the maker of a job's outcome and returns it.
+// takeAnswer records the maker of a job's outcome and returns the result or the error.
 func (p *place) takeAnswer(a answer) (json.RawMessage, error) {
 	if p.by = a.By; p.by.Worker == "" {
 		p.by.Worker = "unnamed"
@@ -200,7 +201,7 @@ func (p *place) takeAnswer(a answer) (json.RawMessage, error) {
 	return a.outcome()
 }
 
-// outcome returns a job's result, or the reason why there is none.
+// outcome returns the result of a job, or an error with the reason why there is none.
 func (a *answer) outcome() (json.RawMessage, error) {
 	if a.Error != "" {
 		return nil, errors.New(a.Error)
@@ -208,7 +209,7 @@ func (a *answer) outcome() (json.RawMessage, error) {
 	return a.Result, nil
 }
 
-// publishJob adds a job to the queue; the server drops a second job with the same id.
+// publishJob adds a job to the queue. The server drops a second job with the same id.
 func (q *Queue) publishJob(ctx context.Context, build sweep.Build, j sweep.Job, id string) error {
 	raw, err := json.Marshal(j)
 	if err != nil {
@@ -220,7 +221,7 @@ func (q *Queue) publishJob(ctx context.Context, build sweep.Build, j sweep.Job, 
 	})
 }
 
-// findAnswer returns a job's outcome; there is false if it has none yet.
+// findAnswer looks up the outcome of a job. there is false if it has none yet.
 func (q *Queue) findAnswer(ctx context.Context, key string) (a answer, there bool, err error) {
 	err = q.keepTrying(ctx, func(ctx context.Context) error {
 		entry, err := q.results.Get(ctx, key)
@@ -237,8 +238,8 @@ func (q *Queue) findAnswer(ctx context.Context, key string) (a answer, there boo
 	return a, there, err
 }
 
-// Differences describes the results for the wanted keys that differ from their key's first result, with both makers:
-// results that workers set aside, and results that overwrote another.
+// Differences describes results for the wanted keys that differ from the first result under the same key, and names
+// both makers. It considers results that workers set aside and results that overwrote another.
 func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
 	aside, err := q.findSetAside(ctx, wanted)
 	if err != nil {
@@ -248,7 +249,7 @@ func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (
 	return append(aside, over...), err
 }
 
-// describeDifference describes two results for one key.
+// describeDifference describes two different results under one key.
 func describeDifference(key string, first, second *answer) string {
 	who := func(by *store.Maker) string {
 		return fmt.Sprintf("%s (worker %s, build %s, %s)", by.Host, cmp.Or(by.Worker, "unnamed"), by.Build, by.Finished)
@@ -256,7 +257,7 @@ func describeDifference(key string, first, second *answer) string {
 	return fmt.Sprintf("%.12s… of %s and of %s", key, who(&first.By), who(&second.By))
 }
 
-// findOverwritten describes keys whose results were replaced by others. Workers create results and never replace them.
+// findOverwritten describes results that were replaced by other results. Workers create results and never replace them.
 func (q *Queue) findOverwritten(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
 	prefix := "$KV." + resultBucket + "."
 	stream, err := q.js.Stream(ctx, "KV_"+resultBucket)
@@ -292,7 +293,7 @@ func (q *Queue) findOverwritten(ctx context.Context, wanted func(key string) boo
 	return said, nil
 }
 
-// findSetAside describes second results that workers set aside.
+// findSetAside describes the results that workers set aside because there already was a different one.
 func (q *Queue) findSetAside(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
 	keys, err := q.differ.Keys(ctx)
 	if errors.Is(err, jetstream.ErrNoKeysFound) {

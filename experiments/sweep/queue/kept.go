@@ -17,14 +17,14 @@ import (
 // ErrKept reports that an entry in the queue is damaged or was not written by olafctl.
 var ErrKept = olaf.NewError(olaf.Failed, "what the work queue keeps is none of ours")
 
-// answer is a job's outcome: a result, or the reason why there is none.
+// answer is the outcome of a job: a result, or the reason why there is none.
 type answer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
 	By     store.Maker     `json:"by"`
 }
 
-// Presence announces a process that hands out or does work.
+// Presence announces a process that hands out jobs or works on them.
 type Presence struct {
 	Role  string `json:"role"` // HandsOut or Works
 	Host  string `json:"host"`
@@ -39,7 +39,7 @@ const (
 	Works    = "works"
 )
 
-// readKept decodes a stored JSON value and checks it. The error matches ErrKept.
+// readKept decodes a stored JSON value and calls check. The error matches ErrKept.
 func readKept(raw []byte, into any, check func() error) error {
 	err := json.Unmarshal(raw, into)
 	if err == nil {
@@ -64,7 +64,8 @@ func readAnswer(raw []byte) (a answer, err error) {
 	})
 }
 
-// outcomeOf returns a job's outcome. An unreadable one counts as failed, so the next sweep repeats the job.
+// outcomeOf returns the outcome of a job from its stored form. An outcome that cannot be read counts as failed, so that
+// the next sweep repeats the job.
 func outcomeOf(raw []byte) answer {
 	a, err := readAnswer(raw)
 	if err != nil {
@@ -73,10 +74,10 @@ func outcomeOf(raw []byte) answer {
 	return a
 }
 
-// keyLength is the length of a job's key, a hash in hexadecimal digits.
+// keyLength is the number of hexadecimal digits in the key of a job, which is a hash.
 const keyLength = 64
 
-// readJob parses a job; it rejects a job under whose key no outcome could be stored.
+// readJob parses a job. It rejects a job with a key under which no outcome could be stored.
 func readJob(raw []byte) (j sweep.Job, err error) {
 	return j, readKept(raw, &j, func() error {
 		if _, err := hex.DecodeString(j.Key); err != nil || len(j.Key) != keyLength {
@@ -86,7 +87,7 @@ func readJob(raw []byte) (j sweep.Job, err error) {
 	})
 }
 
-// readPresence parses a Presence, which is displayed.
+// readPresence parses a Presence and rejects one that cannot be displayed.
 func readPresence(raw []byte) (p Presence, err error) {
 	return p, readKept(raw, &p, func() error {
 		if p.Role != HandsOut && p.Role != Works {

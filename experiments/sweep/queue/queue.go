@@ -27,7 +27,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep"
 )
 
-// ErrUnreachable reports that there is no work queue at an address, or that it rejects us.
+// ErrUnreachable reports that there is no work queue at an address or that the queue rejects this client.
 var ErrUnreachable = olaf.NewError(olaf.Device, "no work queue there")
 
 // Remedies for errors from the server.
@@ -43,25 +43,26 @@ const (
 	differBucket = "SWEEP_DIFFERENCES"
 	hereBucket   = "SWEEP_PRESENCE"
 
-	// versions is the number of results per key that the server stores, so that overwriting is noticed.
+	// versions is the number of results per key that the server stores. More than one is needed to detect that a result
+	// was overwritten.
 	versions = 8
-	// duplicates is the time within which the server drops a job submitted twice.
+	// duplicates is the time within which the server drops a job that is submitted a second time.
 	duplicates = 10 * time.Minute
-	// resultsLast limits how long the server stores results.
+	// resultsLast is the time for which the server stores results.
 	resultsLast = 7 * 24 * time.Hour
-	// presence limits how long an entry lasts, beats is the interval at which it is renewed.
+	// presence is the time after which an announcement expires, and beats is the interval at which it is renewed.
 	presence = 15 * time.Second
 	beats    = 3 * time.Second
-	// silence limits how long a worker may be silent about a job before another worker gets it. Workers report three times
-	// as often.
+	// silence is the time for which a worker may not report on a job before the job is handed to another worker.
+	// Workers report three times as often.
 	silence = 6 * time.Second
-	// deliveries limits how often a job is handed out; a job that kills its workers fails earlier.
+	// deliveries is the maximum number of times that a job is handed out. A job that kills its workers fails earlier.
 	deliveries = 20
-	// mostFaulty limits how many workers a job may kill.
+	// mostFaulty is the maximum number of workers that a job may kill.
 	mostFaulty = 3
-	// request is the timeout of one request to the server, which is then repeated.
+	// request is the timeout of one request to the server. A request that times out is repeated.
 	request = 5 * time.Second
-	// again is the pause after a failed request.
+	// again is the pause before a failed request is repeated.
 	again = 500 * time.Millisecond
 )
 
@@ -96,21 +97,21 @@ type Queue struct {
 	said    sync.Map // remarks already made
 }
 
-// remarkOnce makes a remark unless it was made before.
+// remarkOnce prints a remark unless the same remark was already printed.
 func (q *Queue) remarkOnce(text string) {
 	if _, made := q.said.LoadOrStore(text, true); !made {
 		q.remark(text)
 	}
 }
 
-// turn is an event that occurs repeatedly.
+// turn is an event that occurs repeatedly and for which callers can wait.
 type turn struct {
 	mu   sync.Mutex
 	next context.Context // nil without a waiter
 	end  context.CancelFunc
 }
 
-// awaitNext returns a context that ends at the next occurrence.
+// awaitNext returns a context that ends at the next occurrence of the event.
 func (t *turn) awaitNext() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +121,7 @@ func (t *turn) awaitNext() context.Context {
 	return t.next
 }
 
-// wakeAll wakes all waiters.
+// wakeAll ends the contexts of all callers that wait for the event.
 func (t *turn) wakeAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,8 +131,8 @@ func (t *turn) wakeAll() {
 	}
 }
 
-// Dial connects and creates missing streams and buckets. It then restores lost connections, however long that takes.
-// The error matches ErrUnreachable.
+// Dial connects to the server and creates the streams and buckets that are missing. After that, lost connections are
+// restored, however long that takes. The error matches ErrUnreachable.
 func Dial(ctx context.Context, o Options) (*Queue, error) {
 	if o.Remark == nil {
 		o.Remark = func(string) {}
@@ -167,7 +168,7 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// connectionAdvice returns advice about a rejected connection.
+// connectionAdvice returns advice for the user about a connection that was rejected.
 func connectionAdvice(err error, o *Options) string {
 	given := o.TLS != nil && len(o.TLS.Certificates) > 0
 	text := err.Error()
@@ -202,7 +203,8 @@ func connectionAdvice(err error, o *Options) string {
 	return ""
 }
 
-// serverAdvice returns advice about an error of a connected server, with a leading semicolon, or "".
+// serverAdvice returns advice for the user about an error from a connected server. The text begins with a semicolon. It
+// is "" if there is no advice.
 func serverAdvice(err error) string {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
@@ -235,8 +237,8 @@ func (q *Queue) openStreams(ctx context.Context) (err error) {
 	return nil
 }
 
-// stream finds or creates a stream. It updates a stream only if its configuration differs, because a NATS server races
-// with other readers when it rewrites settings.
+// stream returns a stream, which it creates if it does not exist. It updates a stream only if the configuration
+// differs, because a NATS server that rewrites settings races with other readers.
 func (q *Queue) stream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := q.js.CreateStream(ctx, config)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
@@ -245,7 +247,8 @@ func (q *Queue) stream(ctx context.Context, config jetstream.StreamConfig) (jets
 	return s, err
 }
 
-// bucket finds or creates a bucket in the same way.
+// bucket returns a bucket, which it creates if it does not exist. It updates a bucket only if the configuration
+// differs.
 func (q *Queue) bucket(ctx context.Context, config jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	b, err := q.js.CreateKeyValue(ctx, config)
 	if errors.Is(err, jetstream.ErrBucketExists) {
@@ -257,7 +260,7 @@ func (q *Queue) bucket(ctx context.Context, config jetstream.KeyValueConfig) (je
 // Close ends the connection.
 func (q *Queue) Close() { q.conn.Close() }
 
-// Announce announces a process once. The returned function repeats this every few seconds until ctx ends.
+// Announce announces a process. The returned function repeats the announcement every few seconds until ctx ends.
 func (q *Queue) Announce(ctx context.Context, p Presence, now func() time.Time) (stay func()) {
 	key := p.Role + "." + nats.NewInbox()[len("_INBOX."):]
 	tell := func() {
@@ -291,7 +294,7 @@ func (q *Queue) Announce(ctx context.Context, p Presence, now func() time.Time) 
 	}
 }
 
-// FollowPresence calls seen for every announcement from now on, until ctx ends.
+// FollowPresence calls seen for every new announcement until ctx ends.
 func (q *Queue) FollowPresence(ctx context.Context, seen func(Presence)) error {
 	return q.followBucket(ctx, presenceKept, func(entry jetstream.KeyValueEntry) {
 		if p, err := readPresence(entry.Value()); err == nil {
@@ -300,7 +303,8 @@ func (q *Queue) FollowPresence(ctx context.Context, seen func(Presence)) error {
 	}, func() {})
 }
 
-// followBucket calls seen for every entry put into a bucket, until ctx ends, and missed after a lost connection.
+// followBucket calls seen for every entry that is put into a bucket, until ctx ends. It calls missed after a lost
+// connection.
 func (q *Queue) followBucket(ctx context.Context, bucket jetstream.KeyValueConfig, seen func(jetstream.KeyValueEntry),
 	missed func(), o ...jetstream.WatchOpt) error {
 	o = append(o, jetstream.IgnoreDeletes())
@@ -335,7 +339,7 @@ func (q *Queue) followBucket(ctx context.Context, bucket jetstream.KeyValueConfi
 	return nil
 }
 
-// watchBucket watches a bucket until the connection was lost and restored, which ends back.
+// watchBucket watches a bucket until the connection has been lost and restored. At that time the context back ends.
 func (q *Queue) watchBucket(ctx context.Context, bucket jetstream.KeyValueConfig,
 	o []jetstream.WatchOpt) (updates <-chan jetstream.KeyValueEntry, back context.Context, err error) {
 	back = q.back.awaitNext()
@@ -352,8 +356,8 @@ func (q *Queue) watchBucket(ctx context.Context, bucket jetstream.KeyValueConfig
 	return nil, back, err
 }
 
-// keepTrying repeats do until it succeeds, ctx ends, or it fails for good, other than for lack of a server. After a
-// lost connection it repeats at once, because the old request gets no answer.
+// keepTrying calls do repeatedly until it succeeds, ctx ends, or it fails with an error that the server's absence does
+// not explain. After a lost connection it calls do immediately, because the old request receives no answer.
 func (q *Queue) keepTrying(ctx context.Context, do func(context.Context) error) error {
 	for {
 		back := q.back.awaitNext()
@@ -377,21 +381,22 @@ func (q *Queue) keepTrying(ctx context.Context, do func(context.Context) error) 
 	}
 }
 
-// storeFailed is the server's code for a failed write. It no longer occurs once there is room and the server was
+// storeFailed is the server's error code for a failed write. The error stops when there is room and the server has been
 // restarted.
 const storeFailed jetstream.ErrorCode = 10077
 
-// full contains the server's codes for exceeded JetStream limits: for the account, the server, its memory or disk, or a
-// stream.
+// full contains the server's error codes for exceeded JetStream limits of the account, the server, its memory or disk,
+// or a stream.
 var full = []jetstream.ErrorCode{10002, 10023, 10027, 10028, 10047, 10122}
 
-// noRoom reports whether the server had no room to store something.
+// noRoom reports whether err means that the server had no room to store something.
 func noRoom(err error) bool {
 	var said *jetstream.APIError
 	return errors.As(err, &said) && (said.ErrorCode == storeFailed || slices.Contains(full, said.ErrorCode))
 }
 
-// isPassing reports whether an error comes from the connection or the server's disk, not from the request.
+// isPassing reports whether an error is temporary. Such an error comes from the connection or the server's disk, not
+// from the request.
 func isPassing(err error) bool {
 	var said *jetstream.APIError
 	if errors.As(err, &said) && said.ErrorCode == storeFailed && !strings.Contains(said.Description, "maximum") {
@@ -407,5 +412,5 @@ func isPassing(err error) bool {
 	return false
 }
 
-// jobsSubjectOf returns the subject of a build's jobs.
+// jobsSubjectOf returns the subject under which the jobs of a build are published.
 func jobsSubjectOf(b sweep.Build) string { return jobsSubject + b.Hash() }

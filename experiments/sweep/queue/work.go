@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Labour takes one build's jobs from the queue and does them.
+// Labour takes the jobs of one build from the queue and carries them out.
 type Labour struct {
 	Queue   *Queue
 	Build   sweep.Build
@@ -33,7 +33,7 @@ type Labour struct {
 	Idle time.Duration
 }
 
-// Work takes jobs until ctx ends.
+// Work carries out jobs until ctx ends.
 func (l *Labour) Work(ctx context.Context) error {
 	consumer, err := l.findConsumer(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *Labour) Work(ctx context.Context) error {
 	return g.Wait()
 }
 
-// findConsumer finds or creates this build's consumer of the stream.
+// findConsumer returns the stream's consumer for this build, which it creates if it does not exist.
 func (l *Labour) findConsumer(ctx context.Context) (c jetstream.Consumer, err error) {
 	err = l.Queue.keepTrying(ctx, func(ctx context.Context) (err error) {
 		c, err = l.Queue.js.CreateOrUpdateConsumer(ctx, jobsStream,
@@ -58,7 +58,7 @@ func (l *Labour) findConsumer(ctx context.Context) (c jetstream.Consumer, err er
 	return c, err
 }
 
-// wants is the timeout of one request for a job.
+// wants is the timeout of one request for a job. Requests are repeated.
 const wants = 2 * time.Second
 
 func (l *Labour) runWorker(ctx context.Context, c jetstream.Consumer) error {
@@ -94,8 +94,8 @@ func (l *Labour) runWorker(ctx context.Context, c jetstream.Consumer) error {
 	return ctx.Err()
 }
 
-// recoverConsumer reports a server error, waits, and finds the consumer again, because the stream may have been deleted and
-// created again.
+// recoverConsumer reports an error from the server, waits, and looks up the consumer again. The stream may have been
+// deleted and created again.
 func (l *Labour) recoverConsumer(ctx context.Context, c jetstream.Consumer, err error) jetstream.Consumer {
 	pauseAgain(ctx)
 	again, lost := l.findConsumer(ctx)
@@ -109,7 +109,7 @@ func (l *Labour) recoverConsumer(ctx context.Context, c jetstream.Consumer, err 
 	return c
 }
 
-// isQuiet reports whether an error means that there is no job, as opposed to no server.
+// isQuiet reports whether an error means that there is no job. Other errors may mean that there is no server.
 func isQuiet(err error) bool {
 	return errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, nats.ErrTimeout)
 }
@@ -121,8 +121,8 @@ func pauseAgain(ctx context.Context) {
 	}
 }
 
-// doJob does a job and acknowledges it after storing its outcome. A job whose outcome cannot be stored is handed out
-// again. gone reports whether the worker has ended.
+// doJob carries out a job, stores its outcome and then acknowledges the job. If the outcome cannot be stored, the job
+// is handed out again. gone reports whether the worker has ended.
 func (l *Labour) doJob(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (gone bool) {
 	j, err := readJob(msg.Data())
 	if err != nil {
@@ -170,8 +170,8 @@ func (l *Labour) doJob(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (
 	return false
 }
 
-// handBack resubmits a job that did not kill its worker. Another worker gets it at once, and its deliveries, which
-// count workers that it killed, start at one again.
+// handBack submits a job again that did not kill its worker. Another worker gets it immediately. Deliveries count
+// killed workers, so the count starts at one again.
 func (l *Labour) handBack(ctx context.Context, msg jetstream.Msg) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer stop()
@@ -190,7 +190,7 @@ func countDeliveries(msg jetstream.Msg) uint64 {
 	return meta.NumDelivered
 }
 
-// reportProgress reports progress on a job periodically, until stop.
+// reportProgress reports to the server periodically that a job is in progress, until stop is called.
 func (l *Labour) reportProgress(ctx context.Context, msg jetstream.Msg) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -208,7 +208,8 @@ func (l *Labour) reportProgress(ctx context.Context, msg jetstream.Msg) (stop fu
 	return cancel
 }
 
-// storeOutcome creates the outcome. If there already is a different result, it stores both.
+// storeOutcome stores the outcome of a job. If there already is a different result, it keeps that result and sets the
+// new one aside.
 func (l *Labour) storeOutcome(ctx context.Context, key string, a answer) error {
 	raw, err := json.Marshal(a)
 	if err != nil {

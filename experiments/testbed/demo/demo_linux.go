@@ -22,13 +22,13 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// ErrWrong reports that an identity does not hold.
+// ErrWrong reports that an accounting identity is violated.
 var ErrWrong = olaf.NewError(olaf.Failed, "the kernel's sums are not what was sent")
 
-// ErrHost reports that a program on a host ended too early.
+// ErrHost reports that a program on one of the hosts ended too early.
 var ErrHost = olaf.NewError(olaf.Failed, "a program of the job ended")
 
-// Config configures the demo.
+// Config contains the settings of the demo.
 type Config struct {
 	process.Job
 	Group int       // a worker's packets that are acknowledged together
@@ -53,7 +53,7 @@ type Report struct {
 	Checks  []Check               `json:"identities"`
 }
 
-// Check is one identity.
+// Check is one accounting identity with its two sides.
 type Check struct {
 	Name  string `json:"name"`
 	Left  uint64 `json:"left"`
@@ -61,16 +61,16 @@ type Check struct {
 	Holds bool   `json:"holds"`
 }
 
-// bench is a running demo.
+// bench is the state of a running demo.
 type bench struct {
 	*Config
 	lab  *lab.Lab
 	adds *lab.Adder
 }
 
-// RunDemo sets everything up, runs the job, checks the identities, and takes everything down. The error matches
-// netlab.ErrRights or xdp.ErrRights, ErrWrong, lab.ErrBroken if a cable or a program was removed, or comes from the
-// kernel.
+// RunDemo sets up the hosts and the aggregator, runs the job, checks the accounting identities, and removes everything.
+// The error matches netlab.ErrRights or xdp.ErrRights if a right is missing, ErrWrong if an identity is violated, or
+// lab.ErrBroken if a cable or a program was removed. Other errors come from the kernel.
 func RunDemo(ctx context.Context, c Config) (r *Report, err error) {
 	b := &bench{Config: &c}
 	defer func() { err = errors.Join(err, b.closeLab()) }()
@@ -89,7 +89,8 @@ func RunDemo(ctx context.Context, c Config) (r *Report, err error) {
 	return r, errors.Join(b.lab.Broken(), b.checkIdentities(r))
 }
 
-// openLab starts a testbed of workers around one aggregator, like a file with these two numbers.
+// openLab starts a testbed in which the workers are connected to one aggregator. It is the same testbed as that of a
+// file with these settings.
 func (b *bench) openLab() error {
 	text := fmt.Sprintf("name: demo\ntree: {workers: %d, mode: %s, rate: %v}\njob: {id: %d, lanes: %d, fragments: %d, group: %d}\n",
 		b.Workers, b.Mode, b.Rate, b.ID, b.Lanes, b.Packets(), b.Group)
@@ -108,7 +109,7 @@ func (b *bench) openLab() error {
 	return nil
 }
 
-// closeLab takes everything down.
+// closeLab removes the testbed.
 func (b *bench) closeLab() error {
 	if b.lab == nil {
 		return nil
@@ -116,7 +117,8 @@ func (b *bench) closeLab() error {
 	return b.lab.Close()
 }
 
-// below and above return the socket addresses at the two ends of a node's cable towards the server.
+// below returns the socket address at the lower end of a node's cable towards the server; above returns the address at
+// the upper end.
 func (b *bench) below(node int) netip.AddrPort {
 	return netip.AddrPortFrom(b.cable(node).Lower, olaf.UDPPort)
 }
@@ -129,14 +131,14 @@ func (b *bench) cable(node int) *lab.PlannedCable {
 	return &b.lab.Plan.Cables[b.lab.Plan.Nodes[node].Up]
 }
 
-// child is a program in its namespace, with its output.
+// child is a program that runs in a namespace, with its output.
 type child struct {
 	name     string
 	process  *netlab.Process
 	out, err bytes.Buffer
 }
 
-// startChild starts a program in a node's namespace, listening at an address there.
+// startChild starts a program in the namespace of a node. The program listens at the given address.
 func (b *bench) startChild(node int, listen netip.AddrPort, args ...string) (*child, error) {
 	k := &child{name: b.lab.Plan.Nodes[node].Name}
 	cmd := b.Command(append(args, "--id", strconv.Itoa(int(b.ID)), "--workers", strconv.Itoa(b.Workers), "--values",
@@ -148,7 +150,7 @@ func (b *bench) startChild(node int, listen netip.AddrPort, args ...string) (*ch
 	return k, err
 }
 
-// waitReport waits for a child's report.
+// waitReport waits for the report of a child and decodes it into into.
 func (k *child) waitReport(ctx context.Context, into any) error {
 	select {
 	case <-ctx.Done():
@@ -161,12 +163,12 @@ func (k *child) waitReport(ctx context.Context, into any) error {
 	return json.Unmarshal(k.out.Bytes(), into)
 }
 
-// endError returns an error about a child that ended too early, with the reason.
+// endError returns an error about a child that ended too early, which includes the reason.
 func (k *child) endError(why error) error {
 	return fmt.Errorf("%w: %s: %w", ErrHost, k.name, process.Ended(why, k.err.Bytes()))
 }
 
-// gatherReports waits for the reports of all workers, or for any program that ends earlier.
+// gatherReports waits for the reports of all workers. It returns early if any program ends before its report.
 func (r *Report) gatherReports(ctx context.Context, workers []*child, server *child) error {
 	g, within := errgroup.WithContext(ctx)
 	for i, w := range workers {
@@ -182,10 +184,10 @@ func (r *Report) gatherReports(ctx context.Context, workers []*child, server *ch
 	}
 }
 
-// errEarly is the error for a server that ends without an error.
+// errEarly is the error for a server that ends too early, but without an error of its own.
 var errEarly = errors.New("it ended before the job")
 
-// runJob runs the job.
+// runJob starts the workers and the server and waits for their reports.
 func (b *bench) runJob(ctx context.Context) (*Report, error) {
 	r := &Report{Workers: make([]process.SumsReport, b.Workers)}
 	adds, nodes := b.adds.Planned.Node, b.lab.Workers()
@@ -224,7 +226,7 @@ func (b *bench) runJob(ctx context.Context) (*Report, error) {
 	return r, b.readCounts(r)
 }
 
-// readCounts reads the counters of the aggregator's agent and programs.
+// readCounts reads the counters of the aggregator's agent and of its kernel programs.
 func (b *bench) readCounts(r *Report) (err error) {
 	r.Agent = b.adds.AgentCounts()
 	if b.adds.Fanout != nil {
@@ -236,18 +238,18 @@ func (b *bench) readCounts(r *Report) (err error) {
 	return err
 }
 
-// check adds an identity to the report.
+// check adds an accounting identity with its two sides to the report.
 func (r *Report) check(name string, left, right uint64) {
 	r.Checks = append(r.Checks, Check{name, left, right, left == right})
 }
 
-// checkCopies checks the identities of results that the kernel copies.
+// checkCopies checks the accounting identities for results that the kernel copies.
 func (b *bench) checkCopies(r *Report) {
 	r.check("copies of results = results that the server sent once × workers", r.Fanout.Copied, r.Fanout.Frames*uint64(b.Workers))
 	r.check("results that the server sent once = sums at the server", r.Fanout.Frames, r.Server.Counts["completed"])
 }
 
-// checkIdentities checks the identities of a job.
+// checkIdentities checks the accounting identities of the job.
 func (b *bench) checkIdentities(r *Report) error {
 	var frames, checked, wrong, results uint64
 	checking := 0 // workers without learning, which know the sums in advance
@@ -290,7 +292,7 @@ func (b *bench) checkIdentities(r *Report) error {
 	return errors.Join(errs...)
 }
 
-// countLost returns the number of frames for which the workers' cables had no room.
+// countLost returns the number of frames that were lost because the workers' cables had no room for them.
 func (b *bench) countLost() (n uint64, err error) {
 	for _, node := range b.lab.Workers() {
 		c, err := b.lab.Cables[b.lab.Plan.Nodes[node].Up].A.Counts()

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// agent is the control plane of an aggregator in the kernel: it requests missing packets of groups and vectors, resends
-// sums, and divides rates (fpga/program/xagg). It runs as long as the testbed.
+// agent is the control plane of an aggregator in the kernel. It requests the missing packets of groups and vectors,
+// resends sums, and divides rates (fpga/program/xagg). It runs as long as the testbed.
 type agent struct {
 	server  *xagg.Server
 	adder   *Adder
@@ -31,10 +31,10 @@ type agent struct {
 	past    atomic.Uint64 // data packets that reached it although the program should take them
 }
 
-// look is the interval at which an agent checks for ends of groups.
+// look is the interval at which an agent checks whether groups have ended.
 const look = 2 * time.Millisecond
 
-// serve starts the agent of an adder.
+// serve starts the agent for an adder.
 func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	n := &l.Plan.Nodes[a.Planned.Node]
 	g := &agent{adder: a, job: l.Job, tasks: make(chan func()), ended: make(chan struct{})}
@@ -80,7 +80,8 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	return nil
 }
 
-// neighbours returns functions for the port of an address at a node, and for the addresses of a destination.
+// neighbours returns two functions for a node. The first returns the port behind which an address is, and the second
+// the addresses of a destination.
 func (l *Lab) neighbours(n *PlannedNode) (port func(netip.Addr) (program.Port, bool),
 	to func(program.Dest, *program.Packet) []netip.AddrPort) {
 	above := l.Plan.Cables[n.Up].Upper
@@ -108,7 +109,7 @@ func (l *Lab) neighbours(n *PlannedNode) (port func(netip.Addr) (program.Port, b
 	return port, to
 }
 
-// Fragment implements xagg.Model. If the kernel cannot be read, everything is missing.
+// Fragment implements xagg.Model. If the kernel's memory cannot be read, it reports all packets as missing.
 func (g *agent) Fragment(i int, lanes []uint32) xagg.Fragment {
 	f, err := g.adder.Fragment(i, lanes)
 	if err != nil && g.failed == nil {
@@ -126,8 +127,9 @@ func (g *agent) Fragments(n int) []xagg.Fragment {
 	return all
 }
 
-// hears reports whether the agent accepts a packet. A child's data reaches it only if the program was detached; from
-// then on it ignores all packets, because its answers would keep workers waiting for sums that are never made.
+// hears reports whether the agent accepts a packet. Data from a child reaches the agent only if the kernel's program
+// was detached. From then on the agent ignores all packets, because its answers would make workers wait for sums that
+// are never completed.
 func (g *agent) hears(_ olaf.Time, from program.Port, p *program.Packet, _ []uint32) bool {
 	if p.Kind == program.Data && from != program.Uplink {
 		g.past.Add(1)
@@ -135,7 +137,7 @@ func (g *agent) hears(_ olaf.Time, from program.Port, p *program.Packet, _ []uin
 	return g.past.Load() == 0
 }
 
-// checks requests missing packets where packets have reached the end of a group.
+// checks requests the missing packets of groups whose last packets have arrived.
 func (g *agent) checks(out program.Out) error {
 	select {
 	case task := <-g.tasks:
@@ -152,7 +154,7 @@ func (g *agent) checks(out program.Out) error {
 	return g.failed
 }
 
-// fault returns why an agent ended without being closed.
+// fault returns the reason why the agent ended without being closed, or nil if it is still running.
 func (g *agent) fault() error {
 	select {
 	case <-g.ended:
@@ -170,7 +172,7 @@ func (g *agent) Close() error {
 	return g.err
 }
 
-// AgentCounts returns the counters of an adder's agent by name.
+// AgentCounts returns the counters of the adder's agent by name.
 func (a *Adder) AgentCounts() (counts map[string]uint64) {
 	done := make(chan struct{})
 	count := func() { counts = process.CountsOf(a.agent.server) }

@@ -13,12 +13,13 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// epoch is the beginning of the request for a job's first epoch; the number of vectors follows.
+// epoch is the first part of the request for a job's first epoch. It is followed by the number of vectors.
 const epoch = "epoch "
 
-// Epoch requests the epoch with which a job with the given number of vectors may begin. It is after all epochs that any
-// program has seen and after all jobs that asked before, even if they have not begun. Requests are answered one by one,
-// so that jobs never share epochs. The error matches ErrAbsent, ErrFile for an invalid number of vectors, or ErrHolder.
+// Epoch requests the epoch with which a job with the given number of vectors may begin. The epoch is later than all
+// epochs that any program has seen, and later than those of all jobs that asked before, even if they have not begun.
+// Requests are answered one at a time, so that jobs never share epochs. The error matches ErrAbsent, ErrFile for an
+// invalid number of vectors, or ErrHolder.
 func Epoch(name string, vectors int) (first uint16, err error) {
 	if vectors < 1 || vectors > process.MaxVectors {
 		return 0, fmt.Errorf("%w: a job of %d vectors; epochs are counted for 1 to %d", ErrFile, vectors, process.MaxVectors)
@@ -40,7 +41,8 @@ func Epoch(name string, vectors int) (first uint16, err error) {
 	return uint16(n), nil
 }
 
-// renewals is the number of epochs that a job may need in addition to its vectors: two for each change of its tree.
+// renewals is the number of epochs that a job may need in addition to one per vector. Each change of its tree needs
+// two.
 const renewals = 64
 
 // epoch answers a request for a job's first epoch.
@@ -55,7 +57,7 @@ func (h *Holder) epoch(question string) (first uint16, err error) {
 	return h.lab.epochs.give(vectors)
 }
 
-// epochs assigns epochs to the jobs of a testbed. Holder and agents use it.
+// epochs assigns epochs to the jobs of a testbed. It is shared by the holder and the agents.
 type epochs struct {
 	newest func() (uint16, error)           // that any program has seen
 	summed func(first uint16) (bool, error) // whether a sum of a job, given its first epoch, may have left for the server
@@ -69,7 +71,7 @@ type epochs struct {
 	seated map[seat]answer
 }
 
-// begun is a job whose workers ask one by one; without vectors there is none.
+// begun is a job whose workers request its first epoch one by one. It has no vectors if there is no such job.
 type begun struct {
 	vectors uint64
 	first   uint16
@@ -77,18 +79,18 @@ type begun struct {
 	left    bool   // a worker left before its end
 }
 
-// seat is a worker's place in the tree.
+// seat is the place of a worker in the tree.
 type seat struct{ node, child int }
 
-// answer is the first epoch that the worker at a seat received with its ticket. A worker that left its job has none:
-// the next one at the seat begins a new job.
+// answer contains the ticket of the worker at a seat and the first epoch that it received. If the worker left its job,
+// the next worker at the seat begins a new job.
 type answer struct {
 	ticket uint32
 	first  uint16
 	left   bool
 }
 
-// give returns the first epoch of another job.
+// give returns the first epoch for a new job.
 func (e *epochs) give(vectors int) (first uint16, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,8 +118,8 @@ func (e *epochs) another(vectors int) (first uint16, err error) {
 	return first, nil
 }
 
-// handleRequest answers a worker that, with its ticket, requests the first epoch of its job, asks whether it is still
-// the same, or leaves.
+// handleRequest answers a worker's request, which contains the worker's ticket. The worker requests the first epoch of
+// its job, asks whether this epoch is still valid, or leaves.
 func (e *epochs) handleRequest(at seat, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -142,9 +144,9 @@ func (e *epochs) handleRequest(at seat, action uint8, vectors uint64, ticket uin
 	return e.join(at, vectors, ticket)
 }
 
-// join returns the first epoch of the job for a worker that begins. Workers that begin in succession belong to one job.
-// A worker that already has an epoch of it, has another number of vectors, or comes after a worker left, begins the
-// next job.
+// join returns the first epoch of the job for a worker that begins. Workers that begin one after the other belong to
+// the same job. A worker begins a new job if it already has an epoch of the current one, has another number of vectors,
+// or comes after a worker has left.
 func (e *epochs) join(at seat, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 	if vectors < 1 || vectors > process.MaxVectors {
 		return 0, xagg.TooLong
@@ -165,9 +167,9 @@ func (e *epochs) join(at seat, vectors uint64, ticket uint32) (uint16, xagg.Answ
 	return e.begun.first, xagg.Answered
 }
 
-// begin begins a job because a worker was restarted. Workers that wait for it in an equally long job learn this when
-// they ask again: those without a sum switch, those with one give up. A job that has all packets from the restarted
-// worker ends normally.
+// begin begins a new job because a worker was restarted. Workers of an equally long job that wait for it learn about
+// the new job when they ask again. Those that have no sum yet switch to it, and the others give up. A job that has all
+// packets from the restarted worker ends normally.
 func (e *epochs) begin(next begun, anew seat) {
 	if e.begun.vectors == next.vectors && e.waits(anew) {
 		for at, said := range e.seated {
@@ -179,7 +181,8 @@ func (e *epochs) begin(next begun, anew seat) {
 	e.begun = next
 }
 
-// waits reports whether the last job waits for a worker that is restarted; false if unknown.
+// waits reports whether the last job waits for a packet from a worker that was restarted. It returns false if this is
+// unknown.
 func (e *epochs) waits(anew seat) bool {
 	if summed, err := e.summed(e.begun.first); !summed || err != nil {
 		return err == nil
@@ -191,17 +194,19 @@ func (e *epochs) waits(anew seat) bool {
 	return lacks && err == nil
 }
 
-// half is the maximum distance of two epochs: they are compared modulo 2^16, as in the program.
+// half is the largest distance between two epochs that can be compared. Epochs are compared modulo 2^16, as in the
+// program.
 const half = 1 << 15
 
 func ahead(a, b uint16) bool { return int16(a-b) > 0 }
 
-// expected returns the epoch before the next job's, in place of newest for a tree on several hosts. Each host counts its
-// workers' jobs, which are the same on all; what has arrived from another host must not move that count.
+// expected returns the epoch before that of the next job. It replaces newest for a tree on several hosts. Each host
+// counts the jobs of its workers, which are the same on all hosts. Packets that arrive from another host must not
+// change that count.
 func (e *epochs) expected() (uint16, error) { return e.next - 1, nil }
 
-// summed reports whether the topmost program has completed a fragment of the job that began with an epoch, or has seen
-// a later one.
+// summed reports whether the topmost program has completed a fragment of the job that began with the epoch first, or
+// has seen a later epoch.
 func (l *Lab) summed(first uint16) (bool, error) {
 	top := l.Adders[len(l.Adders)-1]
 	for i := range l.Fragments {
@@ -216,8 +221,8 @@ func (l *Lab) summed(first uint16) (bool, error) {
 	return false, nil
 }
 
-// lacks reports whether a fragment of a job, given its first epoch and its last, is before the last vector in the
-// program above a worker, or lacks the worker's packet for it.
+// lacks reports whether the program above a worker has a fragment of the job from epoch first to last that has not
+// reached the last vector, or to which the worker's packet is missing.
 func (l *Lab) lacks(of seat, first, last uint16) (bool, error) {
 	for _, a := range l.Adders {
 		if a.Planned.Node != of.node {
@@ -234,7 +239,8 @@ func (l *Lab) lacks(of seat, first, last uint16) (bool, error) {
 	return false, nil
 }
 
-// newest returns the newest epoch that any program has seen; if none has, the epoch before the first.
+// newest returns the newest epoch that any program has seen. If no program has seen one, it returns the epoch before
+// the first.
 func (l *Lab) newest() (newest uint16, err error) {
 	newest, met := ^uint16(0), false
 	for _, a := range l.Adders {

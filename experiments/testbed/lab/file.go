@@ -19,8 +19,8 @@ const (
 // ErrFile is matched by errors in a testbed file.
 var ErrFile = olaf.NewError(olaf.Usage, "bad testbed file")
 
-// File is the content of a testbed file: a tree of aggregating servers, a queue between workers and a server, or nodes
-// with links and devices.
+// File is the content of a testbed file. It describes a tree of aggregating servers, a queue between workers and a
+// server, or nodes with links and devices.
 type File struct {
 	yamlfile.Pos `yaml:"-"`
 	Path         string   `yaml:"-"` // its path, for messages
@@ -38,7 +38,7 @@ type File struct {
 	Clock *Clock          `yaml:"clock"`
 }
 
-// Job is the job for which the testbed aggregates. Resolve replaces zeros with defaults.
+// Job describes the job for which the testbed aggregates. Resolve replaces zero values by defaults.
 type Job struct {
 	yamlfile.Pos `yaml:"-"`
 	ID           int `yaml:"id"`
@@ -47,7 +47,7 @@ type Job struct {
 	Group        int `yaml:"group"`     // packets of a child that are acknowledged together
 }
 
-// Tree is an aggregation tree in two numbers.
+// Tree describes an aggregation tree by two numbers.
 type Tree struct {
 	yamlfile.Pos `yaml:"-"`
 	Workers      int       `yaml:"workers"`
@@ -58,7 +58,7 @@ type Tree struct {
 	Rate         olaf.Rate `yaml:"rate"` // of every aggregator
 }
 
-// Node is a host or a switch: a separate namespace or, with an interface, the device behind that interface.
+// Node is a host or a switch. It is a separate namespace or, if it has an interface, the device behind that interface.
 type Node struct {
 	yamlfile.Pos `yaml:"-"`
 	Name         string `yaml:"name"`
@@ -74,7 +74,7 @@ type Node struct {
 	Host    string        `yaml:"host"` // the machine behind the interface
 }
 
-// Link is a cable from a node to its parent: a virtual one or, with interfaces, one between two interfaces of this
+// Link is a cable from a node to its parent. It is virtual or, if it names interfaces, connects two interfaces of this
 // machine.
 type Link struct {
 	yamlfile.Pos `yaml:"-"`
@@ -88,7 +88,7 @@ type Link struct {
 	To   string `yaml:"to"`
 }
 
-// Device is a kernel program at a node.
+// Device is a program in the kernel at a node.
 type Device struct {
 	yamlfile.Pos `yaml:"-"`
 	Node         string    `yaml:"node"`
@@ -114,11 +114,11 @@ const (
 	Wrapping   = "wrapping"
 )
 
-// programs are the programs for aggregators, the default first.
+// programs lists the programs for aggregators. The first is the default.
 var programs = []string{"xagg"}
 
-// Parse parses a testbed file; path is for messages. Unknown fields, wrong types and duplicate fields are errors with
-// their lines; Resolve checks the meaning. The error matches ErrFile.
+// Parse parses a testbed file. path is used in messages. Unknown fields, wrong types and duplicate fields are errors
+// and are reported with their lines. Resolve checks whether the content is valid. The error matches ErrFile.
 func Parse(path string, text []byte) (*File, error) {
 	f := &File{Path: path}
 	format := yamlfile.Format{
@@ -133,7 +133,7 @@ func Parse(path string, text []byte) (*File, error) {
 	return f, f.checkSchema(format.Fail)
 }
 
-// checkSchema rejects a file of another kind, and fields that its version does not have.
+// checkSchema rejects files with another schema, and fields that the file's version does not have.
 func (f *File) checkSchema(fail func(int, string) error) error {
 	switch f.Schema {
 	case "", FileSchema:

@@ -19,11 +19,11 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// prefix is the beginning of the names of holders' sockets. They are abstract: they have no file, and vanish with their
-// process.
+// prefix is the first part of the names of holders' sockets. The sockets are abstract: they have no file and disappear
+// with their process.
 const prefix = "@olafctl/testbed/"
 
-// Holder keeps a testbed up and answers questions about it.
+// Holder keeps a testbed up and answers requests about it.
 type Holder struct {
 	lab      *Lab // nil for a part of a testbed without nodes on this host
 	listener net.Listener
@@ -33,7 +33,7 @@ type Holder struct {
 	reservations *testbed.Reservations
 }
 
-// NewHolder claims the name of a plan and builds it. The error matches ErrExists, or comes from Up.
+// NewHolder claims the name of a plan and builds the testbed. The error matches ErrExists or comes from Up.
 func NewHolder(p *Plan, o Options) (*Holder, error) {
 	listener, err := listenAs(p.Name)
 	if err != nil {
@@ -48,7 +48,8 @@ func NewHolder(p *Plan, o Options) (*Holder, error) {
 	return h, nil
 }
 
-// listenAs claims the name of a testbed on this host. The error matches ErrExists.
+// listenAs claims the name of a testbed on this host. The returned listener accepts requests. The error matches
+// ErrExists.
 func listenAs(name string) (net.Listener, error) {
 	listener, err := net.Listen("unix", prefix+name)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -60,7 +61,7 @@ func listenAs(name string) (net.Listener, error) {
 	return listener, nil
 }
 
-// adopt takes a running testbed over.
+// adopt makes the holder responsible for a running testbed.
 func (h *Holder) adopt(l *Lab) {
 	h.lab = l
 	for range l.Adders {
@@ -68,10 +69,10 @@ func (h *Holder) adopt(l *Lab) {
 	}
 }
 
-// Close removes everything.
+// Close removes the testbed and releases its name.
 func (h *Holder) Close() error { return errors.Join(h.remove(), h.listener.Close()) }
 
-// remove removes everything but the claim to the name.
+// remove removes the testbed but keeps its name claimed.
 func (h *Holder) remove() (err error) {
 	if h.lab != nil {
 		err = h.lab.Close()
@@ -83,7 +84,7 @@ func (h *Holder) remove() (err error) {
 	return err
 }
 
-// Hold answers requests until the context ends or a request asks for the end, and then removes everything.
+// Hold answers requests until the context ends or a request asks it to stop. It then removes the testbed.
 func (h *Holder) Hold(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = h.listener.Close() })
 	defer stop()
@@ -99,7 +100,7 @@ func (h *Holder) Hold(ctx context.Context) error {
 	}
 }
 
-// ignoreClosed returns nil for the error of a closed listener.
+// ignoreClosed returns nil if err reports a closed listener, and err otherwise.
 func ignoreClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -107,7 +108,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// patience limits the time for a request or its answer.
+// patience is the timeout for a request and for its answer.
 const patience = 10 * time.Second
 
 // The requests.
@@ -116,7 +117,8 @@ const (
 	down = "down"
 )
 
-// answer answers one request, and reports whether it was to end. It serves only users with the holder's rights.
+// answer answers one request. It reports whether the request asks the holder to stop. Only users with the holder's
+// rights are served.
 func (h *Holder) answer(c net.Conn) (end bool) {
 	_ = c.SetDeadline(time.Now().Add(patience))
 	if !isTrusted(c) {
@@ -143,7 +145,7 @@ func (h *Holder) answer(c net.Conn) (end bool) {
 	return false
 }
 
-// isTrusted reports whether the other end belongs to this user or root.
+// isTrusted reports whether the process at the other end of c belongs to this user or to root.
 func isTrusted(c net.Conn) bool {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
@@ -198,7 +200,7 @@ func (h *Holder) state() *State {
 	return s
 }
 
-// ask sends a request to a holder. The error matches ErrAbsent and lists the testbeds that are up.
+// ask sends a request to the holder of a testbed. The error matches ErrAbsent and lists the testbeds that are up.
 func ask(name, question string) (net.Conn, error) {
 	c, err := net.DialTimeout("unix", prefix+name, patience)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// hostLink is a testbed's connection to a host; farHost implements it for other hosts.
+// hostLink is the connection of a testbed to one of its hosts. farHost implements it for other hosts.
 type hostLink interface {
 	About(ctx context.Context, what testbed.AboutRequest) (testbed.HostAbout, error)
 	Reserve(ctx context.Context, r testbed.Reservation, lasts time.Duration) error
@@ -28,7 +28,7 @@ type hostLink interface {
 	holder
 }
 
-// localHost is this host.
+// localHost is the hostLink for this host.
 type localHost struct{ a *testbed.Access }
 
 func (l localHost) About(ctx context.Context, what testbed.AboutRequest) (testbed.HostAbout, error) {
@@ -47,21 +47,21 @@ func (l localHost) Reservations(context.Context) ([]testbed.Reservation, error) 
 	return l.a.LocalReservations().List()
 }
 
-// Offset returns 0: other clocks are compared with this one.
+// Offset returns 0, because the clocks of other hosts are compared with this host's clock.
 func (l localHost) Offset(context.Context) (testbed.Offset, error) {
 	return testbed.Offset{AtNS: time.Now().UnixNano()}, nil
 }
 
 func (localHost) Close() error { return nil }
 
-// Hosts are the hosts of a plan, connected.
+// Hosts contains the connections to the hosts of a plan.
 type Hosts struct {
 	plan   *RolePlan
 	access testbed.Access
 	links  []hostLink // as in the plan; nil for a host that could not be reached
 }
 
-// Access returns how the plan's devices are reached: with the program and rights that the file specifies for each host.
+// Access returns a with the program and the rights that the file specifies for each host.
 func (p *RolePlan) Access(a testbed.Access) (testbed.Access, error) {
 	a.Hosts = map[sshlink.Address]sshlink.Options{}
 	for i := range p.Hosts {
@@ -78,7 +78,7 @@ func (p *RolePlan) Access(a testbed.Access) (testbed.Access, error) {
 	return a, nil
 }
 
-// ConnectHosts connects to all hosts of a plan at once. The error names each host that could not be reached.
+// ConnectHosts connects to all hosts of a plan in parallel. The error names each host that could not be reached.
 func ConnectHosts(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, error) {
 	s, err := connectReachable(ctx, p, a)
 	if err != nil {
@@ -87,7 +87,8 @@ func ConnectHosts(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, e
 	return s, nil
 }
 
-// connectReachable connects to all hosts of a plan that can be reached. The others have no link and are named in the error.
+// connectReachable connects to those hosts of a plan that can be reached. The other hosts have no link and are named in
+// the error.
 func connectReachable(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, error) {
 	s := &Hosts{plan: p, access: a, links: make([]hostLink, len(p.Hosts))}
 	var err error
@@ -122,7 +123,7 @@ func (s *Hosts) isConnected(host string) bool {
 	return false
 }
 
-// each calls do for every host at the same time, and returns the errors with the hosts' names.
+// each calls do for all hosts in parallel. It returns the errors together with the hosts' names.
 func (s *Hosts) each(do func(i int) error) error {
 	errs := make([]error, len(s.plan.Hosts))
 	var all sync.WaitGroup
@@ -137,7 +138,7 @@ func (s *Hosts) each(do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// Close ends the connections.
+// Close closes the connections to all hosts.
 func (s *Hosts) Close() error {
 	var errs []error
 	for _, l := range s.links {
@@ -148,7 +149,7 @@ func (s *Hosts) Close() error {
 	return errors.Join(errs...)
 }
 
-// Examination is a host's description of itself and its roles.
+// Examination contains a host's description of itself and of its roles.
 type Examination struct {
 	testbed.HostAbout
 	Name         string                `json:"host"`
@@ -161,7 +162,8 @@ type Examination struct {
 	Holder *testbed.Reservation `json:"-"`
 }
 
-// findHolder returns the reservation of a testbed on the host, or another one of a resource that it uses; nil for none.
+// findHolder returns the reservation of the named testbed on the host, or a reservation of another testbed for a
+// resource in uses. It returns nil if there is neither.
 func (e *Examination) findHolder(name string, uses []string) (holder *testbed.Reservation) {
 	for i := range e.Reservations {
 		r := &e.Reservations[i]
@@ -175,8 +177,8 @@ func (e *Examination) findHolder(name string, uses []string) (holder *testbed.Re
 	return holder
 }
 
-// Examine examines all hosts at once, in the order of the plan. The reasons why a host cannot have its roles are in its
-// Faults.
+// Examine examines all hosts in parallel and returns the results in the order of the plan. The reasons why a host
+// cannot have its roles are in the field Faults.
 func (s *Hosts) Examine(ctx context.Context) ([]Examination, error) {
 	all := make([]Examination, len(s.links))
 	err := s.each(func(i int) error {
@@ -208,7 +210,7 @@ func (s *Hosts) Examine(ctx context.Context) ([]Examination, error) {
 	return all, err
 }
 
-// merge adds the description of another of the host's roles.
+// merge adds the description of another role of the host.
 func (e *Examination) merge(about *testbed.HostAbout) {
 	e.Build, e.Kernel, e.Root = about.Build, about.Kernel, about.Root
 	if about.Device != "" {
@@ -220,7 +222,7 @@ func (e *Examination) merge(about *testbed.HostAbout) {
 	e.Faults, e.Counts = append(e.Faults, about.Faults...), append(e.Counts, about.Counts...)
 }
 
-// requests returns the requests to a host, one for each of its roles.
+// requests returns the requests to be sent to a host, one for each of its roles.
 func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
 	if p.Nodes != nil {
 		return []testbed.AboutRequest{{}}
@@ -243,11 +245,11 @@ func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
 	return all
 }
 
-// undoing undoes a step of up.
+// undoing is a function that undoes one step of setting up a testbed.
 type undoing func(context.Context) error
 
-// reserve reserves all hosts in the order of their names, or none. undo restores each host's earlier reservation, or
-// ends the new one; reserve does the same when it fails.
+// reserve reserves all hosts or none of them, in the order of their names. undo restores the earlier reservation of
+// each host or, if there was none, ends the new one. If reserve fails, it does this itself.
 func (s *Hosts) reserve(ctx context.Context, note string, lasts time.Duration) (undo undoing, err error) {
 	var before []*testbed.Reservation // by host that is reserved
 	undo = func(ctx context.Context) error {
@@ -273,7 +275,7 @@ func (s *Hosts) reserve(ctx context.Context, note string, lasts time.Duration) (
 	return undo, nil
 }
 
-// reserveHost reserves one host and returns the reservation that this one replaces, if any.
+// reserveHost reserves one host. It returns the reservation that the new one replaces, if any.
 func (s *Hosts) reserveHost(ctx context.Context, i int, note string, lasts time.Duration) (
 	before *testbed.Reservation, err error) {
 	want := testbed.Reservation{Testbed: s.plan.Name, Host: s.plan.Hosts[i].Name, Owner: s.access.OwnerName(), Note: note}
@@ -290,7 +292,7 @@ func (s *Hosts) reserveHost(ctx context.Context, i int, note string, lasts time.
 	return before, s.links[i].Reserve(ctx, want, lasts)
 }
 
-// release ends the reservations of all hosts that are connected, and reports whether there were any.
+// release ends the reservations on all connected hosts and reports whether there were any.
 func (s *Hosts) release(ctx context.Context) (found bool, err error) {
 	var mu sync.Mutex
 	err = s.each(func(i int) error {
@@ -306,7 +308,7 @@ func (s *Hosts) release(ctx context.Context) (found bool, err error) {
 	return found, err
 }
 
-// measure measures all clocks at once.
+// measure measures the clocks of all hosts in parallel.
 func (s *Hosts) measure(ctx context.Context) ([]testbed.Offset, error) {
 	all := make([]testbed.Offset, len(s.links))
 	return all, s.each(func(i int) (err error) {
@@ -315,7 +317,7 @@ func (s *Hosts) measure(ctx context.Context) ([]testbed.Offset, error) {
 	})
 }
 
-// describe returns the hosts for a document, with their clocks before the runs and after them.
+// describe returns descriptions of the hosts for a document. They include the hosts' clocks before and after the runs.
 func (s *Hosts) describe(ctx context.Context, examined []Examination) (all []results.Host) {
 	after, err := s.measure(ctx)
 	for i := range examined {

@@ -10,19 +10,20 @@ import (
 	"github.com/olafctl/olaf/internal/caller"
 )
 
-// LastError is the last failure of a command on a testbed that is up.
+// LastError is the last failure of a command that used a testbed which is up.
 type LastError struct {
 	At    time.Time `json:"at"`
 	Error string    `json:"error"`
 }
 
-// errorFile returns the file of a testbed's last error, beside its plan.
+// errorFile returns the path of the file with a testbed's last error. It is next to the testbed's plan.
 func errorFile(name string) (string, error) {
 	path, err := upFile(name)
 	return strings.TrimSuffix(path, ".json") + ".error", err
 }
 
-// noteError stores a failure on a testbed that is up by name. A testbed from a file, which ends with its command, has none.
+// noteError stores the failure of a command that used a testbed which is up. A testbed from a file has no stored
+// failure, because it is removed when the command ends.
 func noteError(name string, at time.Time, failure error) {
 	if strings.ContainsAny(name, "./") || errors.Is(failure, ErrAbsent) {
 		return
@@ -37,7 +38,8 @@ func noteError(name string, at time.Time, failure error) {
 	}
 }
 
-// FindLastError returns the last failure of a command on a testbed that is up; nil if it is not up, or if nothing failed.
+// FindLastError returns the last failure of a command that used a testbed. It returns nil if the testbed is not up or
+// no command failed.
 func FindLastError(name string) *LastError {
 	path, err := errorFile(name)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// HostPart is one host's part of a testbed on several hosts. A background process on that host holds it: it owns the reservation,
-// namespaces, interfaces and programs, and ends with the reservation, by DownRoles or by a signal.
+// HostPart is the part of a testbed on several hosts that one host contains. A background process on that host holds
+// the part. It owns the reservation, namespaces, interfaces and programs, and ends with the reservation, by DownRoles
+// or by a signal.
 type HostPart struct {
 	Testbed   string        `json:"testbed"`
 	Host      string        `json:"host"` // its name in the testbed
@@ -29,7 +30,7 @@ func (p *HostPart) reservation() testbed.Reservation {
 	return testbed.Reservation{Testbed: p.Testbed, Host: p.Host, Owner: p.Owner, Note: p.Note, Resources: p.Resources}
 }
 
-// lines lists what is built; parts with equal lines are the same.
+// lines describes everything that is built for the part. Parts with equal lines are the same.
 func (p *HostPart) lines() []string {
 	if p.Nodes == nil {
 		return nil
@@ -44,7 +45,7 @@ const (
 	callLetGo = "let go"
 )
 
-// HostCalls returns the requests about holders that a host answers by name.
+// HostCalls returns the handlers for requests about holders that a host answers by name.
 func HostCalls(a testbed.Access) map[string]testbed.CallHandler {
 	name := func(body json.RawMessage) (name string, err error) { return name, json.Unmarshal(body, &name) }
 	return map[string]testbed.CallHandler{
@@ -72,7 +73,7 @@ func HostCalls(a testbed.Access) map[string]testbed.CallHandler {
 	}
 }
 
-// stateHere returns the state of this host's part of a testbed; nil if nothing holds it.
+// stateHere returns the state of this host's part of a testbed, or nil if no holder holds it.
 func stateHere(name string) (*State, error) {
 	s, err := Show(name)
 	if errors.Is(err, ErrAbsent) {
@@ -81,7 +82,7 @@ func stateHere(name string) (*State, error) {
 	return s, err
 }
 
-// letGoHere ends the holder of this host's part of a testbed, if there is one.
+// letGoHere ends the holder of this host's part of a testbed if there is one.
 func letGoHere(name string) error {
 	if err := Down(name); !errors.Is(err, ErrAbsent) {
 		return err
@@ -89,7 +90,7 @@ func letGoHere(name string) error {
 	return nil
 }
 
-// holder is a host's connection as far as holders are concerned.
+// holder is implemented by connections to hosts on which holders can be started and ended.
 type holder interface {
 	hold(ctx context.Context, part *HostPart) error
 	held(ctx context.Context, name string) (*State, error)
@@ -100,7 +101,7 @@ func (l localHost) hold(ctx context.Context, part *HostPart) error    { return h
 func (localHost) held(_ context.Context, name string) (*State, error) { return stateHere(name) }
 func (localHost) letGo(_ context.Context, name string) error          { return letGoHere(name) }
 
-// farHost is another host.
+// farHost is the hostLink for another host.
 type farHost struct{ *testbed.Host }
 
 func (h farHost) hold(ctx context.Context, part *HostPart) error {
@@ -115,7 +116,7 @@ func (h farHost) letGo(ctx context.Context, name string) error {
 	return h.Call(ctx, callLetGo, name, new(any))
 }
 
-// heldBy returns the states of all hosts' parts; nil for hosts without a holder.
+// heldBy returns the state of each host's part. It is nil for a host without a holder.
 func (s *Hosts) heldBy(ctx context.Context) (all []*State, err error) {
 	all = make([]*State, len(s.links))
 	return all, s.each(func(i int) (err error) {
@@ -124,9 +125,9 @@ func (s *Hosts) heldBy(ctx context.Context) (all []*State, err error) {
 	})
 }
 
-// hold starts the holders of all hosts in the order of their names, or none. Holders that exist extend their reservations. If
-// only some hosts have nodes of the testbed up, these are made anew, so that all begin together. undo ends the holders
-// that it started; hold does the same when it fails.
+// hold starts holders on all hosts or on none, in the order of the hosts' names. Holders that already exist extend
+// their reservations. If only some hosts have the testbed's nodes up, these nodes are built again, so that all hosts
+// begin together. undo ends the holders that hold started. If hold fails, it does this itself.
 func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (undo undoing, err error) {
 	before, err := s.heldBy(ctx)
 	if err != nil {
@@ -163,7 +164,8 @@ func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (und
 	return undo, nil
 }
 
-// readMACs returns the plan's nodes with the hardware addresses of the interfaces at both ends of cables between hosts.
+// readMACs returns the plan's nodes, with the hardware addresses of the interfaces at both ends of cables between
+// hosts.
 func (s *Hosts) readMACs(ctx context.Context) (*Plan, error) {
 	nodes := *s.plan.Nodes
 	nodes.Cables = slices.Clone(nodes.Cables)
@@ -196,7 +198,7 @@ func (s *Hosts) readMACs(ctx context.Context) (*Plan, error) {
 	return &nodes, nil
 }
 
-// letGo ends the holders of all hosts that are connected.
+// letGo ends the holders on all connected hosts.
 func (s *Hosts) letGo(ctx context.Context) error {
 	return s.each(func(i int) error {
 		if s.links[i] == nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// HeldPrefix is the beginning of the line that a holder prints when its part of a testbed is up.
+// HeldPrefix is the first part of the line that a holder prints when its part of a testbed is up.
 const HeldPrefix = "up: "
 
-// reservationCheck is the interval at which a holder looks whether its reservation has ended.
+// reservationCheck is the interval at which a holder checks whether its reservation has ended.
 const reservationCheck = time.Second
 
-// HoldPart holds a host's part of a testbed until the context or the reservation ends, or a request asks for the end. It calls
-// ready when the part is up.
+// HoldPart builds and holds a host's part of a testbed until the context ends, the reservation ends, or a request asks
+// it to stop. It calls ready when the part is up.
 func HoldPart(ctx context.Context, part *HostPart, a *testbed.Access, ready func() error) error {
 	listener, err := listenAs(part.Testbed)
 	if err != nil {
@@ -50,7 +50,8 @@ func HoldPart(ctx context.Context, part *HostPart, a *testbed.Access, ready func
 	return h.Hold(within)
 }
 
-// watchReservation calls end when the reservation has ended, by the host's boot clock or because it was released.
+// watchReservation calls end when the reservation was released or has expired. The host's boot clock determines when it
+// expires.
 func (h *Holder) watchReservation(ctx context.Context, end func()) {
 	for {
 		left, err := h.reservationLeft()
@@ -66,7 +67,7 @@ func (h *Holder) watchReservation(ctx context.Context, end func()) {
 	}
 }
 
-// reservationLeft returns the time until the end of the holder's reservation; 0 if there is none.
+// reservationLeft returns the remaining time of the holder's reservation, or 0 if there is no reservation.
 func (h *Holder) reservationLeft() (time.Duration, error) {
 	all, err := h.reservations.List()
 	own := h.part.reservation()
@@ -76,7 +77,8 @@ func (h *Holder) reservationLeft() (time.Duration, error) {
 	return 0, err
 }
 
-// holdHere starts a holder on this host that outlives this process. A holder of the same part extends its reservation.
+// holdHere starts a holder on this host that outlives this process. If a holder of the same part is already running, it
+// extends that holder's reservation.
 func holdHere(ctx context.Context, part *HostPart, a *testbed.Access) error {
 	there, err := stateHere(part.Testbed)
 	switch {
@@ -99,9 +101,9 @@ func holdHere(ctx context.Context, part *HostPart, a *testbed.Access) error {
 	return err
 }
 
-// StartHolder starts a holder in a new session, with its testbed on standard input, and returns the line that it prints
-// when the testbed is up. The holder outlives this process. If the context ends before that line, the holder is asked to
-// remove what it has made.
+// StartHolder starts a holder in a new session, passes the testbed to its standard input, and returns the line that it
+// prints when the testbed is up. The holder outlives this process. If the context ends before the line is printed, the
+// holder is asked to remove what it has built.
 func StartHolder(ctx context.Context, holder *exec.Cmd, stdin []byte) (line string, err error) {
 	holder.Stdin, holder.Dir = bytes.NewReader(stdin), "/"
 	holder.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Plan is a fully specified testbed. Nodes and cables are numbered by their index.
+// Plan is a completely specified testbed. Nodes and cables are identified by their index.
 type Plan struct {
 	Name      string         `json:"name"`
 	Job       olaf.ClusterID `json:"job"`
@@ -24,7 +24,7 @@ type Plan struct {
 	Hosts     []PlannedHost  `json:"hosts,omitempty"` // of nodes on other machines
 }
 
-// PlannedNode is a node, with its place in the tree.
+// PlannedNode is a node with its position in the tree.
 type PlannedNode struct {
 	Name   string `json:"name"`
 	Role   string `json:"role"`
@@ -42,7 +42,7 @@ type PlannedNode struct {
 	TC      olaf.Duration `json:"tc,omitempty"`   // threshold of transmission control
 }
 
-// PlannedCable connects a node with its parent.
+// PlannedCable is a cable that connects a node to its parent.
 type PlannedCable struct {
 	Child  int          `json:"child"`
 	Parent int          `json:"parent"`
@@ -54,7 +54,7 @@ type PlannedCable struct {
 	Ends *Ends `json:"interfaces,omitempty"`
 }
 
-// Ends are two interfaces of this machine at the ends of one cable.
+// Ends names the two interfaces of this machine at the ends of a cable.
 type Ends struct {
 	Child  string `json:"child"`
 	Parent string `json:"parent"`
@@ -65,12 +65,12 @@ type Ends struct {
 	ParentMAC string `json:"parent_mac,omitempty"`
 }
 
-// isOnHosts reports whether the nodes are on hosts that the file describes, each built there.
+// isOnHosts reports whether the nodes are distributed over the hosts that the file describes and are built there.
 func (p *Plan) isOnHosts() bool {
 	return slices.ContainsFunc(p.Nodes, func(n PlannedNode) bool { return n.Host != "" && n.Device == "" })
 }
 
-// interfacesOn returns the interfaces of a host at the ends of cables.
+// interfacesOn returns the names of a host's interfaces to which cables are connected.
 func (p *Plan) interfacesOn(host string) (names []string) {
 	for i := range p.Cables {
 		c := &p.Cables[i]
@@ -84,14 +84,14 @@ func (p *Plan) interfacesOn(host string) (names []string) {
 	return names
 }
 
-// HostWire is a cable at a switch that connects interfaces of this machine.
+// HostWire is a cable between two interfaces of this machine that connects a host to a switch.
 type HostWire struct {
 	Node      int    // of the host: a worker or the server
 	Host, Hub string // interfaces at the host's end and at the switch's
 	Virtual   bool   // not network cards; may be removed with the testbed
 }
 
-// HostWires returns these cables in a plan with a switch, in the order of the cables.
+// HostWires returns the cables between interfaces of this machine in a plan with a switch, in the order of the cables.
 func (p *Plan) HostWires() (all []HostWire) {
 	for i := range p.Cables {
 		c := &p.Cables[i]
@@ -106,7 +106,7 @@ func (p *Plan) HostWires() (all []HostWire) {
 	return all
 }
 
-// Interfaces returns the interfaces of this machine that a plan uses.
+// Interfaces returns the names of this machine's interfaces that a plan uses.
 func (p *Plan) Interfaces() (names []string) {
 	for i := range p.Nodes {
 		if name := p.Nodes[i].Device; name != "" {
@@ -121,7 +121,7 @@ func (p *Plan) Interfaces() (names []string) {
 	return names
 }
 
-// PlannedAdder is an aggregating program at a node.
+// PlannedAdder is a program that aggregates at a node.
 type PlannedAdder struct {
 	Node     int       `json:"node"`
 	Program  string    `json:"program"`
@@ -130,12 +130,12 @@ type PlannedAdder struct {
 	Rate     olaf.Rate `json:"rate"` // divided among children; 0 for unlimited
 }
 
-// UpName is the name of the interface towards the parent in a namespace. Those towards children have the children's
-// names, and an interface of this machine keeps its name.
+// UpName is the name, within a namespace, of the interface towards the parent. Interfaces towards children have the
+// children's names. An interface of this machine keeps its name.
 const UpName = "up"
 
-// endNames returns the names of the interfaces at both ends of a cable, the child's and the parent's; an end on another
-// machine gets the name of the local one.
+// endNames returns the names of the interfaces at the child's and the parent's end of a cable. If one end is on another
+// machine, the name of the local end is returned for both.
 func (p *Plan) endNames(cable int) (lower, upper string) {
 	c := &p.Cables[cable]
 	child, parent := &p.Nodes[c.Child], &p.Nodes[c.Parent]
@@ -153,7 +153,7 @@ func (p *Plan) endNames(cable int) (lower, upper string) {
 // Workers returns the worker nodes, in the order of their numbers.
 func (p *Plan) Workers() (nodes []int) { return p.of(Worker) }
 
-// Server returns the server's node.
+// Server returns the index of the server's node.
 func (p *Plan) Server() int { return p.of(Server)[0] }
 
 func (p *Plan) of(role string) (nodes []int) {
@@ -165,7 +165,7 @@ func (p *Plan) of(role string) (nodes []int) {
 	return nodes
 }
 
-// Children returns the largest number of children of an aggregator.
+// Children returns the largest number of children that an aggregator in the plan has.
 func (p *Plan) Children() (most int) {
 	for i := range p.Adders {
 		most = max(most, len(p.Nodes[p.Adders[i].Node].Down))
@@ -173,7 +173,7 @@ func (p *Plan) Children() (most int) {
 	return most
 }
 
-// Below returns the workers whose vectors pass through a node, by number.
+// Below returns the numbers of the workers whose vectors pass through a node.
 func (p *Plan) Below(node int) (workers []int) {
 	if n := &p.Nodes[node]; n.Role == Worker {
 		return []int{n.Number}
@@ -193,15 +193,16 @@ func (p *Plan) nets(node int) (nets []netip.Prefix) {
 	return nets
 }
 
-// route is a route that a node needs in addition to those of its cables.
+// route is a route that a node needs in addition to the routes of its cables.
 type route struct {
 	to  netip.Prefix // the zero value is the default route
 	via netip.Addr   // invalid for a group
 	by  string       // interface
 }
 
-// Fanout returns the group address to which the server of a tree sends results once, for the aggregators to copy them. The
-// zero address means that results are sent to each worker, because a node is behind an interface or on another host.
+// Fanout returns the group address to which the server of a tree sends each result once. The aggregators copy these
+// results to the workers. It returns the zero address if results must be sent to each worker, because a node is behind
+// an interface or on another host.
 func (p *Plan) Fanout() netip.Addr {
 	if p.Switch != nil {
 		return netip.Addr{}
@@ -214,8 +215,8 @@ func (p *Plan) Fanout() netip.Addr {
 	return netip.AddrFrom4([4]byte{239, 77, byte(p.Job >> 8), byte(p.Job)})
 }
 
-// routes returns the routes of a node: up to the server by default, and down to nodes without a direct cable. A server's
-// group is down, too.
+// routes returns the additional routes of a node. The default route leads up to the server; others lead down to nodes
+// without a direct cable, and to the server's group.
 func (p *Plan) routes(node int) (all []route) {
 	n := &p.Nodes[node]
 	if n.Up >= 0 {
@@ -234,7 +235,7 @@ func (p *Plan) routes(node int) (all []route) {
 	return all
 }
 
-// Lines lists the parts that are built, one per line; plans with equal lines are the same testbed.
+// Lines describes everything that is built, one item per line. Plans with equal lines describe the same testbed.
 func (p *Plan) Lines() []string {
 	var lines []string
 	say := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
@@ -271,7 +272,7 @@ func (p *Plan) Lines() []string {
 	return slices.Concat(lines, p.queueLines(), p.elsewhere())
 }
 
-// elsewhere lists the commands for a tree's hosts behind interfaces, one per line.
+// elsewhere returns lines with the commands that must be run on the hosts of a tree that are behind interfaces.
 func (p *Plan) elsewhere() (lines []string) {
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; p.Switch == nil && n.Device != "" {
@@ -281,7 +282,7 @@ func (p *Plan) elsewhere() (lines []string) {
 	return lines
 }
 
-// whereabouts returns the machine of a node behind an interface.
+// whereabouts returns a phrase for the machine of a node that is behind an interface.
 func (p *Plan) whereabouts(node int) string {
 	for _, h := range p.Hosts {
 		if h.Name == p.Nodes[node].Host {
@@ -291,8 +292,8 @@ func (p *Plan) whereabouts(node int) string {
 	return "where it is"
 }
 
-// HostCommand returns the command for a worker or a server behind an interface, without the number and rate of a
-// worker's vectors.
+// HostCommand returns the command to run a worker or a server that is behind an interface. It lacks the number and the
+// rate of a worker's vectors.
 func (p *Plan) HostCommand(node int) string {
 	args := p.treeArgs
 	if p.Switch != nil {
@@ -301,7 +302,7 @@ func (p *Plan) HostCommand(node int) string {
 	return "olafctl testbed " + strings.Join(args(node), " ")
 }
 
-// treeArgs returns the name and the arguments of the program on a host in a tree.
+// treeArgs returns the name and the arguments of the program that runs on a host in a tree.
 func (p *Plan) treeArgs(node int) []string {
 	n := &p.Nodes[node]
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
@@ -324,7 +325,7 @@ func (p *Plan) treeArgs(node int) []string {
 	return args
 }
 
-// LocalCables lists the cables between interfaces of this machine, one per line.
+// LocalCables returns one line per cable between interfaces of this machine.
 func (p *Plan) LocalCables() (lines []string) {
 	for i := range p.Cables {
 		if c := &p.Cables[i]; c.Ends != nil {
@@ -341,7 +342,7 @@ func childrenOf(n int) string {
 	return fmt.Sprintf("%d children", n)
 }
 
-// Arithmetic returns a file's word for the overflow behaviour of sums.
+// Arithmetic returns the word with which files describe the overflow behaviour of sums.
 func Arithmetic(wrapping bool) string {
 	if wrapping {
 		return Wrapping
@@ -349,7 +350,7 @@ func Arithmetic(wrapping bool) string {
 	return Saturating
 }
 
-// Summary returns the plan in one line.
+// Summary returns a description of the plan in one line.
 func (p *Plan) Summary() string {
 	between, modes := olaf.Plural(len(p.Adders), Aggregator), p.modes()
 	if s := p.Switch; s != nil {
@@ -358,7 +359,7 @@ func (p *Plan) Summary() string {
 	return fmt.Sprintf("%s: %s, %s, %s, a server, %s", p.Name, olaf.Plural(len(p.Workers()), Worker), between, olaf.Plural(len(p.Cables), "cable"), modes)
 }
 
-// modes returns the programs' modes without repetition.
+// modes returns a text with the modes of the programs, each listed once.
 func (p *Plan) modes() string {
 	var modes []string
 	for i := range p.Adders {
@@ -369,7 +370,8 @@ func (p *Plan) modes() string {
 	return "mode " + strings.Join(modes, ", ")
 }
 
-// Difference lists the lines that a change from one plan to another removes (-), adds (+) and keeps (two spaces).
+// Difference returns the lines that a change from one plan to another removes (marked with -), adds (+) and keeps (two
+// spaces).
 func Difference(from, to []string) []string {
 	had, wanted := map[string]bool{}, map[string]bool{}
 	for _, l := range from {

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Queue is the short form of workers in front of a switch with a queue.
+// Queue is the short form for a testbed in which workers send to a switch with a queue.
 type Queue struct {
 	yamlfile.Pos `yaml:"-"`
 	System       string        `yaml:"system"`
@@ -27,7 +27,7 @@ type Queue struct {
 	Mode         string        `yaml:"mode"`
 }
 
-// PlannedSwitch is a switch with a queue at its output.
+// PlannedSwitch is a switch that has a queue at its output.
 type PlannedSwitch struct {
 	Node     int       `json:"node"`
 	System   string    `json:"system"`
@@ -40,7 +40,7 @@ type PlannedSwitch struct {
 	Frames int `json:"frames,omitempty"`
 }
 
-// frames returns the number of frames of an update.
+// frames returns the number of frames per update.
 func (s *PlannedSwitch) frames() int { return max(s.Frames, 1) }
 
 // Limits and defaults of a switch's queue.
@@ -52,13 +52,13 @@ const (
 	DefaultOutRate = 3 * olaf.Mbps
 )
 
-// queueMTU is the MTU of a queue's cables, which carry the longest frame that can be merged.
+// queueMTU is the MTU of the cables at a queue. The longest frame that can be merged fits into it.
 const queueMTU = olaf.HeaderBytes + olaf.LaneBytes*MaxLanes - 14
 
-// systems returns the systems with a queue in the kernel.
+// systems returns the names of the systems whose queue can run in the kernel.
 func systems() []string { return engine.DisciplineNames() }
 
-// spread expands the short form of a queue to nodes, links and a device.
+// spread expands the short form of a queue into nodes, links and a device.
 func (r *resolver) spread() {
 	q := r.file.Queue
 	if q == nil {
@@ -90,7 +90,7 @@ func (r *resolver) spread() {
 	copied.Devices = append(copied.Devices, Device{Pos: q.Pos, Node: hub, Program: q.System, Mode: q.Mode, Slots: q.Slots, Rate: q.OutRate})
 }
 
-// queue sets the defaults of a switch's queue.
+// queue sets defaults for the settings of a switch's queue.
 func (r *resolver) queue() {
 	switches := r.plan.of(Switch)
 	if len(switches) == 0 {
@@ -124,10 +124,10 @@ func (r *resolver) queue() {
 	r.hosts(s)
 }
 
-// inQueue maps fields of a device to those of a queue's short form, if they differ.
+// inQueue maps the names of a device's fields to their names in a queue's short form, if they differ.
 var inQueue = map[string]string{"program": "system", "rate": "out_rate"}
 
-// settings copies the file's settings of the queue.
+// settings copies the queue's settings from the file to the plan.
 func (r *resolver) settings(s *PlannedSwitch, d *Device) {
 	key := func(of string) string {
 		if r.file.Queue != nil {
@@ -165,7 +165,7 @@ func (r *resolver) settings(s *PlannedSwitch, d *Device) {
 	}
 }
 
-// clusters checks that the server can tell a cluster's workers from their numbers.
+// clusters checks that a worker's cluster follows from the worker's number. The server relies on this.
 func (r *resolver) clusters(s *PlannedSwitch) {
 	workers := r.plan.Workers()
 	for _, node := range workers {
@@ -186,7 +186,7 @@ func (r *resolver) clusters(s *PlannedSwitch) {
 	}
 }
 
-// hosts gives every host in a namespace the address that the switch expects.
+// hosts assigns to each host in a namespace the address that the switch expects.
 func (r *resolver) hosts(s *PlannedSwitch) {
 	for _, node := range r.plan.Workers() {
 		if n := &r.file.Nodes[node]; n.Interface != "" && (n.Rate != 0 || n.TC != 0) {
@@ -220,7 +220,7 @@ func (r *resolver) hosts(s *PlannedSwitch) {
 	}
 }
 
-// queueLines describes the queue and the workers.
+// queueLines returns lines that describe the queue and the workers.
 func (p *Plan) queueLines() (lines []string) {
 	s := p.Switch
 	if s == nil {
@@ -250,8 +250,8 @@ func (p *Plan) queueLines() (lines []string) {
 	return lines
 }
 
-// hostArgs returns the name and the arguments of the program on a host at a queue, without the number and rate of a
-// worker's updates.
+// hostArgs returns the name and the arguments of the program that runs on a host at a queue. They do not include the
+// number and the rate of a worker's updates.
 func (p *Plan) hostArgs(node int) []string {
 	s := p.Switch
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// queue is a running switch with the programs on its hosts.
+// queue is a running switch with a queue, together with the programs on its hosts.
 type queue struct {
 	mu       sync.Mutex // of the card
 	card     *realtime.Card
@@ -30,14 +30,14 @@ type queue struct {
 	failed   error // of the card
 }
 
-// hosted is a program on a host.
+// hosted is a program that runs on a host.
 type hosted struct {
 	name    string
 	process *netlab.Process
 	said    bytes.Buffer // stderr
 }
 
-// raise builds a plan with a queue.
+// raise builds a testbed whose plan has a queue.
 func (l *Lab) raise(o Options) error {
 	s := l.Switch
 	workers := l.Workers()
@@ -74,7 +74,7 @@ func (l *Lab) raise(o Options) error {
 	return l.host(o.Command)
 }
 
-// around records the nodes and cables at a running card, and returns its senders.
+// around records the nodes and cables around a running card, and returns the card's senders.
 func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
 	workers := l.Workers()
 	for number, node := range workers {
@@ -99,7 +99,7 @@ func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
 	return senders
 }
 
-// configure sets the card's senders and queue, and clears its counters.
+// configure sets the senders and the queue of the card, and clears its counters.
 func (q *queue) configure(ctx context.Context, senders []xdp.Sender, c fpga.QueueConfig) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,10 +109,11 @@ func (q *queue) configure(ctx context.Context, senders []xdp.Sender, c fpga.Queu
 	return fpga.ConfigureQueue(ctx, q.card, c)
 }
 
-// frame returns the size of a frame on the wire in bits.
+// frame returns the size in bits of a frame on the wire.
 func (l *Lab) frame() int64 { return olaf.FrameSize(l.Lanes).Bits() }
 
-// fits rejects more than half of the load that this machine carried when the testbed was opened.
+// fits rejects a testbed that needs more than half of the load that this machine was measured to carry when the testbed
+// was opened.
 func (l *Lab) fits(carried int64) error {
 	var offered olaf.Rate
 	for _, node := range l.Workers() {
@@ -127,7 +128,7 @@ func (l *Lab) fits(carried int64) error {
 	return nil
 }
 
-// outside returns the hosts at the switch that are behind interfaces of this machine.
+// outside returns the hosts at the switch that are behind interfaces of this machine, by number.
 func (l *Lab) outside() (map[int]realtime.Outside, error) {
 	all := map[int]realtime.Outside{}
 	for number, node := range append(l.Workers(), l.Server()) {
@@ -150,8 +151,8 @@ func (l *Lab) outside() (map[int]realtime.Outside, error) {
 	return all, nil
 }
 
-// wires returns the cables at the switch that connect interfaces of this machine, by the number of the host: the
-// server's comes after the workers'.
+// wires returns the cables at the switch that connect interfaces of this machine, by the number of the host. The
+// server's number follows those of the workers.
 func (l *Lab) wires() map[int]realtime.Wire {
 	all := map[int]realtime.Wire{}
 	for _, w := range l.HostWires() {
@@ -164,8 +165,8 @@ func (l *Lab) wires() map[int]realtime.Wire {
 	return all
 }
 
-// host starts the server and the sending workers that are in namespaces. A server is also started if any worker is
-// behind an interface.
+// host starts the programs of the sending workers in namespaces and of the server. The server is also started if any
+// worker is behind an interface.
 func (l *Lab) host(command func(args ...string) *exec.Cmd) error {
 	answers := false
 	for _, node := range l.Workers() {
@@ -192,7 +193,7 @@ func (l *Lab) host(command func(args ...string) *exec.Cmd) error {
 	return nil
 }
 
-// endless is the maximum number of updates of a worker.
+// endless is the maximum number of updates that a worker can send.
 const endless = 1<<32 - 1
 
 func (l *Lab) start(node int, cmd *exec.Cmd) (err error) {
@@ -204,10 +205,10 @@ func (l *Lab) start(node int, cmd *exec.Cmd) (err error) {
 	return err
 }
 
-// followEvery is the interval for reading the program's decisions.
+// followEvery is the interval at which the log of the kernel program's decisions is read.
 const followEvery = 100 * time.Millisecond
 
-// follow reads the log of decisions as long as the testbed is up.
+// follow reads the log of the kernel program's decisions as long as the testbed is up.
 func (q *queue) follow(ctx context.Context) {
 	defer close(q.followed)
 	tick := time.NewTicker(followEvery)
@@ -226,7 +227,8 @@ func (q *queue) follow(ctx context.Context) {
 	}
 }
 
-// counts returns the queue's counters since the start, and how many of its decisions equal the engine's.
+// counts returns the queue's counters since its start. They include the number of decisions that agree with the
+// engine's.
 func (q *queue) counts() (map[string]uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -251,7 +253,7 @@ func (q *queue) counts() (map[string]uint64, error) {
 	return counts, err
 }
 
-// reason describes why a program ended, with its output.
+// reason describes why a program ended, including its output.
 func (h *hosted) reason() (text string) {
 	if err := h.process.Wait(); err != nil {
 		text = ": " + err.Error()
@@ -262,7 +264,7 @@ func (h *hosted) reason() (text string) {
 	return text
 }
 
-// faults lists interfaces that changed since the start, and programs that ended.
+// faults describes interfaces that have changed since the start, and programs that have ended.
 func (q *queue) faults() (faults []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -281,7 +283,7 @@ func (q *queue) faults() (faults []string) {
 	return faults
 }
 
-// Close removes everything: programs end with their namespaces.
+// Close removes the switch and its namespaces. The programs end with their namespaces.
 func (q *queue) Close() error {
 	q.stop()
 	<-q.followed

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// resourcesOf returns the resources that a testbed uses on one host, by names for reservations.
+// resourcesOf returns the names of the resources on one host that a testbed uses. Reservations use the same names.
 func (p *RolePlan) resourcesOf(host string, a *testbed.Access) (all []string, err error) {
 	if p.Nodes != nil {
 		for _, name := range p.Nodes.interfacesOn(host) {
@@ -37,10 +37,10 @@ func (p *RolePlan) resourcesOf(host string, a *testbed.Access) (all []string, er
 	return all, nil
 }
 
-// ReserveHosts reserves all devices and interfaces of a testbed on all its hosts for a time, or none of them. Hosts are
-// asked in the order of their names, so that one of two testbeds that share hosts gets all of them. The error matches
-// ErrReserved if something is reserved; wait is called with it before each further attempt, and ends the attempts with an
-// error. nil makes one attempt.
+// ReserveHosts reserves all devices and interfaces of a testbed on all its hosts for the given time, or none of them.
+// Hosts are asked in the order of their names, so that of two testbeds that share hosts one gets all of them. The error
+// matches ErrReserved if something is already reserved. Before each further attempt, wait is called with this error; it
+// ends the attempts by returning an error. If wait is nil, there is only one attempt.
 func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access, wait func(error) error) error {
 	s, err := ConnectHosts(ctx, p, a)
 	if err != nil {
@@ -58,7 +58,7 @@ func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Dura
 }
 
 // ReleaseHosts ends the reservations of a testbed on all hosts that can be reached, and reports whether there were any.
-// The error names the other hosts.
+// The error names the hosts that could not be reached.
 func ReleaseHosts(ctx context.Context, p *RolePlan, a testbed.Access) (found bool, err error) {
 	s, unreached := connectReachable(ctx, p, a)
 	found, err = s.release(ctx)

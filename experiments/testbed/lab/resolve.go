@@ -38,7 +38,7 @@ const (
 	DefaultMTU       = 1500
 )
 
-// resolver converts a file to a plan and collects errors.
+// resolver converts a testbed file to a plan and collects the errors.
 type resolver struct {
 	file  *File
 	plan  *Plan
@@ -53,8 +53,8 @@ func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
 	}
 }
 
-// Resolve sets every field that a file leaves open. The error matches ErrFile and lists several mistakes with their
-// lines.
+// Resolve returns a plan in which every field that the file leaves open is set. The error matches ErrFile and lists
+// several mistakes with their lines.
 func (f *File) Resolve() (*Plan, error) {
 	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
 	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.checkNetworks, r.once, r.checkSpread} {
@@ -66,7 +66,7 @@ func (f *File) Resolve() (*Plan, error) {
 	return r.plan, nil
 }
 
-// name returns the testbed's name, by default the file's name without its extension.
+// name returns the name of the testbed. The default is the file's name without its extension.
 func (f *File) name() string {
 	if f.Name != "" {
 		return f.Name
@@ -75,7 +75,7 @@ func (f *File) name() string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// isName reports whether a name can be used in commands and for interfaces.
+// isName reports whether s can be used as a name in commands and for interfaces. most is the maximum length.
 func isName(s string, most int) bool {
 	return s != "" && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
@@ -124,7 +124,7 @@ func (r *resolver) general() {
 	}
 }
 
-// expand expands a tree to nodes, links and devices.
+// expand expands the short form of a tree into nodes, links and devices.
 func (r *resolver) expand() {
 	f, t := r.file, r.file.Tree
 	if t == nil {
@@ -171,7 +171,7 @@ func (r *resolver) expand() {
 	add("ps", Server, "")
 }
 
-// grow returns the requested tree of aggregators; nil after an error.
+// grow returns the tree of aggregators that the file requests. It returns nil after an error.
 func (r *resolver) grow(t *Tree) *xagg.Tree {
 	children := t.Children
 	if !t.Has("children") {
@@ -197,7 +197,7 @@ func (r *resolver) grow(t *Tree) *xagg.Tree {
 	return tree
 }
 
-// name checks single nodes.
+// name checks the names and roles of the nodes and assigns numbers.
 func (r *resolver) name() {
 	numbers := map[string]int{}
 	r.plan.Hosts = r.planHosts()
@@ -225,7 +225,7 @@ func (r *resolver) name() {
 	}
 }
 
-// checkNodeHost rejects an unknown host of a node.
+// checkNodeHost rejects a node on an unknown host.
 func (r *resolver) checkNodeHost(n *Node) {
 	if _, known := r.file.Hosts[n.Host]; n.Host != "" && !known {
 		r.fail(n.Pos, "host", "node %s is on host %q, which the file does not describe%s", n.Name, n.Host,
@@ -233,7 +233,8 @@ func (r *resolver) checkNodeHost(n *Node) {
 	}
 }
 
-// checkSpread checks a testbed whose nodes are on several hosts: all nodes are, and cables between hosts are there.
+// checkSpread checks a testbed whose nodes are on several hosts. Every node must be on a host, and cables between hosts
+// must exist.
 func (r *resolver) checkSpread() {
 	if !r.plan.isOnHosts() {
 		return
@@ -270,8 +271,8 @@ func (r *resolver) checkSpread() {
 	}
 }
 
-// ResolveHosts returns the plan of a testbed that uses the hosts of its file, of roles or of nodes; nil for nodes of this
-// machine. The error matches ErrFile.
+// ResolveHosts returns the plan of a testbed whose roles or nodes are on the hosts in its file. It returns nil if the
+// nodes are on this machine. The error matches ErrFile.
 func (f *File) ResolveHosts() (*RolePlan, error) {
 	if f.Roles != nil {
 		return f.ResolveRoles()
@@ -283,14 +284,14 @@ func (f *File) ResolveHosts() (*RolePlan, error) {
 	return &RolePlan{Name: p.Name, Hosts: p.Hosts, ClockBy: ByEcho, Nodes: p}, nil
 }
 
-// checkInterface rejects invalid names of Linux interfaces.
+// checkInterface rejects names that Linux does not accept for interfaces.
 func (r *resolver) checkInterface(at yamlfile.Pos, key, name string) {
 	if len(name) > maxInterface || strings.ContainsAny(name, "/: \t\n") {
 		r.fail(at, key, "no interface is called %q; Linux takes names of at most %d letters, without spaces, / and :", name, maxInterface)
 	}
 }
 
-// outside checks a node behind an interface of this machine.
+// outside checks a node that is behind an interface of this machine.
 func (r *resolver) outside(n *Node) {
 	if n.Interface == "" {
 		r.checkNodeHost(n)
@@ -312,7 +313,7 @@ func (r *resolver) outside(n *Node) {
 	}
 }
 
-// find returns the named node, or records an error.
+// find returns the index of the node with the given name. If there is none, it records an error.
 func (r *resolver) find(at yamlfile.Pos, key, name string) (int, bool) {
 	i, ok := r.nodes[name]
 	if !ok {
@@ -325,7 +326,7 @@ func (r *resolver) find(at yamlfile.Pos, key, name string) (int, bool) {
 	return i, ok
 }
 
-// connect creates the cables.
+// connect creates the cables for all links.
 func (r *resolver) connect() {
 	for i := range r.file.Links {
 		l := &r.file.Links[i]
@@ -345,7 +346,7 @@ func (r *resolver) connect() {
 	}
 }
 
-// link creates one cable.
+// link creates the cable for one link.
 func (r *resolver) link(l *Link, child, parent int) {
 	below, above := &r.plan.Nodes[child], &r.plan.Nodes[parent]
 	switch {
@@ -387,8 +388,8 @@ func (r *resolver) link(l *Link, child, parent int) {
 	r.plan.Cables = append(r.plan.Cables, c)
 }
 
-// ends returns the interfaces of this machine that a link connects; nil for a virtual cable or one to a node on another
-// machine.
+// ends returns the interfaces of this machine that a link connects. It returns nil for a virtual cable, and for a cable
+// to a node on another machine.
 func (r *resolver) ends(l *Link, below, above *PlannedNode) *Ends {
 	if len(l.Interfaces) == 0 && !l.Has("interfaces") {
 		if l.Virtual {
@@ -412,7 +413,7 @@ func (r *resolver) ends(l *Link, below, above *PlannedNode) *Ends {
 	return &Ends{Child: l.Interfaces[0], Parent: l.Interfaces[1], Virtual: l.Virtual}
 }
 
-// once rejects an interface that is used twice.
+// once rejects an interface that is used more than once.
 func (r *resolver) once() {
 	at := map[string]string{}
 	take := func(pos yamlfile.Pos, key, host, name, where string) {
@@ -438,10 +439,10 @@ func (r *resolver) once() {
 	}
 }
 
-// netBits is the length of a cable's network.
+// netBits is the prefix length of the network of a cable.
 const netBits = 24
 
-// opposite returns the address of a node behind an interface, and one in its network for the local end.
+// opposite returns the address of a node behind an interface, and an address in the same network for the local end.
 func (r *resolver) opposite(node string) (there, here netip.Addr) {
 	there, _ = netip.ParseAddr(r.file.Nodes[r.nodes[node]].Address) // checked by outside
 	b := there.As4()
@@ -451,7 +452,8 @@ func (r *resolver) opposite(node string) (there, here netip.Addr) {
 	return there, netip.AddrFrom4(b)
 }
 
-// checkNetworks rejects interfaces whose networks overlap with others: a namespace would have two routes to them.
+// checkNetworks rejects interfaces whose networks overlap with another network, because a namespace would then have two
+// routes to them.
 func (r *resolver) checkNetworks() {
 	for i := range r.plan.Nodes {
 		n := &r.plan.Nodes[i]
@@ -501,7 +503,7 @@ func (r *resolver) circular(node int) bool {
 	return false
 }
 
-// program puts the programs at the aggregators, the lowest first.
+// program assigns the programs to the aggregators, beginning with the lowest.
 func (r *resolver) program() {
 	devices := map[int]*Device{}
 	for i := range r.file.Devices {
@@ -541,7 +543,7 @@ func (r *resolver) program() {
 	r.modes(devices)
 }
 
-// bottomUp returns the aggregators, each before its parent.
+// bottomUp returns the aggregators in an order in which each comes before its parent.
 func (r *resolver) bottomUp() (nodes []int) {
 	var walk func(node int)
 	walk = func(node int) {
@@ -556,8 +558,8 @@ func (r *resolver) bottomUp() (nodes []int) {
 	return nodes
 }
 
-// modes rejects plans that would lose frames silently: cables that are too long for native mode, and programs that
-// redirect natively to a node that cannot receive such frames.
+// modes rejects plans in which frames would be lost without any error. This happens if the MTU of a cable is too large
+// for native mode, or if a program redirects natively to a node that cannot receive such frames.
 func (r *resolver) modes(devices map[int]*Device) {
 	mode := map[int]string{}
 	for i := range r.plan.Adders {

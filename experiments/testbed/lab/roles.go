@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// Host is a machine that a testbed uses.
+// Host is a machine that a testbed uses, as described in its file.
 type Host struct {
 	yamlfile.Pos `yaml:"-"`
 	SSH          string `yaml:"ssh"`    // destination for ssh, [user@]host[:port]; empty for this machine
@@ -23,7 +23,7 @@ type Host struct {
 	Sudo         bool   `yaml:"sudo"`   // run it as root
 }
 
-// Roles are the parts of a testbed whose generator, queue and parameter server are devices or interfaces.
+// Roles describes the parts of a testbed whose generator, queue and parameter server are devices or interfaces.
 type Roles struct {
 	yamlfile.Pos `yaml:"-"`
 	Generator    *GeneratorRole `yaml:"generator"`
@@ -31,7 +31,8 @@ type Roles struct {
 	Server       *ServerRole    `yaml:"server"`
 }
 
-// GeneratorRole sends the updates: a device, or a network card that acts as all workers.
+// GeneratorRole describes the generator, which sends the updates. It is a device, or a network card that acts as all
+// workers.
 type GeneratorRole struct {
 	yamlfile.Pos `yaml:"-"`
 	Host         string `yaml:"host"`
@@ -48,7 +49,7 @@ type QueueRole struct {
 	ServerPort   int    `yaml:"server_port"`
 }
 
-// ServerRole captures what the queue delivers.
+// ServerRole describes the parameter server, which captures the frames that the queue delivers.
 type ServerRole struct {
 	yamlfile.Pos `yaml:"-"`
 	Host         string `yaml:"host"`
@@ -56,7 +57,7 @@ type ServerRole struct {
 	Stamps       string `yaml:"stamps"` // a live.Stamps
 }
 
-// Clock configures the comparison of the clocks of generator and server.
+// Clock configures how the clocks of the generator and the server are compared.
 type Clock struct {
 	yamlfile.Pos `yaml:"-"`
 	By           string        `yaml:"by"`
@@ -78,7 +79,7 @@ const (
 	ByProbe  = "probe"  // frames that bypass the queue; rejected, see checkClock
 )
 
-// RolePlan is a fully specified testbed of roles. Roles that the file leaves out are nil.
+// RolePlan is a completely specified testbed of roles. Roles that the file leaves out are nil.
 type RolePlan struct {
 	Name      string        `json:"name"`
 	Hosts     []PlannedHost `json:"hosts"` // by name, so that all reservations are made in one order
@@ -92,7 +93,7 @@ type RolePlan struct {
 	Nodes  *Plan        `json:"nodes,omitempty"` // of a testbed of nodes on several hosts, which has no roles
 }
 
-// PlannedHost is a host with its roles.
+// PlannedHost is a host with the roles that it has.
 type PlannedHost struct {
 	Name   string   `json:"name"`
 	SSH    string   `json:"ssh,omitempty"`
@@ -101,7 +102,7 @@ type PlannedHost struct {
 	Roles  []string `json:"roles"`
 }
 
-// PlannedRole is one role, on a device or at an interface of a host.
+// PlannedRole is one role that a device or an interface of a host has.
 type PlannedRole struct {
 	Host      string      `json:"host"`
 	Device    string      `json:"device,omitempty"`    // address without the host
@@ -110,10 +111,11 @@ type PlannedRole struct {
 	Stamps    live.Stamps `json:"stamps,omitempty"`
 }
 
-// Resource returns the resource that a role uses on its host: the device or the interface.
+// Resource returns the name of the resource that the role uses on its host, which is the device or the interface.
 func (r *PlannedRole) Resource() string { return cmp.Or(r.Device, r.Interface) }
 
-// deviceAddress returns the address of the role's device on its host; an interface that acts as workers is a device as well.
+// deviceAddress returns the address of the role's device on its host. An interface that acts as all workers also has
+// such an address.
 func (r *PlannedRole) deviceAddress() string {
 	if r.Device == "" {
 		return nicScheme + r.Interface
@@ -121,16 +123,17 @@ func (r *PlannedRole) deviceAddress() string {
 	return r.Device
 }
 
-// nicScheme is the beginning of the addresses of interfaces that act as all workers.
+// nicScheme is the first part of the addresses of interfaces that act as all workers.
 const nicScheme = "nic:"
 
-// HostOf returns the named host in the plan.
+// HostOf returns the host with the given name in the plan.
 func (p *RolePlan) HostOf(name string) *PlannedHost {
 	i := slices.IndexFunc(p.Hosts, func(h PlannedHost) bool { return h.Name == name })
 	return &p.Hosts[i]
 }
 
-// Address returns the address of a device at a host: unchanged for this machine, below ssh:// for others.
+// Address returns the address of a device on a host. For this machine it is unchanged; for other hosts it begins with
+// ssh://.
 func (h *PlannedHost) Address(resource string) string {
 	if h.SSH == "" {
 		return resource
@@ -138,7 +141,7 @@ func (h *PlannedHost) Address(resource string) string {
 	return "ssh://" + h.SSH + "/" + resource
 }
 
-// Lines describes the plan, one line per host, role, link and clock.
+// Lines returns a description of the plan with one line per host, role, link and clock.
 func (p *RolePlan) Lines() (lines []string) {
 	say := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
 	for _, h := range p.Hosts {
@@ -180,15 +183,15 @@ func (p *RolePlan) Lines() (lines []string) {
 	return lines
 }
 
-// roleResolver checks a file of roles and gathers its mistakes.
+// roleResolver checks a testbed file with roles and collects its errors.
 type roleResolver struct {
 	resolver
 	roles *RolePlan
 	pos   map[string]yamlfile.Pos // of the file's roles, by name
 }
 
-// ResolveRoles sets every field that a file of roles leaves open. The error matches ErrFile and lists several mistakes
-// with their lines.
+// ResolveRoles returns a plan in which every field that a file with roles leaves open is set. The error matches ErrFile
+// and lists several mistakes with their lines.
 func (f *File) ResolveRoles() (*RolePlan, error) {
 	r := &roleResolver{resolver: resolver{file: f}, roles: &RolePlan{Name: f.name()}, pos: map[string]yamlfile.Pos{}}
 	for _, step := range []func(){r.checkForm, r.checkHosts, r.checkRoles, r.checkResources, r.checkLinks, r.checkClock} {
@@ -199,7 +202,7 @@ func (f *File) ResolveRoles() (*RolePlan, error) {
 	return r.roles, nil
 }
 
-// checkForm rejects fields of other kinds of testbed.
+// checkForm rejects fields that belong to other kinds of testbeds.
 func (r *roleResolver) checkForm() {
 	f := r.file
 	if !isName(r.roles.Name, 64) {
@@ -216,10 +219,10 @@ func (r *roleResolver) checkForm() {
 	}
 }
 
-// hostNames returns the names of the file's hosts in order.
+// hostNames returns the names of the hosts in the file, in order.
 func (f *File) hostNames() []string { return slices.Sorted(maps.Keys(f.Hosts)) }
 
-// planHosts checks the hosts of any file and returns them by name.
+// planHosts checks the hosts in a file of any kind and returns them, sorted by name.
 func (r *resolver) planHosts() (all []PlannedHost) {
 	by := map[string]string{}
 	for _, name := range r.file.hostNames() {
@@ -243,14 +246,15 @@ func (r *resolver) planHosts() (all []PlannedHost) {
 	return all
 }
 
-// isDestination reports whether ssh accepts a text only as a destination: it is not an option and needs no quotes.
+// isDestination reports whether ssh can only interpret s as a destination. Such a text is not an option and needs no
+// quotes.
 func isDestination(s string) bool {
 	return !strings.HasPrefix(s, "-") && !strings.HasPrefix(s, "@") && strings.Count(s, "@") <= 1 && !strings.Contains(s, "@-") &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@:[]%") == "" &&
 		!strings.HasSuffix(s, "@")
 }
 
-// checkHosts checks and adds the hosts of a file with roles.
+// checkHosts checks the hosts of a file with roles and adds them to the plan.
 func (r *roleResolver) checkHosts() {
 	if len(r.file.Hosts) == 0 {
 		r.fail(r.file.Pos, "hosts", "there are no hosts; write 'hosts: {here: {}}' for this machine")
@@ -258,7 +262,7 @@ func (r *roleResolver) checkHosts() {
 	r.roles.Hosts = r.planHosts()
 }
 
-// checkHost adds a role to its host.
+// checkHost adds a role to its host. It rejects an unknown host.
 func (r *roleResolver) checkHost(at yamlfile.Pos, role, host string) {
 	r.pos[role] = at
 	i := slices.IndexFunc(r.roles.Hosts, func(h PlannedHost) bool { return h.Name == host })
@@ -270,7 +274,7 @@ func (r *roleResolver) checkHost(at yamlfile.Pos, role, host string) {
 	r.roles.Hosts[i].Roles = append(r.roles.Hosts[i].Roles, role)
 }
 
-// checkRoles checks and adds the roles.
+// checkRoles checks the roles and adds them to the plan.
 func (r *roleResolver) checkRoles() {
 	if g := r.file.Roles.Generator; g != nil {
 		r.checkHost(g.Pos, Generator, g.Host)
@@ -305,7 +309,7 @@ func (r *roleResolver) checkRoles() {
 	}
 }
 
-// checkResources rejects impossible or repeated devices and interfaces, and hosts without a role.
+// checkResources rejects devices and interfaces that are impossible or used twice, and hosts without a role.
 func (r *roleResolver) checkResources() {
 	taken := map[string]string{}
 	for _, role := range []struct {
@@ -349,7 +353,8 @@ func (r *roleResolver) checkResources() {
 	}
 }
 
-// cutInterfaces returns the interfaces of a queue in the kernel between two interfaces, xdp:IN,OUT or xdp:IN,OUT,MODE.
+// cutInterfaces returns the two interfaces in the address of a kernel queue, which has the form xdp:IN,OUT or
+// xdp:IN,OUT,MODE.
 func cutInterfaces(device string) (in, out string, ok bool) {
 	names, xdp := strings.CutPrefix(device, "xdp:")
 	in, rest, ok := strings.Cut(names, ",")
@@ -357,7 +362,7 @@ func cutInterfaces(device string) (in, out string, ok bool) {
 	return in, out, xdp && ok
 }
 
-// checkBetween checks a queue between two interfaces. The second one leads to the server.
+// checkBetween checks a kernel queue between two interfaces. The second interface leads to the server.
 func (r *roleResolver) checkBetween(at yamlfile.Pos, role *PlannedRole, in, out string) {
 	for _, name := range []string{in, out} {
 		r.checkInterface(at, "device", name)
@@ -382,10 +387,12 @@ func (r *roleResolver) checkBetween(at yamlfile.Pos, role *PlannedRole, in, out 
 	role.Port = outPort
 }
 
-// outPort is the number of the interface to the server among those of a queue between two interfaces.
+// outPort is the port number of the second interface of a kernel queue between two interfaces. This interface leads to
+// the server.
 const outPort = 1
 
-// checkLinks checks that the links lead from the generator to the queue and on to the server. A file may leave them out.
+// checkLinks checks that the links lead from the generator to the queue and from the queue to the server. A file may
+// leave out the links.
 func (r *roleResolver) checkLinks() {
 	has := map[string]bool{Generator: r.roles.Generator != nil, QueueName: true, Server: r.roles.Server != nil}
 	next := map[string]string{Generator: QueueName, QueueName: Server}
@@ -418,7 +425,7 @@ func (r *roleResolver) checkLinks() {
 	}
 }
 
-// checkClock determines how clocks are compared.
+// checkClock sets how the clocks are compared.
 func (r *roleResolver) checkClock() {
 	r.roles.ClockBy = ByEcho
 	c := r.file.Clock
@@ -497,7 +504,8 @@ func Examples() (names []string) {
 	return names
 }
 
-// Example returns a commented testbed file to start from; nil if there is none with that name.
+// Example returns the commented testbed file with the given name, which users can copy and change. It returns nil if
+// there is none.
 func Example(name string) []byte {
 	text, _ := examples.ReadFile("examples/" + name + ".yaml")
 	return text

@@ -17,7 +17,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// RolesDevice returns the row for testbeds of roles, by file or by the name of a running one.
+// RolesDevice returns the row of the device table for testbeds with roles. Their addresses contain the path of a file
+// or the name of a testbed that is up.
 func RolesDevice(built ...program.Description) testbed.Device {
 	return testbed.Device{
 		Prefix: "testbed:", Name: "FILE", Abilities: testbed.HasTables | testbed.LogsArrivals | testbed.AddsUpdates | testbed.PassesDriver,
@@ -28,8 +29,8 @@ func RolesDevice(built ...program.Description) testbed.Device {
 	}
 }
 
-// FindRoles reads a testbed of roles: from a file, or by the name of a running one. The error matches ErrFile or
-// ErrAbsent.
+// FindRoles returns the plan of a testbed with roles. name is the path of a file or the name of a testbed that is up.
+// The error matches ErrFile or ErrAbsent.
 func FindRoles(name string) (*RolePlan, error) {
 	if !strings.ContainsAny(name, "./") {
 		return loadUp(name)
@@ -48,7 +49,7 @@ func FindRoles(name string) (*RolePlan, error) {
 	return f.ResolveRoles()
 }
 
-// findQueue is FindRoles for a testbed with a queue.
+// findQueue returns the plan of a testbed like FindRoles. It returns an error if the testbed has no queue.
 func findQueue(name string) (*RolePlan, error) {
 	p, err := FindRoles(name)
 	if err == nil && p.Queue == nil {
@@ -58,7 +59,7 @@ func findQueue(name string) (*RolePlan, error) {
 	return p, err
 }
 
-// openQueueRegisters opens the registers of the queue's device.
+// openQueueRegisters opens the registers of the device that contains the queue.
 func openQueueRegisters(ctx context.Context, name string, o testbed.DeviceOptions) (fpga.Device, error) {
 	p, err := findQueue(name)
 	if err != nil {
@@ -70,7 +71,8 @@ func openQueueRegisters(ctx context.Context, name string, o testbed.DeviceOption
 	return testbed.OpenDevice(ctx, p.HostOf(p.Queue.Host).Address(p.Queue.Device), o)
 }
 
-// openRoles opens a testbed of roles: the queue's device, with the generator and the capture on their hosts.
+// openRoles opens a testbed with roles. It consists of the queue's device, and of the generator and the capture on
+// their hosts.
 func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *testbed.Testbed, err error) {
 	p, err := findQueue(name)
 	if err != nil {
@@ -126,8 +128,8 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	return bed, nil
 }
 
-// placeCapture starts the capture at the server with the testbed: in the agent of the queue if that is on the server's host, so
-// that no clocks of two hosts are compared, and otherwise from here.
+// placeCapture arranges that the capture at the server starts with the testbed. If the queue is on the server's host,
+// the queue's agent captures, so that the clocks of two hosts need not be compared. Otherwise this process captures.
 func (p *RolePlan) placeCapture(ctx context.Context, o *testbed.OpenOptions, a *testbed.Access) error {
 	if p.Server == nil {
 		return nil
@@ -151,7 +153,7 @@ func (p *RolePlan) placeCapture(ctx context.Context, o *testbed.OpenOptions, a *
 	return nil
 }
 
-// openHere opens a device of this host through a separate agent, like devices of other hosts.
+// openHere opens a device of this host through a separate agent, in the same way as devices of other hosts.
 func openHere(ctx context.Context, device string, o testbed.OpenOptions) (*testbed.Testbed, error) {
 	lent, err := testbed.ServePrivately(ctx, device, testbed.ServeOptions{Device: testbed.DeviceOptions{Access: o.Access}})
 	if err != nil {
@@ -166,7 +168,7 @@ func openHere(ctx context.Context, device string, o testbed.OpenOptions) (*testb
 	return bed, nil
 }
 
-// capture captures at the server's interface.
+// capture starts a capture at the server's interface.
 func (p *RolePlan) capture(ctx context.Context, a *testbed.Access) (testbed.Frames, error) {
 	h := p.HostOf(p.Server.Host)
 	o := live.Options{Interface: p.Server.Interface, Stamps: p.Server.Stamps, Promiscuous: true}
@@ -191,20 +193,21 @@ func (p *RolePlan) capture(ctx context.Context, a *testbed.Access) (testbed.Fram
 	return &boundedFrames{HostFrames: frames, bound: clockBound{p.ClockBy == ByPTP, p.ClockNS}}, nil
 }
 
-// boundedFrames are frames from another host whose clock is within a stated bound.
+// boundedFrames is a capture on another host whose clock is within a bound that the file states.
 type boundedFrames struct {
 	*testbed.HostFrames
 	bound  clockBound
 	beyond string
 }
 
-// clockBound is the bound that a file sets for the clocks.
+// clockBound is the bound that a file states for the clocks.
 type clockBound struct {
 	stated bool  // by PTP; otherwise the exchanges must achieve it
 	ns     int64 // 0 for any
 }
 
-// Offset returns the offset of the clock of the stamps. It returns an error if the clocks contradict the file.
+// Offset returns the offset of the clock that provides the timestamps. It returns an error if the measured offset
+// contradicts the bound in the file.
 func (f *boundedFrames) Offset() (testbed.Offset, error) {
 	o, err := f.HostFrames.Offset()
 	if err != nil {
@@ -214,7 +217,7 @@ func (f *boundedFrames) Offset() (testbed.Offset, error) {
 	return o, err
 }
 
-// apply returns the offset to use for a measured one, and the reason why ages must be withheld, if any.
+// apply returns the offset to be used if o was measured. beyond is the reason why ages must be withheld, if any.
 func (b clockBound) apply(o testbed.Offset) (use testbed.Offset, beyond string, err error) {
 	switch away := max(o.OffsetNS, -o.OffsetNS); {
 	case b.ns == 0:
@@ -231,7 +234,7 @@ func (b clockBound) apply(o testbed.Offset) (use testbed.Offset, beyond string, 
 	return o, beyond, nil
 }
 
-// WithholdAges returns why ages must be withheld since the last call, or "".
+// WithholdAges returns the reason why ages since the last call must be withheld, or "" if they are valid.
 func (f *boundedFrames) WithholdAges() string {
 	why := f.beyond
 	f.beyond = ""

@@ -25,7 +25,8 @@ var (
 	errClocks = olaf.NewError(olaf.Device, "the clocks differ")
 )
 
-// Fault returns the first fault of examined hosts; nil if there is none. Withheld ages are not a fault of a run.
+// Fault returns the first fault of the examined hosts, or nil if there is none. If forRun is set, a reason to withhold
+// ages does not count as a fault.
 func Fault(all []Examination, forRun bool) error {
 	for i := range all {
 		e := &all[i]
@@ -41,8 +42,8 @@ func Fault(all []Examination, forRun bool) error {
 	return nil
 }
 
-// upFile returns the file of a testbed that is up, in a folder that only this user can access. The error matches
-// ErrAbsent if there is no such folder.
+// upFile returns the path of the file with the plan of a testbed that is up. It is in a folder that only this user can
+// access. The error matches ErrAbsent if there is no such folder.
 func upFile(name string) (string, error) {
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("olafctl-%d-testbeds", os.Getuid()))
 	info, err := os.Lstat(folder)
@@ -87,7 +88,7 @@ func forgetUp(name string) error {
 	return err
 }
 
-// loadUp returns the plan of a testbed that is up. The error matches ErrAbsent if it is not.
+// loadUp returns the stored plan of a testbed that is up. The error matches ErrAbsent if the testbed is not up.
 func loadUp(name string) (*RolePlan, error) {
 	path, err := upFile(name)
 	if err != nil {
@@ -145,8 +146,8 @@ func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration,
 	return all, links, s.bringUp(ctx, note, lasts)
 }
 
-// bringUp reserves the hosts, starts their holders, stops their generators and remembers the plan. If a step fails, it
-// undoes those before.
+// bringUp reserves the hosts, starts their holders, stops their generators and stores the plan. If a step fails, it
+// undoes the steps before.
 func (s *Hosts) bringUp(ctx context.Context, note string, lasts time.Duration) (err error) {
 	var undos []undoing
 	defer func() {
@@ -169,15 +170,16 @@ func (s *Hosts) bringUp(ctx context.Context, note string, lasts time.Duration) (
 	return rememberUp(s.plan)
 }
 
-// isSamePlan reports whether two plans are the same in every field.
+// isSamePlan reports whether two plans are equal in every field.
 func isSamePlan(a, b *RolePlan) bool {
 	left, err := json.Marshal(a)
 	right, err2 := json.Marshal(b)
 	return err == nil && err2 == nil && bytes.Equal(left, right)
 }
 
-// DownRoles takes a testbed of roles down: generators stop, holders and reservations end, and its name is forgotten. A host that
-// cannot be reached does not keep the others from that; the error names it, and the testbed's name stays for another try.
+// DownRoles removes a testbed with roles. It stops the generators, ends the holders and reservations, and deletes the
+// stored plan. If a host cannot be reached, the other hosts are still released. The error names the unreachable host,
+// and the plan remains stored, so that DownRoles can be called again.
 func DownRoles(ctx context.Context, p *RolePlan, a testbed.Access) error {
 	s, unreached := connectReachable(ctx, p, a)
 	rested := s.rest(ctx)
@@ -240,7 +242,7 @@ func ShowRoles(ctx context.Context, p *RolePlan, isUp bool, a testbed.Access) (a
 	return all, nil
 }
 
-// rest stops the generator of every card on a connected host, and returns when they are idle.
+// rest stops the generators of all cards on connected hosts, and waits until they are idle.
 func (s *Hosts) rest(ctx context.Context) error {
 	var errs []error
 	for _, role := range []*PlannedRole{s.plan.Generator, s.plan.Queue} {

@@ -29,7 +29,8 @@ type State struct {
 	Remarks []string `json:"remarks,omitempty"`
 }
 
-// NodeState is the state of a node. Enter its namespace with nsenter --net=PATH as long as the holder lives.
+// NodeState is the state of a node. While the holder is running, users can enter the node's namespace with nsenter
+// --net=PATH.
 type NodeState struct {
 	Name    string            `json:"name"`
 	Role    string            `json:"role"`
@@ -38,7 +39,7 @@ type NodeState struct {
 	Counts  map[string]uint64 `json:"counts,omitempty"` // of a program, since it was loaded
 }
 
-// readState parses a holder's answer. The error matches ErrHolder.
+// readState parses the state that a holder returned. The error matches ErrHolder.
 func readState(r io.Reader, name string) (*State, error) {
 	s := new(State)
 	err := json.NewDecoder(r).Decode(s)
@@ -51,7 +52,7 @@ func readState(r io.Reader, name string) (*State, error) {
 	return s, nil
 }
 
-// remark adds faults in jobs that the nodes' counters reveal.
+// remark adds remarks about faults in jobs that the counters of the nodes reveal.
 func (s *State) remark() {
 	for i := range s.Nodes {
 		if n := s.Nodes[i].Counts["misidentified"]; n > 0 {

@@ -29,7 +29,7 @@ var (
 	_ [realtime.MaxAddresses]struct{} = [MaxFrames]struct{}{}
 )
 
-// Lab is a running testbed. It ends with Close or with the process.
+// Lab is a running testbed. It is removed by Close or when the process ends.
 type Lab struct {
 	*Plan
 	Nodes  []*netlab.Node  // by node; nil if it is behind an interface of this machine
@@ -44,7 +44,7 @@ type Lab struct {
 	epochs   epochs // of the jobs of a plan with a tree
 }
 
-// Adder is an aggregating program at a node.
+// Adder is a running program that aggregates at a node.
 type Adder struct {
 	*xdp.Aggregator // nil for a program in this process
 	Planned         *PlannedAdder
@@ -53,7 +53,7 @@ type Adder struct {
 	latched         map[string]uint64 // counters at the last Latch, of a program in this process
 }
 
-// attachment is a program at an interface.
+// attachment is a program that is attached to an interface.
 type attachment struct {
 	name   string
 	number uint32 // the kernel's
@@ -68,12 +68,12 @@ type Options struct {
 	Command func(args ...string) *exec.Cmd
 }
 
-// Rights returns the rights that Up needs, PacketRights also the rights for cables between interfaces of this machine,
-// which are tested by using them.
+// Rights returns the rights that Up needs. PacketRights also includes the rights for cables between interfaces of this
+// machine. Rights are tested by using them.
 func Rights() []netlab.Right { return slices.Concat(netlab.NamespaceRights, xdp.LoadRights) }
 
-// Up builds a plan. The error matches netlab.ErrRights, with a line for each missing right, netlab.ErrNetwork or
-// xdp.ErrKernel; after an error nothing is left.
+// Up builds the testbed that a plan describes. The error matches netlab.ErrRights, with a line for each missing right,
+// netlab.ErrNetwork or xdp.ErrKernel. After an error nothing is left of the testbed.
 func Up(p *Plan, o Options) (*Lab, error) {
 	if err := netlab.CheckRights(Rights()...); err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ func (l *Lab) up(o Options) (err error) {
 	return nil
 }
 
-// receiveSums attaches a program to the server's end of the cable from an aggregator on another host, without which redirected
-// frames would be lost.
+// receiveSums attaches a program to the server's end of the cable from an aggregator on another host. Without it,
+// redirected frames would be lost.
 func (l *Lab) receiveSums(p *PlannedAdder, _ Options) error {
 	up := l.Cables[l.Plan.Nodes[p.Node].Up].B
 	if up == nil || p.Mode != Native || l.Plan.Nodes[l.Plan.Cables[l.Plan.Nodes[p.Node].Up].Parent].Role != Server {
@@ -142,7 +142,7 @@ func (l *Lab) receiveSums(p *PlannedAdder, _ Options) error {
 // isHere reports whether a node is built on this host.
 func (l *Lab) isHere(node int) bool { return l.here == "" || l.Plan.Nodes[node].Host == l.here }
 
-// node creates a namespace, which forwards answers if it is an aggregator's.
+// node creates the namespace of node i. If the node is an aggregator, its namespace forwards answers.
 func (l *Lab) node(i int) (err error) {
 	p := &l.Plan.Nodes[i]
 	if p.Device != "" || !l.isHere(i) {
@@ -154,7 +154,7 @@ func (l *Lab) node(i int) (err error) {
 	return l.Nodes[i].Forward()
 }
 
-// cable creates a cable, or uses the interface in front of one of its ends.
+// cable creates cable i. If one of its ends is behind an interface, it uses that interface instead.
 func (l *Lab) cable(i int) (err error) {
 	p := &l.Plan.Cables[i]
 	child, parent := &l.Plan.Nodes[p.Child], &l.Plan.Nodes[p.Parent]
@@ -185,7 +185,7 @@ func (l *Lab) cable(i int) (err error) {
 	return errors.Join(wide(c.A, p.MTU), wide(c.B, p.MTU), address(c.A, p.Lower), address(c.B, p.Upper))
 }
 
-// wide rejects an interface whose MTU is below that of its cable.
+// wide rejects an interface whose MTU is smaller than that of its cable.
 func wide(at *netlab.Interface, mtu int) error {
 	if at == nil || at.MTU >= mtu {
 		return nil
@@ -201,7 +201,7 @@ func address(at *netlab.Interface, a netip.Addr) error {
 	return at.Address(netip.PrefixFrom(a, netBits))
 }
 
-// route sets the routes to nodes that are not directly connected.
+// route sets the routes of a node to nodes to which it is not directly connected.
 func (l *Lab) route(node int) error {
 	n := l.Nodes[node]
 	if n == nil {
@@ -231,8 +231,8 @@ func (l *Lab) route(node int) error {
 	return nil
 }
 
-// adder loads a program and attaches it to its children's cables. Frames redirected in native mode are lost unless the
-// other end has a program, so that end gets one.
+// adder loads the program of an aggregator and attaches it to the cables of its children. Frames that are redirected in
+// native mode are lost unless a program is attached to the other end, so it attaches one there.
 func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	if p.Mode == User {
 		return l.addInUserSpace(p)
@@ -272,7 +272,7 @@ func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	return l.serve(a, parent.Child)
 }
 
-// fanOut lets an aggregator copy results to its children if the plan has a group and the kernel can.
+// fanOut makes an aggregator copy results to its children if the plan has a group and the kernel supports it.
 func (l *Lab) fanOut(a *Adder) (err error) {
 	group, n := l.Plan.Fanout(), &l.Plan.Nodes[a.Planned.Node]
 	if !group.IsValid() {
@@ -292,8 +292,8 @@ func (l *Lab) fanOut(a *Adder) (err error) {
 	return err
 }
 
-// Fanout returns the group to which the server can send results once; the zero address means that it must send them to
-// each worker.
+// Fanout returns the group address to which the server can send each result once. It returns the zero address if the
+// server must send results to each worker.
 func (l *Lab) Fanout() netip.Addr {
 	for _, a := range l.Adders {
 		if a.Fanout == nil {
@@ -303,7 +303,8 @@ func (l *Lab) Fanout() netip.Addr {
 	return l.Plan.Fanout()
 }
 
-// mostLanes returns the number of lanes that any cable carries: workers may use more than the plan's.
+// mostLanes returns the largest number of lanes for which the cables have room. Workers may use more lanes than the
+// plan.
 func (l *Lab) mostLanes() int {
 	most := l.Lanes
 	for i := range l.Plan.Cables {
@@ -312,7 +313,7 @@ func (l *Lab) mostLanes() int {
 	return most
 }
 
-// keep stores a program that was attached to an interface, with its number.
+// keep stores a program that was attached to an interface, with the interface's number.
 func (l *Lab) keep(name string, at *netlab.Interface, attached io.Closer, err error) error {
 	if err != nil {
 		return err
@@ -323,7 +324,7 @@ func (l *Lab) keep(name string, at *netlab.Interface, attached io.Closer, err er
 	return err
 }
 
-// parent returns the parent for which a node aggregates.
+// parent returns the parent of a node, to which the node sends its sums.
 func (l *Lab) parent(node int) (xdp.Parent, error) {
 	n := &l.Plan.Nodes[node]
 	c, up := &l.Plan.Cables[n.Up], l.Cables[n.Up]
@@ -345,8 +346,8 @@ func (l *Lab) parent(node int) (xdp.Parent, error) {
 	return xdp.Parent{Job: l.Job, Children: len(n.Down), Child: olaf.WorkerID(slices.Index(above.Down, n.Up)), Source: a}, nil
 }
 
-// Faults lists changes since the start: interfaces that are missing or down, detached programs. Errors of agents follow
-// from these and are listed after them, but were read before.
+// Faults describes changes since the start: interfaces that are missing or down, and programs that were detached.
+// Errors of agents are listed last, because they are consequences of these changes, but are read first.
 func (l *Lab) Faults() (faults []string) {
 	met := l.agentFaults()
 	if l.queue != nil {
@@ -358,7 +359,7 @@ func (l *Lab) Faults() (faults []string) {
 	return append(faults, met...)
 }
 
-// agentFaults lists errors of agents.
+// agentFaults describes the errors of agents.
 func (l *Lab) agentFaults() (faults []string) {
 	for _, a := range l.Adders {
 		if err := a.agent.fault(); err != nil {
@@ -386,11 +387,11 @@ func (l *Lab) Broken() error {
 	return nil
 }
 
-// lookEvery is the interval of Guard's checks.
+// lookEvery is the interval at which Guard checks the testbed.
 const lookEvery = time.Second
 
-// Guard calls do with a context that ends when the testbed changes. If do fails because of that, the error comes from
-// Broken.
+// Guard calls do with a context that ends when the testbed changes. If do fails for this reason, Guard returns the
+// error from Broken.
 func (l *Lab) Guard(ctx context.Context, do func(context.Context) error) error {
 	within, stop := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
@@ -410,7 +411,8 @@ func (l *Lab) Guard(ctx context.Context, do func(context.Context) error) error {
 	return cmp.Or(l.Broken(), err)
 }
 
-// watch checks until the context ends or the testbed has changed.
+// watch checks the testbed periodically until the context ends or the testbed has changed. It returns an error in the
+// second case.
 func (l *Lab) watch(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -426,7 +428,7 @@ func (l *Lab) watch(ctx context.Context) error {
 	}
 }
 
-// cableFaults lists the faults at a cable's ends. A missing end removes the other.
+// cableFaults describes the faults at both ends of a cable. If one end is removed, the other disappears as well.
 func (l *Lab) cableFaults(cable int) (faults []string) {
 	c, planned := l.Cables[cable], &l.Plan.Cables[cable]
 	child, parent := l.nameOf(planned.Child), l.nameOf(planned.Parent)
@@ -456,7 +458,7 @@ func (l *Lab) cableFaults(cable int) (faults []string) {
 
 func (l *Lab) nameOf(node int) string { return l.Plan.Nodes[node].Name }
 
-// Close removes everything.
+// Close removes the testbed.
 func (l *Lab) Close() error {
 	var errs []error
 	for _, c := range l.opened {

@@ -5,11 +5,11 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// runsInKernel reports whether the adder's program is the kernel's rather than one of this process.
+// runsInKernel reports whether the adder's program runs in the kernel and not in this process.
 func (a *Adder) runsInKernel() bool { return a.Aggregator != nil }
 
-// addInUserSpace runs the aggregating program of a node in this process, on the node's socket. It gives no epochs to
-// jobs: these must begin with one of their own.
+// addInUserSpace runs the aggregating program of a node in this process, on the node's socket. It assigns no epochs, so
+// jobs must begin with an epoch of their own choice.
 func (l *Lab) addInUserSpace(p *PlannedAdder) error {
 	a := &Adder{Planned: p, latched: map[string]uint64{}}
 	l.Adders = append(l.Adders, a)
@@ -20,13 +20,13 @@ func (l *Lab) addInUserSpace(p *PlannedAdder) error {
 	return l.serve(a, parent.Child)
 }
 
-// kernelNames maps the program's counters to the names in the kernel.
+// kernelNames maps the names of the program's counters to their names in the kernel.
 var kernelNames = map[string]string{
 	xagg.Describe().Ledger.Counters[xagg.Duplicate].Name:  "duplicate",
 	xagg.Describe().Ledger.Counters[xagg.Mismatched].Name: "mismatched",
 }
 
-// Latch returns the counters since its last call, by their names in the kernel.
+// Latch returns the increase of the counters since the last call, by their names in the kernel.
 func (a *Adder) Latch() (map[string]uint64, error) {
 	if a.runsInKernel() {
 		return a.Aggregator.Latch()
@@ -41,7 +41,8 @@ func (a *Adder) Latch() (map[string]uint64, error) {
 	return since, nil
 }
 
-// Decisions visits the kernel's decisions since its last call; a program in this process logs none.
+// Decisions calls visit for each decision that the kernel made since the last call. A program in this process logs no
+// decisions.
 func (a *Adder) Decisions(visit func(*xdp.Decision)) error {
 	if a.runsInKernel() {
 		return a.Aggregator.Decisions(visit)
@@ -49,7 +50,7 @@ func (a *Adder) Decisions(visit func(*xdp.Decision)) error {
 	return nil
 }
 
-// Close removes the kernel's program.
+// Close removes the adder's program from the kernel.
 func (a *Adder) Close() error {
 	if a.runsInKernel() {
 		return a.Aggregator.Close()

@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// EndNames returns the names of a testbed's ends that can be captured, which are the capture's interfaces in order: every
-// worker's, and the server's.
+// EndNames returns the names of the ends of a testbed that can be captured. The interfaces of the capture are in the
+// same order: one for every worker, and then the server's.
 func EndNames(p *lab.Plan) (names []string) {
 	for _, w := range p.Workers() {
 		names = append(names, p.Nodes[w].Name)
@@ -14,7 +14,7 @@ func EndNames(p *lab.Plan) (names []string) {
 	return append(names, p.Nodes[p.Server()].Name)
 }
 
-// Recorder receives the frames captured at the ends, by time, and the number of frames that found no room.
+// Recorder receives the frames that are captured at the ends, in time order, and the number of frames that were lost.
 type Recorder interface {
 	Frame(*capture.Packet) error
 	Lost(frames int64) error

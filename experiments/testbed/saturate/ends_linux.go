@@ -12,7 +12,7 @@ type recording struct {
 	to Recorder
 }
 
-// startRecording begins to capture at workers and server, in the order of EndNames.
+// startRecording starts a capture at the ends of the workers and the server, in the order of EndNames.
 func (f *Feeder) startRecording(to Recorder) (*recording, error) {
 	names := EndNames(f.lab.Plan)
 	var at []testbed.End
@@ -28,7 +28,7 @@ func (f *Feeder) startRecording(to Recorder) (*recording, error) {
 	return &recording{c, to}, nil
 }
 
-// passCaptured passes on the frames captured so far. r may be nil.
+// passCaptured passes the frames captured so far to the recorder. It does nothing if r is nil.
 func (r *recording) passCaptured() error {
 	if r == nil {
 		return nil
@@ -36,7 +36,7 @@ func (r *recording) passCaptured() error {
 	return r.at.Drain(r.to.Frame)
 }
 
-// endRecording passes on the remaining frames and the number of lost frames, and closes the capture.
+// endRecording passes the remaining frames and the number of lost frames to the recorder, and closes the capture.
 func (r *recording) endRecording() error {
 	err := r.passCaptured()
 	lost, why := r.at.Lost()

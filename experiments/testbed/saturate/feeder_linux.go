@@ -23,10 +23,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// LogBytes is the size of a log of decisions that a feeder can empty in time.
+// LogBytes is the size of the decision log, in bytes. A feeder can empty a log of this size in time.
 const LogBytes = 1 << 24
 
-// Feeder is a testbed with all its ends in this process: the workers' ends and the server's.
+// Feeder is a testbed in which this process operates all ends, those of the workers and of the server.
 type Feeder struct {
 	lab     *lab.Lab
 	workers []*net.UDPConn // by number
@@ -43,8 +43,8 @@ type Feeder struct {
 	recording *recording // nil without a recorder
 }
 
-// NewFeeder opens the ends of a testbed, whose programs log their decisions in LogBytes. None of them may be behind an
-// interface: the error matches ErrConfig.
+// NewFeeder opens the ends of a testbed. The testbed's programs must log their decisions with LogBytes. If an end is
+// behind an interface, the error matches ErrConfig.
 func NewFeeder(l *lab.Lab) (*Feeder, error) {
 	f := &Feeder{lab: l}
 	if err := f.openEnds(); err != nil {
@@ -85,12 +85,13 @@ func (f *Feeder) openEnds() (err error) {
 	return err
 }
 
-// topAggregator returns the aggregator below the server.
+// topAggregator returns the node of the aggregator directly below the server.
 func (f *Feeder) topAggregator() int {
 	return f.lab.Plan.Cables[f.lab.Plan.Nodes[f.lab.Server()].Down[0]].Child
 }
 
-// below and above return the socket addresses at the two ends of a node's cable towards the server.
+// below returns the socket address at the lower end of a node's cable towards the server; above returns the address at
+// the upper end.
 func (f *Feeder) below(node int) netip.AddrPort {
 	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Lower, olaf.UDPPort)
 }
@@ -99,13 +100,13 @@ func (f *Feeder) above(node int) netip.AddrPort {
 	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Upper, olaf.UDPPort)
 }
 
-// childIndex returns a node's index among its parent's children.
+// childIndex returns the index of a node among the children of its parent.
 func (f *Feeder) childIndex(node int) olaf.WorkerID {
 	up := f.lab.Plan.Nodes[node].Up
 	return olaf.WorkerID(slices.Index(f.lab.Plan.Nodes[f.lab.Plan.Cables[up].Parent].Down, up))
 }
 
-// Close closes the ends; the testbed stays.
+// Close closes the ends. The testbed stays up.
 func (f *Feeder) Close() error {
 	var errs []error
 	for _, c := range append(f.workers, f.server) {
@@ -133,13 +134,14 @@ type run struct {
 	sums   expected
 }
 
-// expected caches the sums of the workers' current vectors.
+// expected caches the expected sums for the vectors that the workers currently send.
 type expected struct {
 	sync.Mutex
 	of map[uint32][]int32
 }
 
-// worker is the work of one worker: vectors generated from the run's seed, and sums compared with the expected ones.
+// worker does the work of one worker. It generates vectors from the run's seed and compares sums with the expected
+// ones.
 type worker struct {
 	*run
 	number         int
@@ -155,7 +157,7 @@ func (w *worker) Compute(_ context.Context, vector uint32) process.Computed {
 	return process.Computed{Values: w.values}
 }
 
-// Apply implements process.Work.
+// Apply implements process.Work. It compares the sum with the expected one.
 func (w *worker) Apply(a *endpoint.Aggregate) {
 	want := w.expectedSum(a.Number)
 	for i, v := range a.Values {
@@ -166,7 +168,8 @@ func (w *worker) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// expectedSum returns the sum of a vector over all workers. No worker is more than one vector behind.
+// expectedSum returns the sum of a vector over all workers. Only recent sums are cached, because no worker is more than
+// one vector behind.
 func (k *run) expectedSum(vector uint32) []int32 {
 	k.sums.Lock()
 	defer k.sums.Unlock()
@@ -184,8 +187,8 @@ func (k *run) expectedSum(vector uint32) []int32 {
 	return s
 }
 
-// Record is Run with a capture of what workers and server send and receive, from before the first packet to after the
-// last one.
+// Record does the same as Run and captures what the workers and the server send and receive, from before the first
+// packet until after the last.
 func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func()) (*Run, error) {
 	r, err := f.startRecording(to)
 	if err != nil {
@@ -200,8 +203,8 @@ func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func())
 	return run, r.endRecording()
 }
 
-// Run lets all workers send all vectors, and checks the results. It calls said, if not nil, after each completed
-// vector. The error matches lab.ErrBroken if a cable or a program was removed.
+// Run lets all workers send all their vectors, and checks the results. If said is not nil, it is called after each
+// completed vector. The error matches lab.ErrBroken if a cable or a program was removed.
 func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -233,7 +236,7 @@ func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 	return k.out, f.completeRun(ctx, k.out, &c)
 }
 
-// runAll runs workers and server, and reads the logs of decisions meanwhile.
+// runAll runs the workers and the server. Meanwhile it reads the logs of decisions.
 func (k *run) runAll(ctx context.Context) error {
 	root, err := process.NewRoot(process.RootConfig{
 		Job: k.job, Group: k.lab.Group, Line: k.config.Line, Agent: k.below(k.topAggregator()),
@@ -263,10 +266,10 @@ func (k *run) runAll(ctx context.Context) error {
 	return nil
 }
 
-// followEvery is the interval for reading logs of decisions and captures.
+// followEvery is the interval at which logs of decisions and captures are read.
 const followEvery = 2 * time.Millisecond
 
-// readLogs reads logs until all workers are done, and stops them on an error.
+// readLogs reads the logs until all workers are done. It stops the workers if an error occurs.
 func (k *run) readLogs(played <-chan error, stop func()) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -284,7 +287,7 @@ func (k *run) readLogs(played <-chan error, stop func()) error {
 	}
 }
 
-// workerAddresses returns the workers' addresses.
+// workerAddresses returns the socket addresses of the workers.
 func (k *run) workerAddresses() (all []netip.AddrPort) {
 	for _, node := range k.lab.Workers() {
 		all = append(all, k.below(node))
@@ -292,7 +295,7 @@ func (k *run) workerAddresses() (all []netip.AddrPort) {
 	return all
 }
 
-// workersPlay runs all workers to their end.
+// workersPlay runs all workers until they are done.
 func (k *run) workersPlay(ctx context.Context) error {
 	g, within := errgroup.WithContext(ctx)
 	works, reports := make([]worker, len(k.workers)), make([]process.SumsReport, len(k.workers))
@@ -339,10 +342,10 @@ func (k *run) workersPlay(ctx context.Context) error {
 	return nil
 }
 
-// silence is how long a worker waits before it requests missing packets.
+// silence is the time without packets after which a worker requests missing packets.
 const silence = 50 * olaf.Millisecond
 
-// recordLeaving records that a packet of a fragment is about to leave; the last one counts.
+// recordLeaving records the time at which a packet of a fragment is sent. The last packet counts.
 func (k *run) recordLeaving(p *program.Packet) {
 	if p.Kind != program.Data {
 		return
@@ -355,7 +358,8 @@ func (k *run) recordLeaving(p *program.Packet) {
 	}
 }
 
-// recordArrival records the time of a sum's first arrival at the server, and reports whether the server should receive it.
+// recordArrival records when a sum arrives at the server for the first time. It reports whether the server should
+// receive the packet.
 func (k *run) recordArrival(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
 	if p.Kind != program.Data || p.Seg >= uint64(len(k.left)) {
 		return true
@@ -377,7 +381,7 @@ func (k *run) recordArrival(_ olaf.Time, _ program.Port, p *program.Packet, _ []
 	return true
 }
 
-// readDecisions reads the programs' decisions and the captured frames.
+// readDecisions reads the decisions that the programs logged, and the captured frames.
 func (f *Feeder) readDecisions() error {
 	if err := f.recording.passCaptured(); err != nil {
 		return err
@@ -393,7 +397,7 @@ func (f *Feeder) readDecisions() error {
 	return nil
 }
 
-// countRepeated returns how many sums agents have repeated.
+// countRepeated returns the number of sums that agents have sent again.
 func (f *Feeder) countRepeated() (n uint64) {
 	for _, a := range f.lab.Adders {
 		n += a.AgentCounts()["sums_resent"]
@@ -401,7 +405,8 @@ func (f *Feeder) countRepeated() (n uint64) {
 	return n
 }
 
-// countArrived returns, by adder, the number of frames from its cable towards the server, including counted drops there.
+// countArrived returns, for each adder, the number of frames that arrived over its cable towards the server. Frames
+// that were counted as dropped there are included.
 func (f *Feeder) countArrived() (came []uint64, err error) {
 	for _, a := range f.lab.Adders {
 		up := f.lab.Cables[f.lab.Plan.Nodes[a.Planned.Node].Up]
@@ -415,8 +420,9 @@ func (f *Feeder) countArrived() (came []uint64, err error) {
 	return came, nil
 }
 
-// checkVanished marks a run as invalid if fewer frames came out of a cable than sums were redirected into it, which happens
-// silently without a listener. Repeated sums and control packets hide some of these losses.
+// checkVanished marks a run as invalid if fewer frames left a cable than sums were redirected into it. Frames vanish in
+// this way, without any error, if no program is attached to the other end. Repeated sums and control packets hide some
+// of these losses.
 func (f *Feeder) checkVanished(r *Run) error {
 	came, err := f.countArrived()
 	if err != nil {
@@ -433,7 +439,7 @@ func (f *Feeder) checkVanished(r *Run) error {
 	return nil
 }
 
-// readCounts reads and resets the counts of every aggregator, by name.
+// readCounts reads and resets the counts of every aggregator. They are returned by the aggregator's name.
 func (f *Feeder) readCounts() (map[string]map[string]uint64, error) {
 	all := map[string]map[string]uint64{}
 	for i, a := range f.lab.Adders {
@@ -447,7 +453,8 @@ func (f *Feeder) readCounts() (map[string]map[string]uint64, error) {
 	return all, f.readDecisions()
 }
 
-// settleCounts reads counts until there are no new decisions and the logs are complete, up to a limit.
+// settleCounts reads counts until there are no new decisions and the logs are complete. It gives up after a limited
+// number of reads.
 func (f *Feeder) settleCounts(ctx context.Context, r *Run) error {
 	for looks := 1; ; looks++ {
 		more, err := f.readCounts()
@@ -475,10 +482,10 @@ func (f *Feeder) settleCounts(ctx context.Context, r *Run) error {
 	}
 }
 
-// mostLooks is the maximum number of reads while a log is incomplete.
+// mostLooks is the maximum number of times that counts are read while a log is incomplete.
 const mostLooks = 100
 
-// hasAllLogged reports whether logs and counts contain the same decisions.
+// hasAllLogged reports whether the logs and the counts contain the same decisions.
 func (f *Feeder) hasAllLogged() bool {
 	for i := range f.replays {
 		if f.replays[i] == nil {
@@ -491,10 +498,11 @@ func (f *Feeder) hasAllLogged() bool {
 	return true
 }
 
-// rest is the time without decisions after which nothing is in flight: several rounds of an agent.
+// rest is a time without decisions that is long enough to conclude that nothing is in flight. It covers several rounds
+// of an agent.
 const rest = 10 * time.Millisecond
 
-// completeRun completes a run with the kernel's counts and decisions.
+// completeRun adds the counts and the decisions of the kernel to a run.
 func (f *Feeder) completeRun(ctx context.Context, r *Run, c *Config) error {
 	if err := f.settleCounts(ctx, r); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// EarlierSchema is the schema, without its version, of documents with such runs from earlier versions.
+// EarlierSchema is the schema, without its version, with which earlier versions wrote the results of such runs.
 const EarlierSchema = "olafctl.feed"
 
 // Report contains the runs of one system on one testbed.
@@ -25,16 +25,16 @@ type Report struct {
 	Statements []string
 }
 
-// IsPartial reports whether fewer runs were done than requested.
+// IsPartial reports whether fewer runs were carried out than requested.
 func (r *Report) IsPartial() bool { return len(r.Runs) < r.Asked }
 
-// number is a number from a run.
+// number is one of the numbers that describe a run.
 type number struct {
 	*metric.Metric
 	of func(p *lab.Plan, c *Config, r *Run) float64
 }
 
-// numbers are the numbers that describe runs.
+// numbers lists the numbers that describe a run.
 var numbers = []number{
 	{result.NewMetric("packets_per_s", "Packets of workers, a second", "packet/s"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 {
@@ -61,14 +61,14 @@ var numbers = []number{
 		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Repeated) }},
 }
 
-// real is the statement beside the numbers of every report.
+// real is the statement about real packets that every report contains.
 const real = "frames, cables and the kernel's program are real; a pair of virtual interfaces is no network card, " +
 	"and senders, program and server share this machine's processors"
 
-// realCables is the same for a program in this process.
+// realCables is the statement about real packets in reports of runs whose program is in this process.
 const realCables = "frames and cables are real; the program runs in this process, and shares the processors with senders and server"
 
-// sums are the total checks in all runs, including invalid ones.
+// sums contains the totals of all checks over all runs, including invalid runs.
 type sums struct {
 	sums, checked, wrong uint64
 	decisions            olaf.Decisions
@@ -88,7 +88,7 @@ func (r *Report) sums() (s sums) {
 	return s
 }
 
-// Result makes the document of the runs.
+// Result returns the runs as a result document.
 func (r *Report) Result(by results.Provenance) *result.Result {
 	of := r.sums()
 	d := result.New("bench", "", map[string]any{"system": r.System, "vectors": r.Config.Vectors, "line": r.Config.Line,
@@ -117,7 +117,7 @@ func (r *Report) Result(by results.Provenance) *result.Result {
 	return d
 }
 
-// makeRow returns the document's only row.
+// makeRow returns the only row of the document.
 func (r *Report) makeRow(metrics result.Metrics, of *sums) result.Row {
 	a := &r.Plan.Adders[0]
 	w := result.Row{
@@ -173,7 +173,7 @@ func (r *Report) describeValidity(of *sums) string {
 	return "valid"
 }
 
-// decided describes how the kernel's decisions compare with the program's.
+// decided returns a sentence that compares the kernel's decisions with those of the program.
 func decided(d *olaf.Decisions) string {
 	if d.Void != "" {
 		return "The kernel's decisions could not be checked: " + d.Void + "."
@@ -181,7 +181,7 @@ func decided(d *olaf.Decisions) string {
 	return fmt.Sprintf("%d of %d decisions of the kernel are those of the program (fpga/program).", d.Equal, d.Checked)
 }
 
-// ErrInvalid reports that at least one run must not be used.
+// ErrInvalid reports that at least one run is invalid and must not be used.
 var ErrInvalid = olaf.NewError(olaf.Failed, "invalid run")
 
 // err returns nil if every run was valid and none is missing.
@@ -197,7 +197,7 @@ func (r *Report) err() error {
 	return nil
 }
 
-// ReadEarlier reads a document from an earlier version.
+// ReadEarlier reads a document that an earlier version wrote.
 func ReadEarlier(raw []byte) (*result.Result, error) {
 	var d struct {
 		result.Result

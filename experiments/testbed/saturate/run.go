@@ -11,7 +11,7 @@ import (
 // ErrConfig is matched by the error for any rejected configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad feed")
 
-// Config configures a run.
+// Config contains the settings of a run.
 type Config struct {
 	Vectors int       // per worker and run
 	Line    olaf.Rate // per worker, and of the server; 0 for no limit
@@ -35,7 +35,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// Run is the result of sending all vectors once.
+// Run is the result of sending all vectors one time.
 type Run struct {
 	Seed      uint64         `json:"seed"`
 	TookNS    int64          `json:"took_ns"`
@@ -56,15 +56,16 @@ type Run struct {
 // Valid reports whether the run is valid.
 func (r *Run) Valid() bool { return len(r.Invalid) == 0 }
 
-// valueBits limits values, so that the sum over the maximum number of workers stays in range.
+// valueBits limits the size of values, so that the sum over the maximum number of workers does not overflow.
 const valueBits = 24
 
-// ValueAt returns a worker's value at a place in a vector, for a run's seed.
+// ValueAt returns the value that a worker sends at a place in a vector. It depends on the run's seed.
 func ValueAt(seed uint64, worker, vector, place int) int32 {
 	return int32(splitmix.MixBits(seed^uint64(worker)<<48^uint64(vector)<<32^uint64(place))) >> (32 - valueBits)
 }
 
-// checkRun checks the identities of a run: no more decisions than packets sent, each sum made once, every value right.
+// checkRun checks the accounting identities of a run. There must not be more decisions than packets sent, each sum must
+// be made exactly one time, and every value must be correct.
 func (r *Run) checkRun(p *lab.Plan, c *Config) {
 	say := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
 	sums := uint64(p.Fragments * c.Vectors)
@@ -95,7 +96,7 @@ func (r *Run) checkRun(p *lab.Plan, c *Config) {
 	}
 }
 
-// sumDecisions returns the number of packets that an aggregator decided about.
+// sumDecisions returns the number of packets about which an aggregator made a decision.
 func sumDecisions(k map[string]uint64) (n uint64) {
 	for _, class := range []string{"consumed", "completed", "duplicate", "late", "mismatched", "out_of_range"} {
 		n += k[class]

@@ -1,7 +1,7 @@
 // Package sshlink starts an agent on another host through the ssh program and forwards the agent's socket to this host.
-//
-// The agent lives as long as its ssh session: it ends when its standard input ends, or after Patience without a sign of
-// life from the other side. It runs this program's own build, which is copied to the other host if it is missing there.
+// The agent runs as long as its ssh session: it ends when its standard input ends, or when it receives no sign of life
+// from the other side for the time Patience. The agent runs the same build as this program, which is copied to the
+// other host if it is missing there.
 package sshlink
 
 import (
@@ -16,17 +16,18 @@ import (
 // ErrAddress reports that a text is not an address of a device on another host.
 var ErrAddress = olaf.NewError(olaf.Usage, "no address of a device on another host")
 
-// Address is another host, as ssh names it.
+// Address is the address of another host in the form that ssh uses.
 type Address struct {
 	User string // empty for ssh's choice
 	Host string // name, alias of the user's ssh configuration, or IP address
 	Port int    // 0 for ssh's choice
 }
 
-// form is shown in messages about addresses.
+// form is the syntax of addresses that messages show.
 const form = "ssh://[user@]host[:port]/DEVICE"
 
-// Parse splits //[user@]host[:port]/DEVICE, with or without ssh: before it. The device may be empty. Errors match ErrAddress.
+// Parse splits an address of the form //[user@]host[:port]/DEVICE, which may begin with ssh:. The device may be empty.
+// Errors match ErrAddress.
 func Parse(text string) (a Address, device string, err error) {
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(text, "ssh:"), "//")
 	if !ok {
@@ -50,7 +51,7 @@ func Parse(text string) (a Address, device string, err error) {
 	return a, device, nil
 }
 
-// splitPort splits host, host:port, [v6] or [v6]:port.
+// splitPort splits an address of the form host, host:port, [v6] or [v6]:port.
 func splitPort(place string) (host string, port int, err error) {
 	if v6, ok := strings.CutPrefix(place, "["); ok && strings.HasSuffix(v6, "]") {
 		return strings.TrimSuffix(v6, "]"), 0, nil
@@ -68,14 +69,15 @@ func splitPort(place string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// isPlain reports whether a user or host can be given to ssh: it is not an option and needs no quotes in a shell.
+// isPlain reports whether the name of a user or a host can be passed to ssh. Such a name is not an option and needs no
+// quotes in a shell.
 func isPlain(name string) bool {
 	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune(`"'`+"`"+`$&|;<>()*?[]{}#~!\/@,`, r)
 	})
 }
 
-// Name returns [user@]host[:port], for messages.
+// Name returns the address as [user@]host[:port] for messages.
 func (a Address) Name() string {
 	name := a.Host
 	if a.Port != 0 {
@@ -96,7 +98,7 @@ func (a Address) URL(device string) string {
 	return "ssh://" + host.Name() + "/" + device
 }
 
-// arguments returns the address as ssh's arguments.
+// arguments returns the address in the form of arguments for ssh.
 func (a Address) arguments() []string {
 	args := []string{"--", a.Host}
 	if a.User != "" {

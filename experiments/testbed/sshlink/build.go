@@ -18,8 +18,9 @@ type Build struct {
 	Platform string // such as linux/amd64
 }
 
-// ReadBuild identifies the program in a file, whose version the caller knows. The hash is of the Go toolchain's build
-// ID, which depends on all of the program's code, or else of the whole file.
+// ReadBuild identifies the program in a file. version is the program's version, which the caller must know. The hash is
+// that of the Go toolchain's build ID, which depends on all of the program's code. If the file has no build ID, it is
+// the hash of the whole file.
 func ReadBuild(path, version string) (Build, error) {
 	b := Build{Version: strings.Join(strings.Fields(version), "_"), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	file, err := os.Open(path)
@@ -37,7 +38,7 @@ func ReadBuild(path, version string) (Build, error) {
 	return b, nil
 }
 
-// readBuildID returns the build ID that Go's linker wrote into an ELF file; nil without one.
+// readBuildID returns the build ID that Go's linker wrote into an ELF file, or nil if there is none.
 func readBuildID(file io.ReaderAt) []byte {
 	const header = 16 // of the note: sizes, type, and "Go"
 	binary, err := elf.NewFile(file)
@@ -55,8 +56,8 @@ func readBuildID(file io.ReaderAt) []byte {
 	return data[header:]
 }
 
-// matches reports whether an agent with that build can serve this build: the same code, or the same commit for another
-// platform.
+// matches reports whether an agent with the build other can serve this build. Both must have the same code, or the same
+// commit for different platforms.
 func (b Build) matches(other Build) bool {
 	if b.Platform != other.Platform {
 		return b.Version == other.Version
@@ -64,11 +65,11 @@ func (b Build) matches(other Build) bool {
 	return b.Hash == other.Hash
 }
 
-// machines maps the output of uname -m to GOARCH.
+// machines maps the output of uname -m to values of GOARCH.
 var machines = map[string]string{"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "armv7l": "arm",
 	"i686": "386", "riscv64": "riscv64", "ppc64le": "ppc64le", "s390x": "s390x", "loongarch64": "loong64"}
 
-// platformOf returns Go's name for a host that uname -s and -m describe.
+// platformOf returns Go's name for the platform of a host, given the output of uname -s and uname -m.
 func platformOf(system, machine string) string {
 	arch, known := machines[machine]
 	if !known {

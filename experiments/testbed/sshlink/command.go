@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// hostWord is the first word that agentScript prints. System, machine, olafctl's path, and cached or installed follow
-// it.
+// hostWord is the first word of the line that agentScript prints. It is followed by the system, the machine, the path
+// of olafctl, and the word cached or installed.
 const hostWord = "olafctl-host"
 
-// agentScript runs an agent on the other host: its arguments are the private folder, olafctl's path or nothing, the
-// build's hash, a command before it, the arguments of a command after an agent that was killed or nothing, and those of
-// serve. It removes the folder even after an agent that was killed.
+// agentScript is the shell script that runs an agent on the other host. Its arguments are the private folder, olafctl's
+// path or nothing, the build's hash, a command to put before olafctl, the arguments of a command to run after an agent
+// that was killed or nothing, and the arguments of serve. The script removes the folder even after an agent that was
+// killed.
 const agentScript = `d=$1 b=$2 h=$3 s=$4 k=$5; shift 5
 c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$h/olafctl from=installed
 if [ -z "$b" ]; then if [ -x "$c" ]; then b=$c from=cached; touch -c "${c%/*}" 2>/dev/null; else b=$(command -v olafctl) || b=-; fi; fi
@@ -29,8 +30,8 @@ r=$?
 rm -rf "$d"
 exit $r`
 
-// copyScript stores standard input as the agent of a build: its argument is the hash. It removes agents not used for 30
-// days.
+// copyScript is the shell script that stores standard input as the agent of a build. Its argument is the build's hash.
+// It removes agents that were not used for 30 days.
 const copyScript = `c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$1
 umask 077
 mkdir -p "$c" && cat >"$c/new.$$" && chmod 700 "$c/new.$$" && mv "$c/new.$$" "$c/olafctl" && {
@@ -39,7 +40,7 @@ exit 0; }
 rm -f "$c/new.$$"
 exit 1`
 
-// command returns ssh with its options, which runs a script with arguments on a host.
+// command returns an ssh command with the given options that runs a script with its arguments on a host.
 func (o *Options) command(a Address, options, script []string) *exec.Cmd {
 	args := append([]string{"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=2",
 		"-o", "ServerAliveCountMax=4"}, options...)
@@ -54,7 +55,7 @@ func (o *Options) command(a Address, options, script []string) *exec.Cmd {
 	return cmd
 }
 
-// quote quotes a word for the shell on the other host, which need not be a POSIX one.
+// quote quotes a word for the shell on the other host. This shell need not be a POSIX shell.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 func quoteAll(words []string) string {
@@ -65,7 +66,7 @@ func quoteAll(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// otherBuild is the error for a host without a build like ours.
+// otherBuild is the error for a host that does not have this build.
 type otherBuild struct {
 	platform, binary, version string
 	cached                    bool // the binary was copied by us
@@ -74,7 +75,7 @@ type otherBuild struct {
 
 func (e *otherBuild) Error() string { return "another build" }
 
-// describe describes what the host has.
+// describe returns a description of the build that the host has.
 func (e *otherBuild) describe() string {
 	switch {
 	case e.binary == "-" || e.binary == "":
@@ -85,7 +86,7 @@ func (e *otherBuild) describe() string {
 	return "has another build of olafctl (" + e.binary + ", " + strings.ReplaceAll(e.version, "_", " ") + ")"
 }
 
-// copyTo copies this program to the user's cache on a host. Errors match ErrBuild.
+// copyTo copies this program to the user's cache on another host. Errors match ErrBuild.
 func (o *Options) copyTo(ctx context.Context, a Address, have *otherBuild) error {
 	system, arch, _ := strings.Cut(have.platform, "/")
 	switch {
@@ -131,7 +132,7 @@ func (o *Options) copyTo(ctx context.Context, a Address, have *otherBuild) error
 	return nil
 }
 
-// runUntil runs a command, which is killed when ctx ends.
+// runUntil runs a command and kills it when ctx ends.
 func runUntil(ctx context.Context, cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err

@@ -9,21 +9,21 @@ import (
 )
 
 var (
-	// ErrSSH reports that the ssh program could not connect, or that the connection broke.
+	// ErrSSH reports that the ssh program could not connect or that the connection broke.
 	ErrSSH = olaf.NewError(olaf.Device, "no ssh connection")
 	// ErrForward reports that the other host's sshd does not forward unix sockets.
 	ErrForward = olaf.NewError(olaf.Device, "sshd forwards no unix sockets")
-	// ErrBuild reports that the other host lacks this build of the program.
+	// ErrBuild reports that the other host does not have this build of the program.
 	ErrBuild = olaf.NewError(olaf.Device, "not this build of olafctl")
 )
 
-// messagePrefix is the beginning of agents' messages.
+// messagePrefix is the first part of the messages that agents print.
 const messagePrefix = "olafctl: "
 
-// exitSSH is ssh's own exit code; all others come from the other host's programs.
+// exitSSH is the exit code that ssh itself uses. All other exit codes come from programs on the other host.
 const exitSSH = 255
 
-// advice maps ssh's messages to remedies.
+// advice maps messages of ssh to advice for the user.
 var advice = []struct{ words, remedy string }{
 	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host's key is not the known one: ask its owner, then 'ssh-keygen -R HOST'"},
 	{"Host key verification failed", "its key is not known here: compare it once with 'ssh HOST'"},
@@ -37,7 +37,8 @@ var advice = []struct{ words, remedy string }{
 	{"a password is required", "sudo may not ask for a password there: allow olafctl without one"},
 }
 
-// explainEnd returns the error of a session that ended: ssh's message with a remedy, or the other host's error.
+// explainEnd returns the error of a session that has ended. It contains ssh's message with advice, or the error from
+// the other host.
 func explainEnd(a Address, code int, lines []string) error {
 	all := strings.Join(lines, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -68,13 +69,13 @@ func kindOf(code int) olaf.Kind {
 	return olaf.Device
 }
 
-// tail keeps the last lines of a program's messages.
+// tail stores the last lines of a program's messages.
 type tail struct {
 	mu   sync.Mutex
 	text string
 }
 
-// maxTail limits the text that is kept.
+// maxTail is the maximum amount of text, in bytes, that a tail stores.
 const maxTail = 8 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -87,7 +88,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// all returns the non-empty lines, without the frames around ssh's warnings.
+// all returns the stored lines, without empty lines and the frames around ssh's warnings.
 func (t *tail) all() (lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +100,7 @@ func (t *tail) all() (lines []string) {
 	return lines
 }
 
-// last returns the last line.
+// last returns the last stored line.
 func (t *tail) last() string {
 	if lines := t.all(); len(lines) > 0 {
 		return lines[len(lines)-1]

@@ -4,8 +4,8 @@ package sshlink
 
 import "os/exec"
 
-// leaveGroup does nothing where there are no process groups.
+// leaveGroup does nothing, because this system has no process groups.
 func leaveGroup(*exec.Cmd) {}
 
-// ShareSocket does nothing where there is no sudo.
+// ShareSocket does nothing, because this system has no sudo.
 func ShareSocket(string) error { return nil }

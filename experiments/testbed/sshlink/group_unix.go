@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// ShareSocket gives a socket to the owner of its folder: an agent under sudo is not the user whose sshd forwards it.
+// ShareSocket gives a socket to the owner of the folder that contains it. An agent that runs under sudo has another
+// user than the sshd that forwards the socket.
 func ShareSocket(target string) error {
 	path := strings.TrimPrefix(target, "unix:")
 	folder, err := os.Lstat(filepath.Dir(path))
@@ -24,5 +25,5 @@ func ShareSocket(target string) error {
 	return os.Lchown(path, int(owner.Uid), int(owner.Gid))
 }
 
-// leaveGroup starts a program in a separate process group, which signals from the terminal do not reach.
+// leaveGroup makes a program start in a separate process group, so that it does not receive signals from the terminal.
 func leaveGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -19,7 +19,7 @@ const (
 	beat     = 2 * time.Second
 )
 
-// ErrHeadGone reports that the other side of an agent's standard input is gone.
+// ErrHeadGone reports that an agent has lost the other side of its standard input.
 var ErrHeadGone = olaf.NewError(olaf.Device, "the host that started this agent is gone")
 
 // The first words of an agent's lines.
@@ -29,9 +29,9 @@ const (
 	goWord    = "go"
 )
 
-// Attend greets the other side of in and out and waits until it accepts this build. The returned context ends with
-// ErrHeadGone when in ends or after Patience without a sign of life; the process then exits within another Patience.
-// The caller calls ready when it serves.
+// Attend exchanges greetings with the other side over in and out, and waits until that side accepts this build. The
+// returned context ends with ErrHeadGone when in ends or after Patience without a sign of life; the process then exits
+// within another Patience. The caller must call ready when it serves.
 func Attend(ctx context.Context, in io.Reader, out io.Writer, b Build) (alive context.Context, ready func() error, err error) {
 	return attend(ctx, in, out, b, os.Exit)
 }
@@ -75,10 +75,10 @@ func attend(ctx context.Context, in io.Reader, out io.Writer, b Build, exit func
 	return alive, func() error { return write(readyWord) }, nil
 }
 
-// exitLost is the exit code of an agent that could not close its device: the device failed.
+// exitLost is the exit code of an agent that could not close its device, which counts as a failure of the device.
 const exitLost = 3
 
-// readSigns reads signs of life, of which the first contains goWord, until there are no more.
+// readSigns reads signs of life until the input ends. The first contains goWord.
 func readSigns(in io.Reader, patience *time.Timer, accepted chan<- struct{}, lose func()) {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		patience.Reset(Patience)

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/internal/tempfolder"
 )
 
-// Options configures links.
+// Options contains the options for starting a link.
 type Options struct {
 	Program string // the ssh program with options, in a shell's words; empty for ssh
 	Binary  string // olafctl on the other host; empty for the copy in the user's cache there, or olafctl in PATH
@@ -37,7 +37,7 @@ type Options struct {
 	build Build
 }
 
-// Link is an agent on another host whose socket is forwarded to this one.
+// Link is a connection to an agent on another host. The agent's socket is forwarded to this host.
 type Link struct {
 	Address Address
 	Target  string // to dial: unix:PATH
@@ -53,11 +53,12 @@ type Link struct {
 	why error // set before done is closed
 }
 
-// maxSocketPath is the longest path in a unix socket's address.
+// maxSocketPath is the maximum length of the path in the address of a unix socket.
 const maxSocketPath = 103
 
-// Start starts an agent on a host, and copies this program there first if it is missing and may be copied. Errors match ErrSSH
-// if ssh failed, ErrBuild if there is no such build there, or have the kind of the agent's exit code.
+// Start starts an agent on another host. If this program is missing there and may be copied, Start copies it first.
+// Errors match ErrSSH if ssh failed, or ErrBuild if the host does not have this build. Other errors have the kind of
+// the agent's exit code.
 func Start(ctx context.Context, a Address, o Options) (*Link, error) {
 	var err error
 	if o.build, err = o.Identify(); err != nil {
@@ -74,7 +75,7 @@ func Start(ctx context.Context, a Address, o Options) (*Link, error) {
 	return start(ctx, a, &o)
 }
 
-// note passes on a note with the host's name.
+// note passes a note, with the host's name, to the caller of Start.
 func (o *Options) note(a Address, text string) {
 	if o.Note != nil {
 		o.Note(a.Name() + ": " + text)
@@ -120,7 +121,7 @@ func sudoWord(sudo bool) string {
 	return ""
 }
 
-// run starts ssh and the goroutines that read its output and send signs of life.
+// run starts ssh, and the goroutines that read its output and send signs of life.
 func (l *Link) run(o *Options, forward, script []string) (err error) {
 	l.cmd = o.command(l.Address, forward, script)
 	l.cmd.Stderr = &l.words
@@ -138,7 +139,7 @@ func (l *Link) run(o *Options, forward, script []string) (err error) {
 	return nil
 }
 
-// read passes on the lines of the agent until it ends, and kills ssh if there is no sign of life for too long.
+// read passes on the lines that the agent prints until it ends. It kills ssh if there is no sign of life for too long.
 func (l *Link) read(out io.Reader) {
 	patience := time.AfterFunc(startPatience, func() { l.fail(fmt.Errorf("%w: no sign of life from %s", ErrSSH, l.Address.Name())) })
 	lines := bufio.NewScanner(out)
@@ -162,7 +163,7 @@ func (l *Link) read(out io.Reader) {
 	close(l.done)
 }
 
-// fail ends the link for a reason on this side.
+// fail ends the link because of an error on this side.
 func (l *Link) fail(why error) {
 	l.mu.Lock()
 	if l.why == nil {
@@ -172,7 +173,7 @@ func (l *Link) fail(why error) {
 	l.kill()
 }
 
-// startPatience limits the time until the first line of a new session, which needs ssh's handshake.
+// startPatience is the longest time until the first line of a new session. It includes ssh's handshake.
 const startPatience = 30 * time.Second
 
 // greet waits for the agent's greeting, accepts its build and waits until it serves.
@@ -196,7 +197,8 @@ func (l *Link) greet(ctx context.Context, o *Options) error {
 	}
 }
 
-// handleLine handles one line of the greeting; other lines come from login scripts.
+// handleLine handles one line while the greeting is expected. Lines that are not part of the greeting come from login
+// scripts.
 func (l *Link) handleLine(o *Options, line string, found *otherBuild) (ready bool, err error) {
 	words := strings.Fields(line)
 	switch {
@@ -218,14 +220,14 @@ func (l *Link) handleLine(o *Options, line string, found *otherBuild) (ready boo
 	return false, nil
 }
 
-// mayBeOlder reports whether an agent that ended without a greeting may be an older build, or is missing: the shell did not
-// find it, or it did not know its flags.
+// mayBeOlder reports whether an agent that ended without a greeting may be an older build or missing. In these cases
+// the shell did not find the program, or the program did not accept its flags.
 func (l *Link) mayBeOlder(found *otherBuild) bool {
 	code := l.cmd.ProcessState.ExitCode()
 	return !found.cached && (code == exitUsage || code == exitMissing)
 }
 
-// Exit codes of programs that are older than this one, or missing.
+// exitUsage is the exit code of a program that is older than this one, and exitMissing that of a missing program.
 const exitUsage, exitMissing = 2, 127
 
 // giveSigns sends signs of life until the link ends.
@@ -242,7 +244,7 @@ func (l *Link) giveSigns() {
 	}
 }
 
-// probe checks through HTTP/2's greeting that the socket is forwarded.
+// probe checks that the socket is forwarded, by exchanging HTTP/2's first messages.
 func (l *Link) probe(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(l.Target, "unix:"))
 	if err != nil {
@@ -273,7 +275,7 @@ func (l *Link) probe(ctx context.Context) error {
 // Done returns a channel that is closed when the link has ended.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
-// Err returns why the link ended; nil before.
+// Err returns the reason why the link ended. It returns nil as long as the link exists.
 func (l *Link) Err() error {
 	select {
 	case <-l.done:
@@ -287,8 +289,8 @@ func (l *Link) Err() error {
 
 func (l *Link) kill() { _ = l.cmd.Process.Kill() } // an error means that it has ended
 
-// Close ends the agent and the connection, and waits for ssh. An agent that does not end in time is ended by its
-// missing lifeline.
+// Close ends the agent and the connection, and waits for ssh. An agent that does not end in time is ended later,
+// because it receives no more signs of life.
 func (l *Link) Close() error {
 	_ = l.in.Close()
 	timer := time.AfterFunc(Patience, l.kill)

@@ -1,5 +1,5 @@
-// Package testbedtest provides a software testbed for tests: a fake card, a host whose clock is not the card's, and an
-// interface at which the card's frames arrive.
+// Package testbedtest provides a software testbed for tests. It consists of a fake card, a host whose clock differs
+// from the card's, and an interface at which the card's frames arrive.
 package testbedtest
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// Lab is a software laboratory: a fake card, a host whose clock is not the card's, and an interface at which the card's
-// frames arrive.
+// Lab is a software testbed for tests. It consists of a fake card, a host whose clock differs from the card's, and an
+// interface at which the card's frames arrive.
 type Lab struct {
 	Card *pcietest.Card
 	// Generator is a second card, whose cable leads to the first one; nil before AddGenerator.
@@ -38,7 +38,7 @@ type Lab struct {
 
 const ServerPort = 1
 
-// NewLab returns a laboratory in which every read of the card's clock takes a while.
+// NewLab returns a Lab in which reading the card's clock takes some time.
 func NewLab(t *testing.T) *Lab {
 	t.Helper()
 	r := &Lab{tables: new(agent.Embedded), offset: 37 * time.Hour, ppm: 40}
@@ -62,7 +62,7 @@ func NewLab(t *testing.T) *Lab {
 	return r
 }
 
-// AddGenerator puts a second card into the host, with a cable to the first one.
+// AddGenerator adds a second card to the host and connects it to the first card by a cable.
 func (r *Lab) AddGenerator(t *testing.T) {
 	t.Helper()
 	var err error
@@ -81,7 +81,7 @@ func (r *Lab) AddGenerator(t *testing.T) {
 	r.Slow(800 * olaf.Nanosecond)
 }
 
-// Slow makes reading a card's clock take d, half of it before the card answers.
+// Slow makes every reading of a card's clock take d. Half of this time passes before the card answers.
 func (r *Lab) Slow(d olaf.Duration) {
 	for _, card := range []*pcietest.Card{r.Card, r.Generator} {
 		if card == nil {
@@ -98,7 +98,7 @@ func (r *Lab) Slow(d olaf.Duration) {
 	}
 }
 
-// Host returns the host's time at an instant on the card's clock.
+// Host returns the time on the host's clock at an instant on the card's clock.
 func (r *Lab) Host(at time.Time) time.Time {
 	host := r.monotonicTime(at)
 	if r.Step > 0 && at.Sub(r.Boot) > r.Step {
@@ -107,15 +107,16 @@ func (r *Lab) Host(at time.Time) time.Time {
 	return host
 }
 
-// monotonicTime returns the host's time if its clock was never set.
+// monotonicTime returns the time that the host's clock would show if it had never been set.
 func (r *Lab) monotonicTime(at time.Time) time.Time {
 	return at.Add(r.offset + time.Duration(float64(at.Sub(r.Boot))*r.ppm/1e6))
 }
 
-// Now returns the host's monotonic time, like time.Now: setting the host's clock does not change the differences.
+// Now returns the host's time with a monotonic reading, like time.Now. Setting the host's clock does not affect
+// differences between such times.
 func (r *Lab) Now() time.Time { return r.monotonicTime(r.Card.Now()) }
 
-// Wait lets d pass for the cards and the host.
+// Wait lets the time d pass for the cards and the host.
 func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error {
 	if r.Generator != nil {
 		if err := r.Generator.Wait(ctx, d); err != nil {
@@ -125,14 +126,14 @@ func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error {
 	return r.Card.Wait(ctx, d)
 }
 
-// Arrival is one frame at the interface.
+// Arrival is one frame that arrived at the interface.
 type Arrival struct {
 	At   time.Time // on the card's clock
 	Ns   int64     // its stamp
 	Data []byte
 }
 
-// Wire is an interface that stamps the card's frames with the host's clock.
+// Wire is an interface that assigns timestamps of the host's clock to the card's frames.
 type Wire struct {
 	rig     *Lab
 	Stamps  live.Stamps
@@ -170,7 +171,7 @@ func (w *Wire) Next(p *capture.Packet) error {
 	return nil
 }
 
-// Poll moves the card's frames to the interface.
+// Poll moves the frames that the card has sent to the interface.
 func (w *Wire) Poll() error {
 	sent, err := w.rig.Card.Sent(ServerPort)
 	if err != nil {
@@ -219,10 +220,10 @@ func ServeTwin(tb testing.TB, o testbed.ServeOptions) string {
 	return "grpc:" + s.Target
 }
 
-// TestDevices returns all devices for testbeds in tests.
+// TestDevices returns the table of all devices that tests can open.
 func TestDevices() testbed.Devices {
 	return testbed.Devices{testbed.TwinDevice(), testbed.CardDevice(), testbed.AgentDevice()}
 }
 
-// TestAccess returns the access to these devices on this host.
+// TestAccess returns the access to the devices of TestDevices on this host.
 func TestAccess() testbed.Access { return testbed.Access{Devices: TestDevices()} }

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OwnLinks returns the links with which this process, excluding parallel tests, attaches XDP programs to interfaces.
+// OwnLinks returns the links by which this process has attached XDP programs to interfaces. Links of parallel tests are
+// not included.
 func OwnLinks() (ids []link.ID, err error) {
 	files, err := filepath.Glob("/proc/self/fdinfo/*")
 	if err != nil {
@@ -40,7 +41,7 @@ func OwnLinks() (ids []link.ID, err error) {
 	return ids, nil
 }
 
-// DetachPrograms detaches the named programs of this process from all interfaces, as another process might.
+// DetachPrograms detaches the named programs of this process from all interfaces, like another process could do.
 func DetachPrograms(names ...string) error {
 	ids, err := OwnLinks()
 	found := false
@@ -61,7 +62,7 @@ func DetachPrograms(names ...string) error {
 	return err
 }
 
-// nameOf returns the name of a link's program.
+// nameOf returns the name of the program that a link attaches.
 func nameOf(l link.Link) (string, error) {
 	i, err := l.Info()
 	if err != nil {
@@ -91,7 +92,7 @@ func OwnNamespaces() (paths []string, err error) {
 	return paths, err
 }
 
-// DoAtInterface calls do for the named interface in any of these namespaces.
+// DoAtInterface calls do for the interface with the given name in any of the namespaces that this process has open.
 func DoAtInterface(name string, do func(netlink.Link) error) error {
 	paths, err := OwnNamespaces()
 	for _, path := range paths {
@@ -107,7 +108,7 @@ func DoAtInterface(name string, do func(netlink.Link) error) error {
 	return errors.Join(err, fmt.Errorf("no interface is called %s", name))
 }
 
-// doInside calls do in a namespace and leaves the calling thread there.
+// doInside calls do within a namespace. The calling thread stays in that namespace.
 func doInside(path, name string, do func(netlink.Link) error) error {
 	ns, err := os.Open(path)
 	if err != nil {

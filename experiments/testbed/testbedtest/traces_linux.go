@@ -13,13 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Traces are possible leftovers of a testbed: programs in the kernel, interfaces, mounts, processes.
+// Traces records what a testbed could leave behind: programs in the kernel, interfaces, mounts and processes.
 type Traces struct {
 	programs      map[ebpf.ProgramID]bool
 	links, mounts string
 }
 
-// RecordTraces records the state before a testbed.
+// RecordTraces records the state of this machine before a testbed is built.
 func RecordTraces(t testing.TB) *Traces {
 	t.Helper()
 	tr := &Traces{programs: map[ebpf.ProgramID]bool{}, links: linkNames(t), mounts: namespaceMounts(t)}
@@ -29,12 +29,12 @@ func RecordTraces(t testing.TB) *Traces {
 	return tr
 }
 
-// patience is the longest time for the kernel to clean up: it removes namespaces and programs some time after their
-// last descriptor.
+// patience is the longest time that the kernel may take to clean up. It removes namespaces and programs some time after
+// their last descriptor was closed.
 const patience = time.Minute
 
-// AwaitGone waits until nothing remains of processes with a marker in their environment: no process, no program without
-// an owner, no interface in this namespace, no mount of a namespace.
+// AwaitGone waits until nothing is left of processes that have the marker in their environment. There must be no such
+// process, no program without an owner, no interface in this namespace, and no mount of a namespace.
 func (tr *Traces) AwaitGone(t testing.TB, marker string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // there is no notification
@@ -65,10 +65,10 @@ func (tr *Traces) findLeft(t testing.TB, marker string) (findLeft []string) {
 	return findLeft
 }
 
-// ours contains the names of the programs that a testbed attaches.
+// ours contains the names of the programs that testbeds attach.
 var ours = []string{"arrive", "pass"}
 
-// testbedPrograms returns all programs in the kernel with a testbed's names.
+// testbedPrograms returns the ids of all programs in the kernel that have the name of a testbed's program.
 func testbedPrograms() (ids []ebpf.ProgramID) {
 	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
 		p, err := ebpf.NewProgramFromID(id)
@@ -83,8 +83,8 @@ func testbedPrograms() (ids []ebpf.ProgramID) {
 	return ids
 }
 
-// listDescriptors returns the processes with a marker in their environment, and the kernel programs that any process
-// has open.
+// listDescriptors returns the processes that have the marker in their environment, and the kernel programs that any
+// process has open.
 func listDescriptors(t testing.TB, marker string) (marked []string, held map[string]bool) {
 	held = map[string]bool{}
 	entries, err := filepath.Glob("/proc/[0-9]*")
@@ -121,7 +121,7 @@ func linkNames(t testing.TB) string {
 	return strings.Join(names, " ")
 }
 
-// namespaceMounts returns the mounts of namespaces, which would keep them alive.
+// namespaceMounts returns the mounts of namespaces. A mount would keep its namespace alive.
 func namespaceMounts(t testing.TB) string {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

@@ -1,2 +1,2 @@
-// Package sshlinktest provides hosts for tests, each with an sshd, in network namespaces of this machine.
+// Package sshlinktest provides hosts for tests. Each host is a network namespace of this machine in which sshd runs.
 package sshlinktest

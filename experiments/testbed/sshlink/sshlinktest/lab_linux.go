@@ -21,7 +21,8 @@ import (
 	"github.com/olafctl/olaf/internal/peer"
 )
 
-// Lab is a head and hosts, each in a separate network, with a cable from the head to each host.
+// Lab consists of a head and several hosts, each in a separate network namespace. A cable connects the head with each
+// host.
 type Lab struct {
 	Head  *netlab.Node
 	Hosts []*Host
@@ -31,7 +32,8 @@ type Lab struct {
 	before []string // sockets' folders of other programs on this machine
 }
 
-// Host is a host with an sshd. All hosts share this machine's file system; the user's cache of each one is in Folder.
+// Host is a host on which sshd runs. All hosts share the file system of this machine, but each has its own user cache
+// in Folder.
 type Host struct {
 	*netlab.Node
 	Name   string // root@ADDRESS
@@ -40,7 +42,7 @@ type Host struct {
 	cable  *netlab.Cable
 }
 
-// Cut unplugs the host's cable, or plugs it in again.
+// Cut unplugs the host's cable if out is set, and plugs it in again otherwise.
 func (h *Host) Cut(t testing.TB, out bool) {
 	t.Helper()
 	mustNil(t, h.cable.B.Do(func() error {
@@ -55,8 +57,8 @@ func (h *Host) Cut(t testing.TB, out bool) {
 	}))
 }
 
-// New starts n hosts until the test ends. The folder path is in PATH there, and settings are added to sshd's configuration. It
-// skips the test without sshd, ssh or rights.
+// New starts n hosts that run until the test ends. On the hosts, the folder path is in PATH, and settings are added to
+// sshd's configuration. New skips the test if sshd, ssh or a right is missing.
 func New(t testing.TB, n int, path string, settings ...string) *Lab {
 	t.Helper()
 	sshd, keygen := "/usr/sbin/sshd", peer.NeedProgram(t, "ssh-keygen")
@@ -99,7 +101,7 @@ func New(t testing.TB, n int, path string, settings ...string) *Lab {
 	return l
 }
 
-// startSshd starts sshd and waits until it listens.
+// startSshd starts sshd on the host and waits until it listens.
 func (h *Host) startSshd(t testing.TB, sshd, folder, path string, settings []string) {
 	t.Helper()
 	lines := append(slices.Clone(settings), "ListenAddress 0.0.0.0", "HostKey "+folder+"/host", "AuthorizedKeysFile "+folder+"/user.pub",
@@ -126,7 +128,7 @@ func (h *Host) startSshd(t testing.TB, sshd, folder, path string, settings []str
 	}
 }
 
-// AwaitReachable waits until the head reaches a host again.
+// AwaitReachable waits until the head can reach a host again.
 func (l *Lab) AwaitReachable(t testing.TB, h *Host) {
 	t.Helper()
 	_, address, _ := strings.Cut(h.Name, "@")
@@ -144,7 +146,7 @@ func (l *Lab) AwaitReachable(t testing.TB, h *Host) {
 // URL returns the address of a device on the host.
 func (h *Host) URL(device string) string { return "ssh://" + h.Name + "/" + device }
 
-// Processes returns the programs that run on the host, except sshd and this test.
+// Processes returns the programs that run on the host, except for sshd and this test.
 func (h *Host) Processes(t testing.TB) (all []string) {
 	t.Helper()
 	own, err := os.Stat(h.Path())
@@ -162,10 +164,12 @@ func (h *Host) Processes(t testing.TB) (all []string) {
 	return all
 }
 
-// leavePatience limits how long an agent may take to leave: the longest silence plus the end of its device.
+// leavePatience is the longest time that an agent may take to end. It includes the longest silence and the time to
+// close the device.
 const leavePatience = time.Minute
 
-// AwaitIdle waits until no program runs on the given hosts. Without hosts, it waits for all of them, and until no socket is left.
+// AwaitIdle waits until no program is running on the given hosts. If no hosts are given, it waits for all hosts and
+// also until no socket is left.
 func (l *Lab) AwaitIdle(t testing.TB, hosts ...*Host) {
 	t.Helper()
 	for deadline := time.Now().Add(leavePatience); ; time.Sleep(50 * time.Millisecond) { // there is no notification
@@ -196,7 +200,8 @@ func programsOn(t testing.TB, hosts []*Host) (all []string) {
 	return all
 }
 
-// listSocketFolders lists the folders of agents' sockets on this machine. Its pattern cannot fail.
+// listSocketFolders returns the folders of agents' sockets on this machine. It ignores the error of filepath.Glob,
+// because the pattern is valid.
 func listSocketFolders() []string {
 	folders, _ := filepath.Glob("/tmp/olafctl-" + strings.Repeat("[A-Z2-7]", len(rand.Text())))
 	return folders
