@@ -35,8 +35,8 @@ func newManCmd(env *cli.Env) *cobra.Command {
 			return writeManual(env, cmd.Root(), folder, force)
 		},
 	}
-	cmd.Flags().StringVarP(&folder, "write", "w", "", "folder to write to; created if missing")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite existing pages")
+	cli.AddWrite(cmd.Flags(), &folder, "folder to write to; created if missing")
+	cli.AddForce(cmd.Flags(), &force, "existing pages")
 	return cmd
 }
 

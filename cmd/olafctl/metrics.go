@@ -44,7 +44,7 @@ func newMetricsDashboardCmd(env *cli.Env) *cobra.Command {
 			return cli.WriteWhole(env, path, append(text, '\n'))
 		},
 	}
-	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
+	cli.AddWrite(cmd.Flags(), &path, "write to this file")
+	cli.AddForce(cmd.Flags(), &force, "an existing file")
 	return cmd
 }

@@ -196,8 +196,8 @@ func (f *Flags) addOutput(cmd *cobra.Command) {
 	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report to this file")
 	flags.StringVar(&f.pcap, "pcap", "", "write the first run's frames: .pcapng or .pcap")
 	flags.StringVar(&f.prom, "metrics-file", "", "write the results for Prometheus' node exporter to this .prom file, which all users can read")
-	flags.BoolVar(&f.to.Force, "force", false, "overwrite existing output files")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddForce(flags, &f.to.Force, "existing output files")
+	cli.AddQuiet(flags, &f.quiet)
 }
 
 // AddSpec adds the flags that describe a bench, with the values in f.Spec and f.OutRates as their defaults.

@@ -55,8 +55,8 @@ It needs Linux and CAP_NET_RAW: use sudo. See docs/guide/capture.md.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.from, "interface", "i", "", "interface to capture from")
-	flags.StringVarP(&f.to, "write", "w", "", "write the packets to this file: .pcap or .pcapng")
-	flags.BoolVar(&f.force, "force", false, "overwrite an existing output file")
+	cli.AddWrite(flags, &f.to, "write the packets to this file: .pcap or .pcapng")
+	cli.AddForce(flags, &f.force, "an existing output file")
 	flags.Var(&f.duration, "duration", "stop after this time")
 	flags.IntVar(&f.count, "count", 0, "stop after this many packets")
 	flags.BoolVar(&f.all, "all", false, "capture all packets, not only OLAF's UDP port")

@@ -60,8 +60,8 @@ merges and ages are withheld: capture with 'tcpdump --time-stamp-precision=nano'
 	}
 	cli.InGroup(cmd, cli.SystemFlags, func() { f.addQueue(cmd) })
 	cli.InGroup(cmd, cli.OutputFlags, func() {
-		cmd.Flags().StringVarP(&f.to, "write", "w", "", "write the queue's output to this file: .pcap or .pcapng")
-		cmd.Flags().BoolVar(&f.force, "force", false, "overwrite an existing output file")
+		cli.AddWrite(cmd.Flags(), &f.to, "write the queue's output to this file: .pcap or .pcapng")
+		cli.AddForce(cmd.Flags(), &f.force, "an existing output file")
 	})
 	f.clock = clockErrorFlag(cmd)
 	f.keep.AddOptional(cmd)

@@ -87,6 +87,21 @@ func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags.Float64Var(&c.Spread, "spread", c.Spread, "slowest worker's time divided by the fastest's")
 }
 
+// AddQuiet adds --quiet.
+func AddQuiet(flags *pflag.FlagSet, quiet *bool) {
+	flags.BoolVarP(quiet, "quiet", "q", false, "no progress on stderr")
+}
+
+// AddForce adds --force; what names the files that it overwrites.
+func AddForce(flags *pflag.FlagSet, force *bool, what string) {
+	flags.BoolVar(force, "force", false, "overwrite "+what)
+}
+
+// AddWrite adds --write.
+func AddWrite(flags *pflag.FlagSet, path *string, usage string) {
+	flags.StringVarP(path, "write", "w", "", usage)
+}
+
 // AddRewardFilter adds the flags for a queue's reward filter.
 func AddRewardFilter(flags *pflag.FlagSet, on *bool, threshold *float64) {
 	flags.BoolVar(on, "reward-filter", false, "compare rewards before merging (§3)")

@@ -142,16 +142,6 @@ func LoadRun(s *store.Store, name string) (*store.Folder, error) {
 	return s.Load(id)
 }
 
-// RemarkAbandoned prints a remark that lists the runs left in s by killed processes.
-func RemarkAbandoned(env *Env, s *store.Store) error {
-	left, err := s.ListAbandoned()
-	if len(left) > 0 {
-		fmt.Fprintf(env.Stderr, "unfinished because olafctl was killed: remove with olafctl runs rm %s\n",
-			strings.Join(left, " "))
-	}
-	return err
-}
-
 // CompleteRuns returns a function that completes IDs of stored runs, newest first, in the given number of arguments.
 // The function creates no store and returns nothing if the store cannot be read.
 func (f *StoreFlag) CompleteRuns(env *Env, arguments int) cobra.CompletionFunc {

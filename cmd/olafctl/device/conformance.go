@@ -45,7 +45,7 @@ keep the card's clock (docs/reference/semantics.md).`,
 	flags.IntVar(&f.seeds, "seeds", 200, "number of streams, one seed each")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the first stream")
 	flags.IntVar(&f.ports, "ports", 2, "read ports of the gradient memory, 1 or 2")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddQuiet(flags, &f.quiet)
 	cli.Complete(cmd, "a", able.Prefixes)
 	cli.Complete(cmd, "b", able.Prefixes)
 	cli.AddFormatFlag(cmd, &f.out)

@@ -63,8 +63,8 @@ func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite the file")
+	cli.AddWrite(cmd.Flags(), &path, "write to this file")
+	cli.AddForce(cmd.Flags(), &force, "the file")
 	device.Add(cmd, env)
 	return cmd
 }

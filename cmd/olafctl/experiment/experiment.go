@@ -83,8 +83,8 @@ artefact is enough, such as table1. A full-length result below its claim's expec
 	addOptions(cmd, env, &f.options)
 	cli.InGroup(cmd, cli.OutputFlags, func() {
 		cmd.Flags().StringVar(&f.plots, "plots", "", "write the figures to this folder as SVG, PDF and PNG")
-		cmd.Flags().BoolVar(&f.force, "force", false, "overwrite existing figures")
-		cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+		cli.AddForce(cmd.Flags(), &f.force, "existing figures")
+		cli.AddQuiet(cmd.Flags(), &f.quiet)
 	})
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard with one run in slow motion")

@@ -54,7 +54,7 @@ experiments side by side, here or on other machines. See docs/notes/reproduction
 	addOptions(cmd, env, &f.options)
 	cmd.Flags().BoolVar(&f.short, "short", false, "skip experiments that train for many minutes")
 	cmd.Flags().BoolVar(&f.all, "all", false, "also list published numbers that cannot be measured here")
-	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddQuiet(cmd.Flags(), &f.quiet)
 	f.watch.Add(cmd)
 	f.workers.add(cmd)
 	cli.AddFormatFlag(cmd, &f.out)

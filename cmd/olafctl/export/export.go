@@ -44,7 +44,7 @@ report, or figures. The same run gives the same bytes. A run is named by its id,
 	flags.StringVar(&to.Svg, "svg", "", "folder for the figures as SVG")
 	flags.StringVar(&to.Pdf, "pdf", "", "folder for the figures as PDF")
 	flags.StringVar(&to.Png, "png", "", "folder for the figures as PNG")
-	flags.BoolVar(&to.Force, "force", false, "overwrite existing files")
+	cli.AddForce(flags, &to.Force, "existing files")
 	where.Add(cmd)
 	return cmd
 }

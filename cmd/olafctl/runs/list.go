@@ -46,7 +46,7 @@ func listRuns(env *cli.Env, s *store.Store, out cli.Format) error {
 	if len(entries) == 0 {
 		fmt.Fprintf(env.Stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())
 	}
-	if err := cli.RemarkAbandoned(env, s); err != nil {
+	if err := remarkAbandoned(env, s); err != nil {
 		return err
 	}
 	return runsGrid(env, runs, out).Write(env, out)
@@ -271,4 +271,14 @@ func joinLists(leaves [][2]string) (out [][2]string) {
 		out = append(out, [2]string{key, kv[1]})
 	}
 	return out
+}
+
+// remarkAbandoned prints a remark that lists the runs left in s by killed processes.
+func remarkAbandoned(env *cli.Env, s *store.Store) error {
+	left, err := s.ListAbandoned()
+	if len(left) > 0 {
+		fmt.Fprintf(env.Stderr, "unfinished because olafctl was killed: remove with olafctl runs rm %s\n",
+			strings.Join(left, " "))
+	}
+	return err
 }

@@ -26,7 +26,7 @@ func (f *trainedFlags) add(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.between, "between", nil,
 		"for training runs: compare A's runs of one kind with B's of another: "+strings.Join(onwire.AllKinds(), ","))
 	flags.StringVar(&f.plots, "plots", "", "for training runs: write both sides' learning curves to this folder")
-	flags.BoolVar(&f.force, "force", false, "overwrite existing figures")
+	cli.AddForce(flags, &f.force, "existing figures")
 	cli.Complete(cmd, "between", func() []string {
 		all := onwire.AllKinds()
 		return []string{strings.Join(all, ","), all[1] + "," + all[0]}

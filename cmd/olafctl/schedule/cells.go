@@ -33,12 +33,7 @@ func newScheduleCells() *sweepcmd.Cells[cells.Scheduled] {
 		}}
 	flags, w := cells.Cmd.Flags(), &s.Workload
 	flags.IntVar(&w.Jobs, "jobs", w.Jobs, "number of jobs")
-	flags.IntVar(&w.Units, "units", w.Units, "racks or pods")
-	flags.IntVar(&w.Ports, "ports", w.Ports, "optical ports per unit")
-	flags.IntVar(&w.INC, "inc", w.INC, "jobs each switch can aggregate at a time")
-	flags.Float64Var(&w.PerSecond, "arrivals", w.PerSecond, "job arrivals per second; 0 for all at once")
-	flags.Float64Var(&w.Local, "local", w.Local, "share of jobs with all workers in one unit")
-	flags.Var(&w.Slot, "slot", "length of a slot")
+	addWorkload(flags, w)
 	flags.Uint64Var(&w.Seed, "seed", w.Seed, "first seed")
 	var names []string
 	for _, one := range all {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/sched"
@@ -34,17 +35,12 @@ or stated defaults (docs/guide/scheduling.md).`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "workload", f.kind, "dml|mapreduce|testbed")
 	flags.IntVar(&s.Jobs, "jobs", s.Jobs, "jobs")
-	flags.IntVar(&s.Units, "units", s.Units, "racks or pods")
-	flags.IntVar(&s.Ports, "ports", s.Ports, "optical ports per unit")
-	flags.IntVar(&s.INC, "inc", s.INC, "jobs each switch can aggregate at a time")
-	flags.Float64Var(&s.PerSecond, "arrivals", s.PerSecond, "job arrivals per second; 0 for all at once")
-	flags.Float64Var(&s.Local, "local", s.Local, "share of jobs with all workers in one unit")
-	flags.Var(&s.Slot, "slot", "length of a slot")
+	addWorkload(flags, s)
 	flags.Var(&s.Reconfiguration, "reconfiguration", "reconfiguration time")
 	flags.BoolVar(&s.Joined, "joined", false, "connect all units evenly before the first slot")
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed")
-	flags.StringVarP(&f.file, "write", "w", "", "write to this file instead of standard output")
-	flags.BoolVar(&f.force, "force", false, "overwrite the file")
+	cli.AddWrite(flags, &f.file, "write to this file instead of standard output")
+	cli.AddForce(flags, &f.force, "the file")
 	cli.Complete(cmd, "workload", func() (names []string) {
 		for _, k := range sched.WorkloadKinds() {
 			names = append(names, string(k))
@@ -77,4 +73,14 @@ func (f *jobsFlags) writeJobs(cmd *cobra.Command, env *cli.Env) error {
 	}
 	_, err = env.Stdout.Write(text)
 	return err
+}
+
+// addWorkload adds the flags of a generated workload that its commands declare alike.
+func addWorkload(flags *pflag.FlagSet, w *sched.Workload) {
+	flags.IntVar(&w.Units, "units", w.Units, "racks or pods")
+	flags.IntVar(&w.Ports, "ports", w.Ports, "optical ports per unit")
+	flags.IntVar(&w.INC, "inc", w.INC, "jobs each switch can aggregate at a time")
+	flags.Float64Var(&w.PerSecond, "arrivals", w.PerSecond, "job arrivals per second; 0 for all at once")
+	flags.Float64Var(&w.Local, "local", w.Local, "share of jobs with all workers in one unit")
+	flags.Var(&w.Slot, "slot", "length of a slot")
 }

@@ -56,9 +56,9 @@ none within the horizon.`,
 	flags.DurationVar(&f.limit, "limit", time.Minute, "stop the solver after this long")
 	flags.StringVar(&f.lp, "lp", "", "write the model to this LP file")
 	flags.BoolVar(&f.fewest, "fewest", false, "then minimise reconfigurations at the same CT-BTI")
-	flags.StringVarP(&f.file, "write", "w", "", "write the plan to this JSON file")
-	flags.BoolVar(&f.force, "force", false, "overwrite existing output files")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddWrite(flags, &f.file, "write the plan to this JSON file")
+	cli.AddForce(flags, &f.force, "existing output files")
+	cli.AddQuiet(flags, &f.quiet)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON)
 	cli.Complete(cmd, "repair", func() []string { return append(sched.AllRepairs.Names(), "all", "none") })
 	return cmd

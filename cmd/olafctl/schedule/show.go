@@ -53,7 +53,7 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 	flags.BoolVar(&f.all, "all", false, "print every job and slot")
 	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report")
 	flags.StringVar(&f.to.Svg, "svg", "", "write the figures to this folder as SVG")
-	flags.BoolVar(&f.to.Force, "force", false, "overwrite existing files")
+	cli.AddForce(flags, &f.to.Force, "existing files")
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		flags.BoolVar(&f.watch, "tui", false, "show the plan slot by slot; without a terminal, print it")
 	})

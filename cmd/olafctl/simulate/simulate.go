@@ -336,10 +336,10 @@ func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 	flags.StringVar(&f.rxTrace, "rx-trace", "", "write one CSV line per received update: "+netsim.RxHeader)
 	flags.StringVar(&f.rxImport, "rx-import", "", "measure another simulator's rx trace instead of simulating")
 	flags.StringVar(&f.pcap, "pcap", "", "folder for one pcapng per server, or per host and switch of a job")
-	flags.BoolVar(&f.force, "force", false, "overwrite existing output files")
+	cli.AddForce(flags, &f.force, "existing output files")
 	flags.BoolVar(&f.list, "list", false, "list the built-in networks and exit")
 	flags.BoolVar(&f.schema, "schema", false, "print the JSON schema of job files and exit")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddQuiet(flags, &f.quiet)
 }
 
 // maxSimulated is the maximum number of runs of one command.

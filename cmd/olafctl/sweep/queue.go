@@ -385,7 +385,7 @@ func newSweepWorkCmd(env *cli.Env) *cobra.Command {
 	cmd.Flags().StringVar(&shard, "shard", "", "work on share I of N: I/N")
 	cmd.Flags().DurationVar(&idle, "idle", 0, "with --from: exit after this long without a job; 0s for never")
 	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one per core")
-	cmd.Flags().BoolVarP(&f.Quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddQuiet(cmd.Flags(), &f.Quiet)
 	f.Where.Add(cmd)
 	return cmd
 }

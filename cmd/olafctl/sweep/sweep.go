@@ -107,8 +107,8 @@ func (f *GridFlags) addOutput(cmd *cobra.Command) {
 	cli.AddFormatFlag(cmd, &f.Format)
 	flags.StringVar(&f.To.Xlsx, "xlsx", "", "write a workbook to this file")
 	flags.StringVar(&f.To.Report, "report", "", "write a self-contained HTML report to this file")
-	flags.BoolVar(&f.To.Force, "force", false, "overwrite existing output files")
-	flags.BoolVarP(&f.Quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddForce(flags, &f.To.Force, "existing output files")
+	cli.AddQuiet(flags, &f.Quiet)
 	f.Watch.Add(cmd)
 	f.Where.Add(cmd)
 }

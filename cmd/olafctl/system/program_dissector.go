@@ -32,7 +32,7 @@ tables with which olafctl encodes and decodes frames (docs/reference/wire.md).`,
 			return cli.WriteWhole(env, path, []byte(frame.DissectorScript()))
 		},
 	}
-	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this .lua file")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
+	cli.AddWrite(cmd.Flags(), &path, "write to this .lua file")
+	cli.AddForce(cmd.Flags(), &force, "an existing file")
 	return cmd
 }

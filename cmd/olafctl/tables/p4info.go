@@ -29,9 +29,9 @@ controllers push it, with the device config from --config, to select the pipelin
 	flags.StringVar(&f.system, "system", "", "include this system's tables")
 	cli.Complete(cmd, "system", func() []string { return cli.TableSystems(env.Systems) })
 	flags.BoolVar(&f.lab, "lab", false, "use a card's table sizes instead of the twin's")
-	flags.StringVarP(&f.path, "write", "w", "", "write to this file")
+	cli.AddWrite(flags, &f.path, "write to this file")
 	flags.StringVar(&f.config, "config", "", "also write the device config to this file")
-	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
+	cli.AddForce(flags, &f.force, "existing files")
 	return cmd
 }
 

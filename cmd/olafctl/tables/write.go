@@ -40,8 +40,8 @@ func newTablesGetCmd(env *cli.Env) *cobra.Command {
 		},
 	}
 	f.AddTarget(cmd)
-	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite the file")
+	cli.AddWrite(cmd.Flags(), &path, "write to this file")
+	cli.AddForce(cmd.Flags(), &force, "the file")
 	return cmd
 }
 

@@ -309,7 +309,7 @@ on this machine, without hardware), tree and queue (network namespaces of this m
 		},
 	}
 	cli.Choose(cmd, &like, "like", "example to write", lab.Examples()...)
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
+	cli.AddForce(cmd.Flags(), &force, "an existing file")
 	return cmd
 }
 

@@ -83,10 +83,10 @@ updates with olaf.Recorder (docs/guide/own-training.md).`,
 	flags.IntVar(&f.config.Threshold, "threshold", f.config.Threshold, "updates averaged in periodic mode")
 	f.clock = trace.Virtual
 	cli.Choose(cmd, &f.clock, "clock", "", trace.Virtual, trace.Wall)
-	flags.StringVarP(&f.to, "write", "w", "", "trace to write")
+	cli.AddWrite(flags, &f.to, "trace to write")
 	flags.BoolVar(&f.payload, "payload", false, "also write the gradients to FILE.grad")
-	flags.BoolVar(&f.force, "force", false, "overwrite existing files")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddForce(flags, &f.force, "existing files")
+	cli.AddQuiet(flags, &f.quiet)
 	return cmd
 }
 
@@ -431,7 +431,7 @@ A truncated trace is converted up to the cut, with exit code 2.`,
 			return convertTrace(cmd.Context(), env, args[0], args[1])
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing target")
+	cli.AddForce(cmd.Flags(), &force, "an existing target")
 	return cmd
 }
 
@@ -549,9 +549,9 @@ its intervals, and one factor compresses time to the target rate. The report lis
 	}
 	addScaling(cmd, &s)
 	flags := cmd.Flags()
-	flags.StringVarP(&to, "write", "w", "", "trace to write")
-	flags.BoolVar(&force, "force", false, "overwrite an existing file")
-	flags.BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddWrite(flags, &to, "trace to write")
+	cli.AddForce(flags, &force, "an existing file")
+	cli.AddQuiet(flags, &quiet)
 	cli.AddFormatFlag(cmd, &out)
 	return cmd
 }
@@ -679,8 +679,8 @@ func newTracePlotCmd(env *cli.Env) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&to, "write", "w", "", "figure to write: .svg, .pdf or .png")
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
+	cli.AddWrite(cmd.Flags(), &to, "figure to write: .svg, .pdf or .png")
+	cli.AddForce(cmd.Flags(), &force, "an existing file")
 	return cmd
 }
 

@@ -167,7 +167,7 @@ func (f *verifyFlags) searchFlags(cmd *cobra.Command) {
 		aomcheck.Ways()...)
 	flags.DurationVar(&f.limit, "time-limit", time.Minute, "time limit; exit code 5 when it is reached")
 	flags.IntVar(&f.simulate, "simulate", 200, "random paths to try on the engine before the solver; 0 for none")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.AddQuiet(flags, &f.quiet)
 }
 
 // verdictFlags adds the flags for commands that return a single verdict.
@@ -175,7 +175,7 @@ func (f *verifyFlags) verdictFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.dump, "dump", "", "write the problem as SMT-LIB 2 to this file")
 	flags.StringVar(&f.svg, "svg", "", "write a plot of the counter-example to this SVG file")
-	flags.BoolVar(&f.force, "force", false, "overwrite existing output files")
+	cli.AddForce(flags, &f.force, "existing output files")
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON)
 }
 
