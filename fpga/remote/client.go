@@ -55,6 +55,7 @@ type Device struct {
 	patience time.Duration
 	why      func() error
 	readOnly bool
+	local    bool
 	identity fpga.Identity
 	offers   greeting // of the server
 
@@ -95,7 +96,7 @@ func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device agent %q: %w", target, err)
 	}
-	d := &Device{conn: conn, patience: o.Patience, why: o.Why, readOnly: o.ReadOnly, counters: make(map[uint32]uint32),
+	d := &Device{conn: conn, patience: o.Patience, why: o.Why, readOnly: o.ReadOnly, local: o.Local, counters: make(map[uint32]uint32),
 		fixed: make(map[uint32]uint32)}
 	if err := d.openSession(ctx, target, o); err != nil {
 		d.cancel()
@@ -205,7 +206,11 @@ func (d *Device) takeReply(exchange func() error) (reader, error) {
 		return reader{}, d.failed
 	}
 	r := reader{b: d.reply}
-	return r, r.readStatus()
+	err := r.readStatus()
+	if errors.Is(err, fpga.ErrGone) && !d.local { // the device does not know its host
+		err = fmt.Errorf("%s: %w", d.identity.Address, err)
+	}
+	return r, err
 }
 
 func (d *Device) startRequest(op byte) { d.request = append(d.request[:0], op) }

@@ -391,8 +391,14 @@ func TestPortsAndCaptureTravel(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	local.failing = true
-	if _, err := d.PortCounts(); !errors.Is(err, fpga.ErrGone) {
+	if _, err := d.PortCounts(); !errors.Is(err, fpga.ErrGone) || strings.Contains(err.Error(), target) {
 		t.Errorf("a card that is gone: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := dial(t, target, Options{}).PortCounts(); !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), target) {
+		t.Errorf("a far card that is gone, without the name of its agent: %v", err)
 	}
 	reader := dial(t, target, Options{ReadOnly: true})
 	if _, err := reader.PortCounts(); !errors.Is(err, fpga.ErrRefused) {

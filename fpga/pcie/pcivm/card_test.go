@@ -2,6 +2,7 @@ package pcivm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ type realCard struct {
 	last   time.Time
 	errs   error
 	send   func(frame []byte) // for what leaves port 1; nil drops it
+	feeds  *realCard          // the card whose generator sends to port 0; nil for none
 }
 
 // blocks are the kinds of OLAF blocks that the cases run with.
@@ -38,10 +40,14 @@ func newCard(kind string) (*realCard, error) {
 	return c, c.Wait(context.Background(), olaf.Millisecond) // it has been on for a while
 }
 
-// pass lets the card's time pass up to now, and sends the frames that left.
+// pass lets the card's time pass up to now, after that of the card that feeds it, and sends the frames that left.
 func (c *realCard) pass() {
 	now := time.Now()
-	if err := c.Wait(context.Background(), olaf.Duration(now.Sub(c.last))*olaf.Nanosecond); err != nil && c.errs == nil {
+	d := olaf.Duration(now.Sub(c.last)) * olaf.Nanosecond
+	if c.feeds != nil {
+		c.errs = errors.Join(c.errs, c.feeds.Wait(context.Background(), d))
+	}
+	if err := c.Wait(context.Background(), d); err != nil && c.errs == nil {
 		c.errs = err
 	}
 	c.last = now

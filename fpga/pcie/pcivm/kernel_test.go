@@ -140,7 +140,7 @@ var buildInitramfs = sync.OnceValues(func() (path string, err error) {
 	}
 	err = errors.Join(a.addProgram("init", "./guest"), a.addProgram("bin/olafctl", olafctl...), a.addModules())
 	if *matrix {
-		err = errors.Join(err, a.addDrivers())
+		err = errors.Join(err, a.addDrivers(), a.addPrograms())
 	}
 	a.add("TRAILER!!!", 0, nil)
 	path = filepath.Join(buildFolder, "initramfs")
@@ -207,7 +207,7 @@ func (a *archive) addModules() error {
 	})
 }
 
-// addDrivers appends two stand-ins for AMD's driver, since one shared object has one set of tables, and the C library.
+// addDrivers appends two stand-ins for AMD's driver, since one shared object has one set of tables.
 func (a *archive) addDrivers() error {
 	for _, name := range []string{"driver1.so", "driver2.so"} {
 		path := filepath.Join(buildFolder, name)
@@ -218,9 +218,23 @@ func (a *archive) addDrivers() error {
 			return err
 		}
 	}
-	libraries, err := output("ldd", filepath.Join(buildFolder, "olafctl"))
-	for _, path := range regexp.MustCompile(`/[^ \n]+`).FindAllString(libraries, -1) {
-		err = errors.Join(err, a.addFile(strings.TrimPrefix(path, "/"), path))
+	return nil
+}
+
+// hostPrograms are this host's programs for guests of the matrix: sshd, its shell, and what a shell needs.
+var hostPrograms = []string{"/usr/sbin/sshd", "/bin/sh", "/bin/uname", "/bin/mkdir", "/bin/rm", "/bin/ip"}
+
+// addPrograms appends them, and the libraries of all programs.
+func (a *archive) addPrograms() error {
+	libraries, err := output("ldd", append(hostPrograms, filepath.Join(buildFolder, "olafctl"))...)
+	for _, path := range hostPrograms {
+		err = errors.Join(err, a.addFile("bin/"+filepath.Base(path), path))
+	}
+	for _, path := range regexp.MustCompile(`/[^ \n:]+ \(`).FindAllString(libraries, -1) {
+		if path = path[1 : len(path)-2]; !a.made[path] {
+			a.made[path] = true
+			err = errors.Join(err, a.addFile(path, "/"+path))
+		}
 	}
 	return err
 }

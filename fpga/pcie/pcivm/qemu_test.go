@@ -32,7 +32,7 @@ type profile struct {
 // arguments returns how QEMU is started. The root port rp2 has no room for BAR2. On a busy host the kernel's check of its
 // timer fails, so that it is left out.
 func (p *profile) arguments(image, initramfs string) []string {
-	args := append([]string{
+	args := []string{
 		"-accel", "tcg", "-cpu", "max", "-smp", "1", "-M", "q35,memory-backend=mem", "-m", "384M",
 		"-object", "memory-backend-memfd,id=mem,size=384M,share=on", "-nodefaults", "-display", "none", "-no-reboot", "-S",
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
@@ -41,13 +41,13 @@ func (p *profile) arguments(image, initramfs string) []string {
 		"-device", "pcie-root-port,id=rp1,chassis=1,slot=1,mem-reserve=16M",
 		"-device", "pcie-root-port,id=rp2,chassis=2,slot=2,mem-reserve=1M",
 		"-kernel", image, "-initrd", initramfs, "-append", "console=ttyS0 panic=-1 loglevel=5 no_timer_check " + p.kernel,
-	}, p.qemu...)
+	}
 	if p.wire != "" {
 		args = append(args,
 			"-netdev", "dgram,id=wire,local.type=unix,local.path="+p.wire+",remote.type=unix,remote.path="+p.wire+".far",
 			"-device", "virtio-net-pci,netdev=wire,romfile=")
 	}
-	return args
+	return append(args, p.qemu...)
 }
 
 // guest is a running virtual machine.

@@ -198,7 +198,6 @@ var tools = map[string]func(out io.Writer, args []string) error{
 	"share":  func(_ io.Writer, args []string) error { return shareFile(args[0], args[1]) },
 	"map":    func(out io.Writer, args []string) error { return holdFile(out, args[0], true) },
 	"hold":   func(out io.Writer, args []string) error { return holdFile(out, args[0], false) },
-	"up":     func(_ io.Writer, args []string) error { return enableInterface(args[0]) },
 }
 
 func runTool(out io.Writer, args []string) error {
@@ -270,22 +269,4 @@ func holdFile(out io.Writer, pattern string, mapped bool) error {
 	}
 	fmt.Fprintln(out, "held")
 	return unix.Pause() // select {} would end the program, because no other goroutine runs
-}
-
-// enableInterface brings a network interface up.
-func enableInterface(name string) error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	request, err := unix.NewIfreq(name)
-	if err != nil {
-		return err
-	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, request); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	request.SetUint16(request.Uint16() | unix.IFF_UP)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }

@@ -1,0 +1,247 @@
+package pcivm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+)
+
+// joined is one of two cards with a cable between them. Both are accessed by one processor at a time.
+type joined struct {
+	*realCard
+	both  *sync.Mutex
+	queue *realCard // lets the time of both pass
+}
+
+func (j joined) pass() {
+	j.both.Lock()
+	defer j.both.Unlock()
+	j.queue.pass()
+}
+
+// Load32 handles a read.
+func (j joined) Load32(offset uint32) uint32 {
+	j.both.Lock()
+	defer j.both.Unlock()
+	return j.realCard.Load32(offset)
+}
+
+// Store32 handles a write.
+func (j joined) Store32(offset, value uint32) {
+	j.both.Lock()
+	defer j.both.Unlock()
+	j.realCard.Store32(offset, value)
+}
+
+// farGuest is a guest with a card and an sshd, to which a port of this host leads.
+type farGuest struct {
+	*machine
+	url string
+}
+
+// bootFar starts a guest on the wire with an sshd. eth1 leads to this host.
+func bootFar(t *testing.T, w *wire, name string) *farGuest {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // finds a free port
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	m := bootOnWire(t, w, name, "-device", "virtio-net-pci,netdev=head,romfile=",
+		"-netdev", fmt.Sprintf("user,id=head,restrict=on,hostfwd=tcp:127.0.0.1:%d-:22", port))
+	m.do(t, "await /sys/class/net/eth1")
+	script := []byte(sshdScript)
+	for word, file := range map[string]string{"HOST": "host", "USER": "user.pub"} {
+		key, err := os.ReadFile(filepath.Join(buildFolder, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		script = bytes.ReplaceAll(script, []byte(word), key)
+	}
+	m.send(t, Command{Args: []string{"sh", "-c", string(script)}}).awaitLine(t, "Server listening")
+	return &farGuest{m, fmt.Sprintf("ssh://root@127.0.0.1:%d/", port)}
+}
+
+// sshdScript prepares a guest for sshd and starts it. HOST and USER stand for keys. OpenSSH's usual key exchange would take
+// seconds there.
+const sshdScript = `set -e
+mkdir /etc /run/sshd
+echo 'root:x:0:0::/tmp:/bin/sh
+sshd:x:100:100::/run/sshd:/bin/false' >/etc/passwd
+umask 077
+echo 'HOST' >/etc/host
+echo 'USER' >/etc/user
+ip link set lo up
+ip address add 10.0.2.15/24 dev eth1
+ip link set eth1 up
+exec /bin/sshd -D -e -f /dev/null -h /etc/host -o AuthorizedKeysFile=/etc/user -o StrictModes=no -o PidFile=none \
+ -o KexAlgorithms=curve25519-sha256 -o SetEnv=PATH=/bin`
+
+// startOnHead starts olafctl on this host.
+func startOnHead(t *testing.T, command string) *headProcess {
+	t.Helper()
+	args := strings.Fields(command)
+	p := &headProcess{Cmd: exec.CommandContext(t.Context(), filepath.Join(buildFolder, args[0]), args[1:]...), command: command}
+	p.Env = append(os.Environ(), "OLAFCTL_CONFIG=/dev/null", "OLAFCTL_HOME="+t.TempDir(), fmt.Sprintf("OLAFCTL_SSH=ssh -F none -i %s/user "+
+		"-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR", buildFolder))
+	p.Stdout, p.Stderr = &p.out, &p.said
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// headProcess is olafctl on this host.
+type headProcess struct {
+	*exec.Cmd
+	command   string
+	out, said bytes.Buffer
+}
+
+// expect waits for the end and checks it.
+func (p *headProcess) expect(t *testing.T, code int, patterns ...string) answer {
+	t.Helper()
+	_ = p.Wait() // the exit code says more
+	return expectAnswer(t, p.command, answer{p.out.String(), p.said.String(), p.ProcessState.ExitCode()}, code, patterns...)
+}
+
+// farLab is two guests with cards: the generator of one sends to the queue of the other, whose frames go to both guests.
+type farLab struct {
+	generator, queue *farGuest
+	cards            []*realCard // the generator's, and the queue's
+	both             sync.Mutex
+	wire             *wire
+}
+
+func newFarLab(t *testing.T) *farLab {
+	needImages(t)
+	for _, key := range []string{"host", "user"} {
+		if _, err := output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(buildFolder, key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := &farLab{wire: newWire(t)}
+	l.generator, l.queue = bootFar(t, l.wire, "generator"), bootFar(t, l.wire, "queue")
+	for range 2 {
+		c, err := newCard("twin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.cards = append(l.cards, c)
+	}
+	generator, queue := l.cards[0], l.cards[1]
+	if err := twin.Join(generator.Twin(), queue.Twin()); err != nil {
+		t.Fatal(err)
+	}
+	queue.feeds, queue.send = generator, l.wire.send
+	for i, m := range []*farGuest{l.generator, l.queue} {
+		b := newBoard(joined{l.cards[i], &l.both, queue}, openNIC, 1)
+		m.insert(t, b)
+		m.enable(t)
+	}
+	l.queue.card.live(t)
+	t.Cleanup(func() {
+		if err := errors.Join(generator.errs, queue.errs); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// awaitStart returns a channel that is closed when the generator is started for the first time from now on.
+func (l *farLab) awaitStart() <-chan struct{} {
+	started := make(chan struct{})
+	b := l.generator.card
+	b.with(func() {
+		b.arrive = func(_ int, a access) {
+			if a.write && uint32(a.addr) == regmap.GeneratorCommand && a.value&uint64(regmap.GeneratorCommandStart) != 0 {
+				b.arrive = nil
+				close(started)
+			}
+		}
+	})
+	return started
+}
+
+// expectIdle checks that the generator does not send.
+func (l *farLab) expectIdle(t *testing.T, when string) {
+	t.Helper()
+	l.both.Lock()
+	defer l.both.Unlock()
+	v, err := l.cards[0].Blocks.Read32(regmap.GeneratorState)
+	if state := v & regmap.GeneratorStateStateMask; err != nil || state != regmap.GeneratorStateStateIdle {
+		t.Errorf("%s, the generator's state is %d (%v), want idle", when, state, err)
+	}
+}
+
+// TestFar uses the cards of two guests from this host, through each guest's sshd.
+func TestFar(t *testing.T) {
+	needMatrix(t)
+	t.Parallel()
+	l := newFarLab(t)
+	device := " -d " + l.queue.url + "pci:" + address
+	single := device + " --capture eth0 " + driverFlags
+	roles := device + " --generator " + l.generator.url + "pci:" + address + " --server " + l.generator.url + "eth0 " + driverFlags
+	startOnHead(t, "olafctl device doctor"+device).expect(t, 0)
+	want := statsOf(t, startOnHead(t, bench).expect(t, 0))
+
+	// Three minutes of frames at this rate.
+	started := l.awaitStart()
+	p := startOnHead(t, bench+" --rate 10k"+roles)
+	<-started
+	if err := p.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	p.expect(t, 130)
+	l.expectIdle(t, "after Ctrl-C")
+
+	died := l.queue.card.killAt(func(n int, _ access) bool { return n == 900 })
+	p = startOnHead(t, bench+single)
+	<-died
+	p.expect(t, 3, "127.0.0.1.*gone")
+	l.queue.card.kill(false)
+
+	// Nothing of these is left, or else the cards would be in use, or the counts differ.
+	if got := statsOf(t, startOnHead(t, bench+single).expect(t, 0)); !maps.Equal(got, want) {
+		t.Errorf("the run on the far card counts %v, on the twin %v", got, want)
+	}
+	l.checkRoles(t, roles, want)
+}
+
+// checkRoles checks that frames of one card reached the queue of the other, and that all counts agree.
+func (l *farLab) checkRoles(t *testing.T, roles string, want map[string]float64) {
+	l.both.Lock()
+	sentBefore, receivedBefore := l.countCable()
+	l.wire.count = 0
+	l.both.Unlock()
+	if got := statsOf(t, startOnHead(t, bench+roles).expect(t, 0)); !maps.Equal(got, want) {
+		t.Errorf("the run on two far cards counts %v, on the twin %v", got, want)
+	}
+	l.both.Lock()
+	defer l.both.Unlock()
+	sent, received := l.countCable()
+	if sent-sentBefore != uint64(want["sent"]) || received-receivedBefore != uint64(want["sent"]) || l.wire.count != int(want["received"]) {
+		t.Errorf("%d frames left one card, %d reached the other, and %d left it; the twin sends %v and delivers %v", sent-sentBefore,
+			received-receivedBefore, l.wire.count, want["sent"], want["received"])
+	}
+}
+
+// countCable returns the frames that the generator's card has sent over the cable, and those that the queue's card has received.
+func (l *farLab) countCable() (sent, received uint64) {
+	sent, _ = l.cards[0].Twin().CableCounts()
+	_, received = l.cards[1].Twin().CableCounts()
+	return sent, received
+}
