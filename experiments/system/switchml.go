@@ -35,7 +35,8 @@ func switchmlSystem() System {
 					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
 						base, slots := share(int(cfg.Job) - 1)
 						return endpoint.NewSwitchML(cfg,
-							endpoint.SwitchML{Slots: slots, Base: base, Timeout: o.Timeout, Floats: o.Floats}, host)
+							endpoint.SwitchML{Slots: slots, Base: base, Timeout: o.Timeout, Longest: o.Longest,
+								Floats: o.Floats}, host)
 					},
 					Program: &d, Build: program.Config{Slots: pool, Lanes: lanes}, Frame: frame.SwitchML,
 					PerPacket: lanes, Share: share, Conversion: endpoint.Conversion{Block: o.Floats},

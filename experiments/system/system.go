@@ -159,6 +159,8 @@ type Options struct {
 	Jobs    int  // jobs at the same time; 0 means 1
 	PerRack int  // workers on a switch below the root; 0 if all are on the root
 	Floats  bool // gradients are float32, to be scaled for programs that add integers
+	// Longest bounds timeouts that grow, for hosts that wait for programs; 0 for no bound.
+	Longest olaf.Duration `json:"-"`
 }
 
 // The options' names in flags and documents.

@@ -20,8 +20,9 @@ type Interface struct {
 	link  netlink.Link
 }
 
-// findInterface returns the interface with the given name in the calling thread's namespace.
-func findInterface(name string) (*Interface, error) {
+// FindInterface returns the interface with the given name in the calling thread's namespace. The error matches
+// ErrNetwork.
+func FindInterface(name string) (*Interface, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: interface %s: %w", ErrNetwork, name, err)
@@ -33,7 +34,7 @@ func findInterface(name string) (*Interface, error) {
 // Interface returns the node's interface with the given name.
 func (n *Node) Interface(name string) (i *Interface, err error) {
 	err = n.Do(func() error {
-		if i, err = findInterface(name); err != nil {
+		if i, err = FindInterface(name); err != nil {
 			return err
 		}
 		i.Node = n

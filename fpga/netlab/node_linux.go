@@ -82,7 +82,7 @@ func (n *Node) configureNew() error {
 	for _, scope := range []string{"all", "default"} { // a kernel without IPv6 has no such file and sends nothing
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+scope+"/disable_ipv6", []byte("1"), 0)
 	}
-	lo, err := findInterface("lo")
+	lo, err := FindInterface("lo")
 	if err != nil {
 		return err
 	}

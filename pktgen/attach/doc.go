@@ -48,6 +48,9 @@ type Config struct {
 	Floats  bool    // the network has no scale; it carries NaN and infinities unless RefusesNaN
 	// RefusesNaN means that float32 values become integers with a scale derived from them.
 	RefusesNaN bool
+	// Conversion, if set, is how the worker's endpoint converts float32 to lanes: Rounds exchanges float32 with it, in
+	// frames of Lanes less Overhead.
+	Conversion *endpoint.Conversion
 	// Awaited returns the workers whose vectors are missing in a round; if nil, the aggregator's answers determine
 	// them.
 	Awaited func(round uint32) []int

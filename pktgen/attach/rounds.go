@@ -258,6 +258,10 @@ func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.flying, r.numbers, r.awaits = h, Numbers{}, 0
+		if r.config.Conversion != nil {
+			r.lanes = r.config.appendFloats(r.lanes[:0], &h, &r.numbers)
+			return process.Computed{Values: r.lanes}
+		}
 		length := len(h.values) / 4
 		r.lanes = append(r.lanes[:0], uint32(r.config.code()), h.round&lowRound, uint32(length),
 			uint32(rewardOf(h.reward)))
@@ -286,6 +290,9 @@ func rewardOf(r float32) int32 {
 // complete if workers disagree. It also stores for which workers the aggregator lacks frames. The error matches
 // ErrDisagree.
 func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
+	if r.config.Conversion != nil {
+		return nil // Apply checks the complete sum
+	}
 	r.hearAwaited(p)
 	if p.Kind != program.Result || p.Seg != 0 || len(lanes) < roundsOverhead {
 		return nil
@@ -324,6 +331,10 @@ func (r *Rounds) hearAwaited(p *program.Packet) {
 func (r *Rounds) Apply(a *endpoint.Aggregate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.config.Conversion != nil {
+		r.applyFloats(a)
+		return
+	}
 	length := len(r.flying.values) / 4
 	sum := Sum{Round: a.Number, Workers: a.Vectors, Reward: float32(int32(a.Values[3])) / 256}
 	if a.Torn {

@@ -85,6 +85,8 @@ type Aggregate struct {
 	Reward int32
 	Trace  program.Trace // of its first packet
 	Values []uint32      // nil if none are carried
+	// Vanished is the number of the worker's own nonzero values that a scale derived from them made 0.
+	Vanished int
 	// At a server that applies packets one by one: the number of packets waiting behind this one, and of those dropped
 	// for lack of room.
 	Waiting, Dropped int

@@ -59,7 +59,8 @@ func (r *rounds) finish(first *program.Trace, mixed bool, values []uint32) {
 		r.tally[torn]++
 	}
 	r.busy = true
-	r.apply = Aggregate{Number: r.round, Vectors: first.Vectors, Torn: mixed, Trace: *first, Values: values}
+	r.apply = Aggregate{Number: r.round, Vectors: first.Vectors, Torn: mixed, Trace: *first, Values: values,
+		Vanished: r.apply.Vanished}
 	r.host.Apply(&r.apply)
 }
 

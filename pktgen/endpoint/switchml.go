@@ -11,9 +11,9 @@ import (
 type SwitchML struct {
 	// Slots is the number of slots that the worker uses at a time, beginning with Base; each has two sets.
 	Slots, Base int
-	// Timeout is the time without a result after which a packet is resent; it doubles every hundred timeouts. Default
-	// DefaultTimeout.
-	Timeout olaf.Duration
+	// Timeout is the time without a result after which a packet is resent; it doubles every hundred timeouts, up to
+	// Longest if that is set. Default DefaultTimeout.
+	Timeout, Longest olaf.Duration
 	// Floats means that values are float32. Every packet then carries the exponent for the packet one pool later, and
 	// the vector begins with a pool of packets with exponents only, so that all workers scale a packet equally.
 	Floats bool
@@ -28,6 +28,8 @@ func (o *SwitchML) check() error {
 		return fmt.Errorf("%w: a pool of %d slots that begins at %d", ErrConfig, o.Slots, o.Base)
 	case o.Timeout < 0:
 		return badTimeout(o.Timeout)
+	case o.Longest != 0 && o.Longest < o.Timeout:
+		return fmt.Errorf("%w: a timeout of %s that grows up to %s", ErrConfig, o.Timeout, o.Longest)
 	}
 	return nil
 }
@@ -49,9 +51,10 @@ type poolWorker struct {
 	timeouts int
 	out      program.Packet
 
-	ahead  int    // packets with exponents only at the beginning
-	scales []int8 // by packet of the vector, the largest exponent of any worker, where known
-	words  []uint32
+	ahead    int    // packets with exponents only at the beginning
+	scales   []int8 // by packet of the vector, the largest exponent of any worker, where known
+	words    []uint32
+	vanished int // of the vector's values
 }
 
 // total returns the number of packets that are sent for a vector.
@@ -118,6 +121,9 @@ func (w *poolWorker) send(now olaf.Time, i int) {
 	}
 	left := w.host.Send(Network, &w.out, w.encode(i))
 	wait := w.sml.Timeout << min(w.timeouts/doubling, 20)
+	if w.sml.Longest > 0 {
+		wait = min(wait, w.sml.Longest)
+	}
 	w.due[slot], w.packet[slot] = max(now, left).Add(wait), i
 	w.next = min(w.next, w.due[slot])
 }
@@ -136,7 +142,15 @@ func (w *poolWorker) encode(i int) []uint32 {
 		w.words = append(w.words[:0], make([]uint32, w.cfg.Lanes(0))...)
 		return w.words
 	}
-	w.words = scaleValues(w.words, w.cfg.cut(w.values, of), blockScale(w.cfg.Workers, w.scales[of]))
+	own := w.cfg.cut(w.values, of)
+	w.words = scaleValues(w.words, own, blockScale(w.cfg.Workers, w.scales[of]))
+	if slot, _ := w.place(i); w.due[slot] == Never { // not sent again
+		for at, lane := range w.words {
+			if lane == 0 && own[at]<<1 != 0 {
+				w.vanished++
+			}
+		}
+	}
 	return w.words
 }
 
@@ -170,6 +184,7 @@ func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	w.due[slot] = Never
 	if w.sum.isWhole() {
 		w.next = Never
+		w.apply.Vanished, w.vanished = w.vanished, 0
 		w.finish(&w.sum.traces[0], w.sum.mixed, w.sum.values)
 		return
 	}

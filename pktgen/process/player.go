@@ -86,10 +86,22 @@ type Report struct {
 	LateNS  olaf.Quantiles `json:"late_ns"`                   // of vectors
 }
 
+// carrier exchanges packets with the network, in batches: a UDP socket, or a Wire.
+type carrier interface {
+	wake()
+	setDeadline(until time.Time) error
+	// read receives packets before the deadline, and returns their number.
+	read(take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) (int, error)
+	write(p *program.Packet, lanes []uint32, reward int32, zeroNS uint64, from netip.Addr, to ...netip.AddrPort) error
+	flush()
+	counts() Traffic
+	refused() error // why the first packet could not be sent
+}
+
 // playing is a player that is running. It implements endpoint.Host.
 type playing struct {
 	*Player
-	*socket
+	carrier
 	ctx      context.Context
 	end      endpoint.Endpoint
 	report   Report
@@ -113,26 +125,37 @@ type playing struct {
 // error matches ErrStalled if the endpoint waits for an answer and receives nothing for too long. It matches ErrOffline
 // if the kernel has no route.
 func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
-	if err := p.Mishaps.check(); err != nil {
+	return newPlaying(ctx, p, newSocket(conn, p.Codec)).play(make)
+}
+
+// RunFrames is Run for hosts that exchange whole frames. Codec and From are not used.
+func (p *Player) RunFrames(ctx context.Context, w *Wire, make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
+	k := newPlaying(ctx, p, nil)
+	k.carrier = newWiring(w, &k.vector)
+	return k.play(make)
+}
+
+// play runs the endpoint that make creates.
+func (k *playing) play(make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
+	err := k.Mishaps.check()
+	if err != nil {
 		return nil, err
 	}
-	k := newPlaying(ctx, p, conn)
-	var err error
 	if k.end, err = make(k); err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, k.wake)()
+	defer context.AfterFunc(k.ctx, k.wake)()
 	err = k.run()
 	k.report.Counts = map[string]uint64{}
 	for i, n := range k.end.Counts() {
 		k.report.Counts[endpoint.Describe().Counters[i].Name] = n
 	}
-	k.report.LateNS, k.report.Traffic = olaf.QuantilesOf(k.late), k.traffic
+	k.report.LateNS, k.report.Traffic = olaf.QuantilesOf(k.late), k.counts()
 	return &k.report, err
 }
 
-func newPlaying(ctx context.Context, p *Player, conn *net.UDPConn) *playing {
-	return &playing{Player: p, socket: newSocket(conn, p.Codec), ctx: ctx, computed: make(chan Computed, 1),
+func newPlaying(ctx context.Context, p *Player, c carrier) *playing {
+	return &playing{Player: p, carrier: c, ctx: ctx, computed: make(chan Computed, 1),
 		finished: make(chan struct{}, 1), child: p.Child}
 }
 
@@ -235,7 +258,7 @@ func earlier(a, b time.Time) time.Time {
 
 // listen waits for packets until the next action is due. It passes all packets to the endpoint.
 func (k *playing) listen() error {
-	if err := k.conn.SetReadDeadline(k.until()); err != nil {
+	if err := k.setDeadline(k.until()); err != nil {
 		return err
 	}
 	if k.takeComputed() || k.ctx.Err() != nil { // the wakeup came before the wait
@@ -249,11 +272,11 @@ func (k *playing) listen() error {
 // read receives a batch of packets before a deadline. If deadline is the zero time, the previous deadline applies.
 func (k *playing) read(deadline time.Time) (int, error) {
 	if !deadline.IsZero() {
-		if err := k.conn.SetReadDeadline(deadline); err != nil {
+		if err := k.setDeadline(deadline); err != nil {
 			return 0, err
 		}
 	}
-	return k.socket.read(k.receive)
+	return k.carrier.read(k.receive)
 }
 
 func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort) {
@@ -418,7 +441,7 @@ func (k *playing) release() {
 func (k *playing) leave() {
 	k.release()
 	k.flush()
-	k.fail(k.unsent)
+	k.fail(k.refused())
 }
 
 // fail stores the first error.

@@ -65,7 +65,9 @@ func (f *attachFlags) openPort(ctx context.Context, env *cli.Env, config attach.
 		return nil, cli.UsageError("--patience %v is negative; use a time such as 1m, or 0 to wait without end",
 			f.patience)
 	}
-	config.Scale = f.scale
+	if config.Conversion == nil {
+		config.Scale = f.scale
+	}
 	if err := config.Check(); err != nil {
 		return nil, err
 	}

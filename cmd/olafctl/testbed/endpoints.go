@@ -28,6 +28,7 @@ type endpointFlags struct {
 	format cli.Format
 	open   openFlags
 	attach attachFlags
+	wire   wireFlags
 	keep   cli.KeepFlags
 	// started is when the program began, for keep.
 	started time.Time
@@ -61,12 +62,16 @@ var (
 )
 
 // findSystem returns the requested system. It rejects flags of other systems.
-func (f *endpointFlags) findSystem(cmd *cobra.Command) (*endpointSystem, error) {
+func (f *endpointFlags) findSystem(cmd *cobra.Command, env *cli.Env) (*endpointSystem, error) {
 	s, mine := EndpointRows[f.system]
-	if !mine {
+	switch {
+	case mine:
+	case slices.Contains(wireSystems(env), f.system):
+		s = wireEndpoints
+	default:
 		s = queueEndpoints
 	}
-	others := []endpointSystem{queueEndpoints}
+	others := []endpointSystem{queueEndpoints, wireEndpoints}
 	for _, row := range EndpointRows {
 		others = append(others, row)
 	}
@@ -80,10 +85,11 @@ func (f *endpointFlags) findSystem(cmd *cobra.Command) (*endpointSystem, error) 
 	return &s, nil
 }
 
-func (f *endpointFlags) add(cmd *cobra.Command) {
+func (f *endpointFlags) add(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
 	f.system = "xagg"
-	cli.Choose(cmd, &f.system, "system", "system whose protocol to use", EndpointSystems()...)
+	cli.Choose(cmd, &f.system, "system", "system whose protocol to use", append(EndpointSystems(), wireSystems(env)...)...)
+	f.wire.add(cmd)
 	flags.Uint16Var(&f.id, "id", 1, "id of the job")
 	flags.IntVar(&f.job.Workers, "workers", 4, "workers of the job")
 	flags.IntVar(&f.job.Values, "values", 1<<16, "32-bit values per vector; through a queue, default one packet")
@@ -146,14 +152,14 @@ the worker's number, so the result can be checked. See docs/reference/testbed-fi
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.started = env.Now()
-			s, err := f.findSystem(cmd)
+			s, err := f.findSystem(cmd, env)
 			if err != nil {
 				return err
 			}
 			return s.worker(f, cmd, env)
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, env)
 	flags := cmd.Flags()
 	flags.IntVar(&f.number, "worker", 0, "number of this worker, from 0")
 	flags.StringVar(&f.aggregator, "aggregator", "", "address and port of the aggregator")
@@ -192,14 +198,14 @@ workers whose aggregator fails.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.started = env.Now()
-			s, err := f.findSystem(cmd)
+			s, err := f.findSystem(cmd, env)
 			if err != nil {
 				return err
 			}
 			return s.server(f, cmd, env)
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, env)
 	flags := cmd.Flags()
 	flags.StringVar(&f.agent, "agent", "", "address and port of the user-space aggregator below")
 	flags.StringArrayVar(&f.workers, "worker", nil, "address of a worker; repeat in the order of their numbers")

@@ -17,6 +17,6 @@ One process holds everything by file descriptors, so nothing is left when it end
 	}
 	cmd.AddCommand(newTestbedDoctorCmd(env), newTestbedDemoCmd(env), newTestbedInitCmd(env), newTestbedPlanCmd(env), newTestbedReserveCmd(env), newTestbedReleaseCmd(env), newTestbedUpCmd(env), newTestbedHoldCmd(env),
 		newTestbedShowCmd(env), newTestbedEpochCmd(env), newTestbedDownCmd(env),
-		NewWorker(env), NewPS(env))
+		NewWorker(env), NewPS(env), newSwitchCmd(env))
 	return cmd
 }

@@ -14,6 +14,13 @@ import (
 
 func openDatagrams(context.Context, netip.AddrPort) (*net.UDPConn, error) { return nil, cli.ErrLinux }
 
+func openFrames(string) (wireConn, error) { return nil, cli.ErrLinux }
+
+func newSwitchCmd(*cli.Env) *cobra.Command {
+	return &cobra.Command{Use: "switch", Short: "Needs Linux", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}
+}
+
 func newTestbedDemoCmd(*cli.Env) *cobra.Command {
 	return &cobra.Command{Use: "demo", Short: "Needs Linux", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}

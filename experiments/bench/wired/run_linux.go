@@ -111,14 +111,8 @@ func (r *run) hostCount() int {
 
 // buildNetwork creates the hosts, cables and links, and the switch.
 func (r *run) buildNetwork() error {
-	r.names = r.net.NodeNames(r.parts.Server != nil)
-	r.framer = closedloop.NewFramer(r.parts.Frame, r.net, r.parts.Server != nil)
-	r.root, r.nodes = r.hostCount(), map[[4]byte]int{}
-	for i := range r.names {
-		r.nodes[r.framer.Address(i).SrcIP] = i
-	}
 	r.meter = newMeter(r)
-	most, err := r.installProgram()
+	most, err := r.buildSwitch()
 	if err != nil {
 		return err
 	}
@@ -131,6 +125,25 @@ func (r *run) buildNetwork() error {
 	if err != nil {
 		return err
 	}
+	for i := range r.hostCount() {
+		if err := r.addHost(hub, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildSwitch creates the switch without its ports, and returns the largest number of gradients per sum.
+func (r *run) buildSwitch() (most int, err error) {
+	r.names = r.net.NodeNames(r.parts.Server != nil)
+	r.framer = closedloop.NewFramer(r.parts.Frame, r.net, r.parts.Server != nil)
+	r.root, r.nodes = r.hostCount(), map[[4]byte]int{}
+	for i := range r.names {
+		r.nodes[r.framer.Address(i).SrcIP] = i
+	}
+	if most, err = r.installProgram(); err != nil {
+		return 0, err
+	}
 	r.links = realtime.OpenLinks()
 	r.sw = &machine.Switch{Program: r.program, Format: r.parts.Frame, Links: r.links, Own: r.framer.Address(r.root),
 		Passes: r.parts.Passes, Now: r.runTime}
@@ -139,12 +152,7 @@ func (r *run) buildNetwork() error {
 		r.tapFrame(r.root, v, p, lanes)
 	}
 	r.sw.OnDeparture = r.recordLeaving
-	for i := range r.hostCount() {
-		if err := r.addHost(hub, i); err != nil {
-			return err
-		}
-	}
-	return nil
+	return most, nil
 }
 
 // installProgram creates the switch program and configures its jobs. It returns the largest number of gradients in one
@@ -206,22 +214,11 @@ const leastMTU = 1500
 
 // addHost creates a host and connects it to a new port of the switch.
 func (r *run) addHost(hub *netlab.Node, number int) error {
-	node, err := r.lab.Node(r.names[number])
-	if err != nil {
-		return err
-	}
-	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(r.parts.PerPacket)}
-	mtu := max(leastMTU, int(r.parts.FrameSize(&full, false)))
-	cable, err := netlab.ConnectNodes(netlab.End{Node: node, Name: "uplink"},
-		netlab.End{Node: hub, Name: fmt.Sprintf("port%d", number)}, mtu)
+	cable, err := r.layCable(hub, number)
 	if err != nil {
 		return err
 	}
 	own, err := r.openSocket(cable.A)
-	if err != nil {
-		return err
-	}
-	port, err := r.openSocket(cable.B)
 	if err != nil {
 		return err
 	}
@@ -230,9 +227,35 @@ func (r *run) addHost(hub *netlab.Node, number int) error {
 		return err
 	}
 	r.hosts = append(r.hosts, h)
+	return r.addPort(number, cable.B)
+}
+
+// layCable creates a host's namespace, and its cable to the switch.
+func (r *run) layCable(hub *netlab.Node, number int) (*netlab.Cable, error) {
+	node, err := r.lab.Node(r.names[number])
+	if err != nil {
+		return nil, err
+	}
+	return netlab.ConnectNodes(netlab.End{Node: node, Name: HostInterface},
+		netlab.End{Node: hub, Name: fmt.Sprintf("port%d", number)}, r.mtu())
+}
+
+// mtu returns the MTU that cables need.
+func (r *run) mtu() int {
+	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(r.parts.PerPacket)}
+	return max(leastMTU, int(r.parts.FrameSize(&full, false)))
+}
+
+// addPort adds the switch's port to a host.
+func (r *run) addPort(number int, at *netlab.Interface) error {
+	port, err := r.openSocket(at)
+	if err != nil {
+		return err
+	}
+	all := r.net.Jobs * r.net.Workers
 	r.sw.Ports = append(r.sw.Ports, machine.Port{
-		Socket: port, Link: r.links.AddLink(port, r.linkConfig(2*number+1)), Host: h.addresses,
-		Job: closedloop.FirstJob + olaf.ClusterID(h.job), Server: h.server,
+		Socket: port, Link: r.links.AddLink(port, r.linkConfig(2*number+1)), Host: r.framer.Address(number),
+		Job: closedloop.FirstJob + olaf.ClusterID(r.jobOf(number)), Server: number >= all,
 	})
 	return nil
 }

@@ -1,0 +1,284 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/attach"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	endpoints "github.com/olafctl/olaf/pktgen/process"
+)
+
+// wireFlags are the flags of systems whose hosts exchange whole frames with a switch in user space. All processes of a
+// job need the same ones.
+type wireFlags struct {
+	interfaces string
+	options    system.Options
+}
+
+// wireConn is a socket for a host's frames.
+type wireConn interface {
+	endpoints.FrameConn
+	io.Closer
+}
+
+func (f *wireFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.interfaces, "interface", "", "interface to the switch ('olafctl testbed switch'), for systems other "+
+		"than xagg, olaf and fifo")
+	f.addOptions(cmd)
+}
+
+// addOptions adds the flags that the switch needs, too.
+func (f *wireFlags) addOptions(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.options.Slots, system.OptionSlots, 0, "slots of the switch's table; 0 for the system's default")
+	cmd.Flags().StringVar(&f.options.Profile, system.OptionProfile, "", "profile of the switch's program; default one whose "+
+		"sums are exact")
+}
+
+// wireEndpoints are the programs for these systems.
+var wireEndpoints = endpointSystem{(*workerFlags).runWire, (*serverFlags).runWire,
+	[]string{"interface", system.OptionSlots, system.OptionProfile, "workers"}}
+
+// wireForeign are flags that do not apply to them: their frames and addresses follow from the system.
+var wireForeign = []string{"listen", "line", "lanes", "scale", "training", "id", "every", "start"}
+
+// wireSystems returns the systems whose workers wait for sums around a switch in user space.
+func wireSystems(env *cli.Env) (names []string) {
+	for i := range env.Systems {
+		s := &env.Systems[i]
+		if _, other := EndpointRows[s.Name]; !other && s.CanLoop() {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// wireLongest bounds the time after which a host sends again while another host's program computes.
+const wireLongest = olaf.Second
+
+// wiredJob is a job around a switch in user space.
+type wiredJob struct {
+	spec   *job.Spec
+	parts  system.Parts
+	job    closedloop.Job
+	net    closedloop.Network
+	framer *closedloop.Framer
+}
+
+// build builds a job whose vectors have up to values values of programs. Without a profile, it chooses the first one
+// whose sums are exact.
+func (f *wireFlags) build(env *cli.Env, name string, workers, values int, timeout time.Duration) (*wiredJob, error) {
+	if workers < 1 || values < 1 || values > attach.MaxValues {
+		return nil, cli.UsageError("--workers %d, --values %d; use 1 or more, and up to %d values", workers, values,
+			attach.MaxValues)
+	}
+	o := f.options
+	o.Longest = wireLongest
+	if timeout == 0 {
+		timeout = realTimeout
+	}
+	s, err := env.Systems.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	mode := &s.Modes[0]
+	if slices.Contains(mode.Takes, system.OptionTimeout) {
+		o.Timeout = olaf.Duration(timeout) * olaf.Nanosecond
+	}
+	profiles := []string{o.Profile}
+	if o.Profile == "" && s.Program != nil {
+		profiles = append(profiles, s.Program.Profiles...)
+	}
+	for _, profile := range profiles {
+		o.Profile = profile
+		w := new(wiredJob)
+		if w.spec, err = (&cells.Job{System: name, Options: o}).Spec(env.Systems); err != nil {
+			return nil, err
+		}
+		if err = w.layOut(workers, values); err != nil || !w.parts.Inexact || profile == f.options.Profile && profile != "" {
+			return w, err
+		}
+	}
+	return nil, fmt.Errorf("%w: no profile of %s has exact sums; choose one with --%s", system.ErrOptions, name,
+		system.OptionProfile)
+}
+
+// layOut builds the parts, with room for a program's values and what precedes them.
+func (w *wiredJob) layOut(workers, values int) (err error) {
+	if w.parts, w.job, err = w.spec.Build(values, 1); err != nil {
+		return err
+	}
+	c := w.config(attach.Config{Largest: values})
+	w.net = w.spec.Network
+	w.net.Jobs, w.net.Workers = 1, workers
+	w.parts, w.job, err = w.spec.Build(c.FloatsJob(), 1)
+	w.framer = closedloop.NewFramer(w.parts.Frame, &w.net, w.parts.Server != nil)
+	return err
+}
+
+// config adds the system's numbers to the description of a worker.
+func (w *wiredJob) config(c attach.Config) attach.Config {
+	c.Conversion = &w.parts.Conversion
+	c.System, c.Waits, c.Lanes = w.spec.System.Name, true, w.parts.PerPacket+attach.Overhead
+	c.Floats, c.RefusesNaN = w.parts.Conversion.IsExact() || w.parts.Conversion.Block, w.parts.Conversion.Block
+	c.Scale = w.parts.Conversion.Scale
+	return c
+}
+
+// hostCount returns the number of workers, and of the server if there is one.
+func (w *wiredJob) hostCount() int {
+	if w.parts.Server != nil {
+		return w.net.Workers + 1
+	}
+	return w.net.Workers
+}
+
+// wire returns host number's connection with the switch, the server after the workers.
+func (w *wiredJob) wire(conn endpoints.FrameConn, number int) *endpoints.Wire {
+	wire := &endpoints.Wire{Conn: conn, Format: w.parts.Frame, Job: closedloop.FirstJob, Workers: w.net.Workers,
+		Server: number == w.net.Workers, Own: w.framer.Address(number), Switch: w.address(w.hostCount()).Addr()}
+	for k := range w.net.Workers {
+		wire.Hosts = append(wire.Hosts, w.framer.Address(k))
+	}
+	return wire
+}
+
+func (w *wiredJob) address(node int) netip.AddrPort {
+	a := w.framer.Address(node)
+	return netip.AddrPortFrom(netip.AddrFrom4(a.SrcIP), a.SrcPort)
+}
+
+// findAddress returns the destination of a packet.
+func (w *wiredJob) findAddress(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
+	switch to {
+	case endpoint.Network:
+		return w.address(w.hostCount())
+	case endpoint.Server:
+		return w.address(w.net.Workers)
+	}
+	return w.address(int(to))
+}
+
+// endpointConfig returns the configuration of a host whose job has this many vectors.
+func (w *wiredJob) endpointConfig(worker int, vectors uint32) endpoint.Config {
+	return endpoint.Config{Job: closedloop.FirstJob, Worker: olaf.WorkerID(worker), Workers: w.net.Workers,
+		Layout: w.job.Layout, Updates: vectors, Line: w.net.Link.Rate}
+}
+
+// openWire opens the socket at the interface to the switch.
+func (f *wireFlags) openWire(cmd *cobra.Command, system string) (wireConn, error) {
+	if err := cli.RefuseFlags(cmd, wireForeign, "--system "+system); err != nil {
+		return nil, err
+	}
+	if f.interfaces == "" {
+		return nil, cli.UsageError("--system %s: which interface leads to the switch? Start 'olafctl testbed switch --system "+
+			"%s', and give --interface", system, system)
+	}
+	return openFrames(f.interfaces)
+}
+
+// runWire runs a worker at a switch in user space, with vectors and sums exchanged with a program.
+func (f *workerFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
+	if !f.attach.isSet() {
+		return cli.UsageError("--system %s: its workers exchange a program's vectors; add --attach unix:PATH, or use "+
+			"'olafctl bench -d host: --system %s' for vectors that are made here", f.system, f.system)
+	}
+	w, err := f.wire.build(env, f.system, f.job.Workers, f.job.Values, f.open.timeout)
+	if err != nil {
+		return err
+	}
+	if f.number < 0 || f.number >= f.job.Workers {
+		return cli.UsageError("--worker %d: the job has %s, from 0", f.number, olaf.Plural(f.job.Workers, "worker"))
+	}
+	conn, err := f.wire.openWire(cmd, f.system)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	a, err := f.attach.openPort(cmd.Context(), env, w.config(attach.Config{Worker: f.number, Workers: f.job.Workers,
+		Largest: f.job.Values}))
+	if err != nil {
+		return err
+	}
+	rounds, err := attach.NewRounds(a.config, a.end)
+	if err != nil {
+		return a.closePort(err)
+	}
+	go a.port.Serve(rounds)
+	if err := f.attach.announceProgram(env, f.format, netip.AddrPort{}); err != nil {
+		return a.closePort(err)
+	}
+	vectors, most := f.countVectors(cmd), uint32(math.MaxUint32)
+	if w.parts.Numbers > 0 { // packet numbers in frames span all rounds
+		most = uint32(w.parts.Numbers / w.job.Packets())
+	}
+	p := &endpoints.Player{Work: rounds, Patience: f.attach.maxSilence(), To: w.findAddress}
+	report, err := p.RunFrames(a.ctx, w.wire(conn, f.number), func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return w.parts.Worker(w.endpointConfig(f.number, min(vectors, most)), h)
+	})
+	if err == nil && a.ctx.Err() == nil && vectors > most {
+		err = fmt.Errorf("%w: frames of %s number the packets of %d vectors of %d values; use fewer of them",
+			attach.ErrConfig, f.system, most, f.job.Values)
+	}
+	err = a.closePort(err)
+	if report == nil {
+		return err
+	}
+	return errors.Join(err, f.reportSums(env, report, &endpoints.Sums{Worker: olaf.WorkerID(f.number)}, nil))
+}
+
+// forwardWork is the work of a server that only adds.
+type forwardWork struct{ endpoints.Work }
+
+// Apply implements process.Work: the sum is the answer.
+func (forwardWork) Apply(*endpoint.Aggregate) {}
+
+// runWire runs the server of a system whose server adds vectors.
+func (f *serverFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
+	w, err := f.wire.build(env, f.system, f.job.Workers, f.job.Values, 0)
+	switch {
+	case err != nil:
+		return err
+	case w.parts.Server == nil:
+		return cli.UsageError("--system %s: it has no server; start its workers, and 'olafctl testbed switch'", f.system)
+	case f.attach.isSet():
+		return cli.UsageError("--attach: the server of %s only adds vectors; attach programs to the workers, or use 'olafctl "+
+			"train --program' with --mode async in virtual time for a program at the server", f.system)
+	case len(f.workers) > 0:
+		return cli.UsageError("--worker: --system %s needs the number of its workers only (--workers)", f.system)
+	}
+	conn, err := f.wire.openWire(cmd, f.system)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if f.format != cli.JSONL {
+		fmt.Fprintf(env.Stderr, "adding vectors at %s (Ctrl-C ends it)\n", f.wire.interfaces)
+	}
+	p := &endpoints.Player{Work: forwardWork{}, Patience: forEver, To: w.findAddress}
+	report, err := p.RunFrames(cmd.Context(), w.wire(conn, w.net.Workers), func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return w.parts.Server(w.endpointConfig(w.net.Workers, math.MaxUint32), h)
+	})
+	if report == nil || err != nil {
+		return explainEnd(cmd.Context(), err)
+	}
+	return f.printReport(cmd.Context(), env, struct {
+		cli.Head
+		endpoints.StationReport
+	}{cli.Info("ps"), endpoints.StationReport{Counts: report.Counts, Traffic: report.Traffic}}, report.Counts)
+}

@@ -1,0 +1,124 @@
+package wired
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// HostInterface is the name of the interface of a host in a namespace.
+const HostInterface = "uplink"
+
+// Stand is a switch of one job with synchronous workers, around which the hosts run as other processes.
+type Stand struct {
+	Names []string // of the hosts, the server last
+	Paths []string // of their namespaces; empty for interfaces of this machine
+	run   *run
+	hears []io.Closer
+}
+
+// OpenStand starts a switch. interfaces are its ports to the workers, in the order of their numbers, and to the server
+// if the system has one; without them every host gets a namespace with an interface HostInterface. The error matches
+// ErrNetwork, netlab.ErrRights or netlab.ErrNetwork.
+func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, interfaces []string) (s *Stand, err error) {
+	net.Jobs = 1
+	r := &run{net: &net, job: &job, parts: &parts, begun: time.Now()}
+	s = &Stand{run: r}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.closeAll())
+		}
+	}()
+	if _, err := r.buildSwitch(); err != nil {
+		return s, err
+	}
+	s.Names = r.names[:r.hostCount()]
+	if len(interfaces) == 0 {
+		err = s.layCables()
+	} else {
+		err = s.useInterfaces(interfaces)
+	}
+	if err == nil {
+		r.sw.Start()
+	}
+	return s, err
+}
+
+// layCables creates the hosts' namespaces.
+func (s *Stand) layCables() (err error) {
+	r := s.run
+	if r.lab, err = netlab.New(); err != nil {
+		return err
+	}
+	hub, err := r.lab.Node("switch")
+	if err != nil {
+		return err
+	}
+	for i := range s.Names {
+		cable, err := r.layCable(hub, i)
+		if err != nil {
+			return err
+		}
+		s.Paths = append(s.Paths, cable.A.Node.Path())
+		if err := r.addPort(i, cable.B); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// useInterfaces makes interfaces of this machine the switch's ports.
+func (s *Stand) useInterfaces(names []string) error {
+	if len(names) != len(s.Names) {
+		return fmt.Errorf("%w: %d interfaces for %d hosts; give one for each worker, and one for the server if the "+
+			"system has one", ErrNetwork, len(names), len(s.Names))
+	}
+	for i, name := range names {
+		at, err := netlab.FindInterface(name)
+		if err != nil {
+			return err
+		}
+		if at.MTU < s.run.mtu() {
+			return fmt.Errorf("%w: interface %s has an MTU of %d, and frames need %d; raise it", ErrNetwork, name, at.MTU,
+				s.run.mtu())
+		}
+		hears, err := at.HearAll()
+		if err != nil {
+			return err
+		}
+		s.hears = append(s.hears, hears)
+		if err := s.run.addPort(i, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Done is closed when the switch has failed.
+func (s *Stand) Done() <-chan struct{} { return s.run.sw.Done() }
+
+// Close stops the switch and removes the namespaces. It returns the program's counts, and the frames that it did not
+// know under "strange".
+func (s *Stand) Close() (counts map[string]uint64, err error) {
+	err = s.run.sw.Close()
+	counts = map[string]uint64{"arrived": s.run.sw.Counts().Arrived, "left": s.run.sw.Counts().Left,
+		"strange": s.run.sw.Counts().Strange}
+	if described := s.run.parts.Program; described != nil && described.Ledger != nil {
+		for i, n := range s.run.program.Counts() {
+			counts[described.Ledger.Counters[i].Name] = n
+		}
+	}
+	return counts, errors.Join(err, s.closeAll())
+}
+
+func (s *Stand) closeAll() (err error) {
+	for _, c := range s.hears {
+		err = errors.Join(err, c.Close())
+	}
+	return errors.Join(err, s.run.closeAll())
+}

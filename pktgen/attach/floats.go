@@ -1,0 +1,104 @@
+package attach
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// A vector of float32 for an endpoint that converts them begins with digits of 7 bits, each a float32, whose sums are
+// exact in every system's lanes for a thousand workers: a one, the vector's length, its round, and its reward in 1/256,
+// offset so that it is positive. They are in a frame of their own if the frame's scale depends on its values.
+const (
+	digitBits    = 7
+	lengthDigits = 4
+	roundDigits  = 2
+	rewardDigits = 5
+	floatDigits  = 1 + lengthDigits + roundDigits + rewardDigits
+	rewardOffset = 1 << 31
+)
+
+// digitsRoom returns the number of float32 before the values.
+func (c *Config) digitsRoom() int {
+	if c.Conversion.Block {
+		return c.Lanes - Overhead
+	}
+	return floatDigits
+}
+
+// FloatsJob returns the number of float32 for a waiting worker's longest vector through an endpoint that converts them,
+// including those before its values. All vectors have this length in the network.
+func (c *Config) FloatsJob() int { return c.digitsRoom() + c.Largest }
+
+// appendFloats appends a client's vector with its digits, padded to full length, and counts the values that change.
+func (c *Config) appendFloats(lanes []uint32, h *handed, n *Numbers) []uint32 {
+	digits := func(v uint64, count int) {
+		for range count {
+			lanes = append(lanes, math.Float32bits(float32(v&(1<<digitBits-1))))
+			v >>= digitBits
+		}
+	}
+	digits(1, 1)
+	digits(uint64(len(h.values)/4), lengthDigits)
+	digits(uint64(h.round), roundDigits)
+	digits(uint64(int64(rewardOf(h.reward))+rewardOffset), rewardDigits)
+	for len(lanes) < c.digitsRoom() {
+		lanes = append(lanes, 0)
+	}
+	for i := 0; i < len(h.values); i += 4 {
+		lanes = append(lanes, binary.LittleEndian.Uint32(h.values[i:]))
+	}
+	for len(lanes) < c.FloatsJob() {
+		lanes = append(lanes, 0)
+	}
+	if c.Conversion.IsExact() || c.Conversion.Block { // the endpoint counts, as it knows the scales
+		return lanes
+	}
+	perFrame := c.Lanes - Overhead
+	for at := 0; at < len(lanes); at += perFrame {
+		clipped, vanished := c.Conversion.CountChanged(0, [][]uint32{lanes[at:min(at+perFrame, len(lanes))]})
+		n.Clipped, n.Vanished = n.Clipped+uint32(clipped), n.Vanished+uint32(vanished)
+	}
+	return lanes
+}
+
+// readDigits returns the sum of all workers' numbers of count digits at the beginning of a sum.
+func readDigits(sum []uint32, count int) (v int64) {
+	for i := count - 1; i >= 0; i-- {
+		v = v<<digitBits + int64(math.RoundToEven(float64(math.Float32frombits(sum[i]))))
+	}
+	return v
+}
+
+// applyFloats hands a sum of float32 to the client, or ends the job if workers disagree. The caller locks r.mu.
+func (r *Rounds) applyFloats(a *endpoint.Aggregate) {
+	length, n := len(r.flying.values)/4, int64(r.config.Workers)
+	inside, lengths := readDigits(a.Values, 1), readDigits(a.Values[1:], lengthDigits)
+	rounds := readDigits(a.Values[1+lengthDigits:], roundDigits)
+	reward := readDigits(a.Values[1+lengthDigits+roundDigits:], rewardDigits) - inside*rewardOffset
+	switch round := int64(r.flying.round & (1<<(digitBits*roundDigits) - 1)); {
+	case inside != n: // as published, a sum may miss or repeat a vector
+	case rounds != n*round:
+		r.end(fmt.Errorf("%w: this worker is in round %d and another is not; restart all workers, and the server and "+
+			"the switch", ErrDisagree, r.flying.round))
+		return
+	case lengths != n*int64(length):
+		r.end(fmt.Errorf("%w: this worker's vector has %d values, and the %d workers' vectors have %d in all; all must "+
+			"be of one length in a round", ErrDisagree, length, n, lengths))
+		return
+	}
+	sum := Sum{Round: r.flying.round, Workers: uint32(max(inside, 0)), Reward: float32(reward) / 256, Numbers: r.numbers}
+	sum.Vanished += uint32(a.Vanished)
+	values := a.Values[r.config.digitsRoom():][:length]
+	sum.Saturated = uint32(r.config.Conversion.CountSaturated(values))
+	if inside != n {
+		sum.Torn = 1
+	}
+	r.message = begin(r.message[:0], KindSum, sum)
+	for _, v := range values {
+		r.message = binary.LittleEndian.AppendUint32(r.message, v)
+	}
+	r.flying.answer <- seal(r.message, 0) // there is room for one
+}
