@@ -22,7 +22,8 @@ type Port struct {
 	listener *net.UnixListener
 	say      func(format string, args ...any)
 	ended    chan struct{}
-	Many     bool // set it before Serve
+	Many     bool          // set it before Serve
+	grace    time.Duration // for a client that does not read, at the end
 
 	mu       sync.Mutex
 	conns    map[net.Conn]bool // of clients
@@ -61,7 +62,7 @@ func Listen(address string, say func(format string, args ...any)) (*Port, error)
 	if err := errors.Join(os.Chmod(at, 0o600), os.Rename(at, path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w at %s: %w", ErrSocket, path, err), l.Close())
 	}
-	return &Port{path: path, listener: l, say: say, ended: make(chan struct{}),
+	return &Port{path: path, listener: l, say: say, ended: make(chan struct{}), grace: greetingTime,
 		conns: map[net.Conn]bool{}}, nil
 }
 
@@ -137,6 +138,7 @@ func (p *Port) session(c net.Conn, h Handler) {
 		close(stop)
 	}
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded): // it read only a part of an answer
 	case errors.Is(err, ErrProtocol):
 		refuse(c, CodeProtocol, err.Error())
 	case p.reason() != "":
@@ -240,8 +242,7 @@ func (s *session) accept(m Message, ok bool) (Message, bool, error) {
 	return m, false, nil
 }
 
-// send sends an answer. If the client does not read it within answerTime, the session ends, so that the worker can end
-// as well.
+// send sends an answer. A client that does not read delays only its session.
 func (s *session) send(kind Kind, structure any, tail []byte) error {
 	s.out = Append(s.out[:0], kind, structure, tail)
 	_, err := s.conn.Write(s.out)
@@ -302,7 +303,7 @@ func (p *Port) Close(why error) error {
 	p.mu.Unlock()
 	close(p.ended)
 	for _, conn := range conns {
-		_ = conn.SetDeadline(time.Now().Add(greetingTime)) // a client that does not read causes no longer delay
+		_ = conn.SetDeadline(time.Now().Add(p.grace)) // a client that does not read causes no longer delay
 	}
 	err := errors.Join(p.listener.Close(), os.Remove(p.path))
 	p.sessions.Wait()

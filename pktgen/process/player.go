@@ -125,22 +125,24 @@ type playing struct {
 // error matches ErrStalled if the endpoint waits for an answer and receives nothing for too long. It matches ErrOffline
 // if the kernel has no route.
 func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
+	if err := p.Mishaps.check(); err != nil {
+		return nil, err
+	}
 	return newPlaying(ctx, p, newSocket(conn, p.Codec)).play(make)
 }
 
 // RunFrames is Run for hosts that exchange whole frames. Codec and From are not used.
 func (p *Player) RunFrames(ctx context.Context, w *Wire, make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
+	if err := p.Mishaps.check(); err != nil {
+		return nil, err
+	}
 	k := newPlaying(ctx, p, nil)
 	k.carrier = newWiring(w, &k.vector)
 	return k.play(make)
 }
 
 // play runs the endpoint that make creates.
-func (k *playing) play(make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
-	err := k.Mishaps.check()
-	if err != nil {
-		return nil, err
-	}
+func (k *playing) play(make func(endpoint.Host) (endpoint.Endpoint, error)) (_ *Report, err error) {
 	if k.end, err = make(k); err != nil {
 		return nil, err
 	}

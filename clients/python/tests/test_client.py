@@ -1,4 +1,7 @@
-"""Any client of the protocol must pass what is here. `go test ./pktgen/attach` starts the other side and sets OLAF_TEST_*."""
+"""Any client of the protocol must pass what is here. `go test ./pktgen/attach` starts the other side and sets OLAF_TEST_*.
+
+`go test ./cmd/olafctl -run Daemons` runs Sums with the daemons of every other system whose workers wait.
+"""
 
 import os
 import threading
@@ -9,7 +12,9 @@ import numpy as np
 import olaf
 
 SUMS = os.environ["OLAF_TEST_SUMS"].split(",")  # workers of one job, with a network that adds
-PUSH, SERVER = os.environ["OLAF_TEST_PUSH"], os.environ["OLAF_TEST_SERVER"]
+PUSH, SERVER = os.environ.get("OLAF_TEST_PUSH"), os.environ.get("OLAF_TEST_SERVER")
+SYSTEM = os.environ.get("OLAF_TEST_SYSTEM", "xagg")
+SCALE = {"xagg": 1e8, "atp": 1e6}.get(SYSTEM, 0)  # switchml derives one from each frame, and the others carry float32
 LARGEST = 1000
 
 
@@ -38,18 +43,22 @@ class Sums(unittest.TestCase):
     def test_greeting_describes_the_worker(self):
         for i, address in enumerate(SUMS):
             w = olaf.Worker(address)
-            self.assertEqual((w.system, w.worker, w.workers, w.largest, w.scale, w.synchronous), ("xagg", i, len(SUMS), LARGEST, 1e8, True))
+            self.assertEqual((w.system, w.worker, w.workers, w.largest, w.scale, w.synchronous), (SYSTEM, i, len(SUMS), LARGEST, SCALE, True))
             w.detach()
 
     def test_sums_of_any_length_are_exact(self):
         generator = np.random.default_rng(1)
         for n in (LARGEST, 1, 0, 300):
-            vectors = [generator.standard_normal(n).astype(np.float32) for _ in SUMS]
-            lanes = sum(np.rint(v.astype(np.float64) * 1e8) for v in vectors)
+            if SYSTEM == "xagg":
+                vectors = [generator.standard_normal(n).astype(np.float32) for _ in SUMS]
+                want = (sum(np.rint(v.astype(np.float64) * SCALE) for v in vectors) / SCALE).astype(np.float32)
+            else:  # exact in the lanes of all systems
+                vectors = [generator.integers(64, 128, n).astype(np.float32) for _ in SUMS]
+                want = sum(vectors)
             out, _ = together(vectors)
             for total in out:
                 self.assertEqual(total.dtype, np.float32)
-                np.testing.assert_array_equal(total, (lanes / 1e8).astype(np.float32))
+                np.testing.assert_array_equal(total, want)
 
     def test_mean(self):
         out, _ = together([np.full(3, i, np.float32) for i in range(len(SUMS))], mean=True)
@@ -61,6 +70,16 @@ class Sums(unittest.TestCase):
         self.assertEqual(second[0].round, first[0].round + 1)
         self.assertEqual(second[0].last.round, first[0].round)
 
+    @unittest.skipIf(SYSTEM in ("iswitch", "ps", "ring"), "no number changes")
+    def test_values_that_vanish_are_reported(self):
+        _, workers = together([np.array([10, 1e-9], np.float32)] + [np.zeros(2, np.float32)] * (len(SUMS) - 1))
+        self.assertEqual(workers[0].last.numbers, olaf.Numbers(0, 1, 0))
+
+    def test_rewards_add_up(self):
+        _, workers = together([np.ones(1, np.float32)] * len(SUMS), reward=-1.25)
+        self.assertEqual((workers[0].last.reward, workers[0].last.workers), (-1.25 * len(SUMS), len(SUMS)))
+
+    @unittest.skipIf(SYSTEM != "xagg", "the lanes of xagg")
     def test_changed_numbers_are_reported(self):
         with self.assertWarns(UserWarning):
             _, workers = together([np.array([30, 1e-9], np.float32)] + [np.zeros(2, np.float32)] * (len(SUMS) - 1))
@@ -73,11 +92,17 @@ class Sums(unittest.TestCase):
             w.allreduce(np.zeros(2))
         with self.assertRaisesRegex(ValueError, "shape"):
             w.allreduce(np.zeros((2, 2), np.float32))
-        with self.assertRaisesRegex(ValueError, "value 1 is NaN"):
-            w.allreduce(np.array([0, np.nan], np.float32))
+        if SCALE or SYSTEM == "switchml":
+            with self.assertRaisesRegex(ValueError, "value 1 is NaN"):
+                w.allreduce(np.array([0, np.nan], np.float32))
         with self.assertRaisesRegex(ValueError, "1001 values, and the largest is 1000"):
             w.allreduce(np.zeros(1001, np.float32))
         w.detach()
+
+    @unittest.skipIf(SCALE or SYSTEM == "switchml", "lanes of integers")
+    def test_nan_passes_where_lanes_are_floats(self):
+        out, _ = together([np.array([np.nan, 1], np.float32)] * len(SUMS))
+        np.testing.assert_array_equal(out[0], np.array([np.nan, len(SUMS)], np.float32))
 
     def test_second_client_is_refused(self):
         w = olaf.Worker(SUMS[0])

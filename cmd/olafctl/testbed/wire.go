@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/experiments/sweep/cells"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
@@ -267,8 +268,13 @@ func (f *serverFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	defer conn.Close()
-	if f.format != cli.JSONL {
-		fmt.Fprintf(env.Stderr, "adding vectors at %s (Ctrl-C ends it)\n", f.wire.interfaces)
+	if f.format == cli.JSONL {
+		err = cli.WriteLine(env.Stdout, onwire.Listening{})
+	} else {
+		_, err = fmt.Fprintf(env.Stderr, "adding vectors at %s (Ctrl-C ends it)\n", f.wire.interfaces)
+	}
+	if err != nil {
+		return err
 	}
 	p := &endpoints.Player{Work: forwardWork{}, Patience: forEver, To: w.findAddress}
 	report, err := p.RunFrames(cmd.Context(), w.wire(conn, w.net.Workers), func(h endpoint.Host) (endpoint.Endpoint, error) {

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+)
+
+// daemon is a process of olafctl in a test.
+type daemon struct {
+	name string
+	cmd  *exec.Cmd
+	said bytes.Buffer // stderr
+	out  *bufio.Reader
+}
+
+// startDaemon starts a shell command whose processes have a marker in their environment.
+func startDaemon(ctx context.Context, t *testing.T, name, command, marker string) *daemon {
+	t.Helper()
+	d := &daemon{name: name, cmd: exec.CommandContext(ctx, "sh", "-c", "exec "+command)}
+	d.cmd.Env = append(os.Environ(), "OLAFCTL_CONFIG=/dev/null", "OLAFCTL_HOME="+t.TempDir(), marker)
+	d.cmd.Stderr = &d.said
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.out = bufio.NewReader(out)
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// end waits for a daemon's end and returns its exit code and the rest of its output.
+func (d *daemon) end(t *testing.T) (code int, out string) {
+	t.Helper()
+	rest, err := io.ReadAll(d.out)
+	if err != nil {
+		t.Errorf("%s: %v", d.name, err)
+	}
+	_ = d.cmd.Wait() // the code says more
+	return d.cmd.ProcessState.ExitCode(), string(rest)
+}
+
+// daemonJob is a switch with the daemons around it.
+type daemonJob struct {
+	sw      *daemon
+	hosts   []*daemon
+	sockets []string
+}
+
+// startDaemons starts a switch for two workers, and the commands that it prints.
+func startDaemons(ctx context.Context, t *testing.T, system, marker string) *daemonJob {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "daemons") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	j := &daemonJob{sw: startDaemon(ctx, t, "switch", "olafctl testbed switch --workers 2 --values 1000 --system "+system, marker)}
+	hosts := 2
+	if system == "ps" || system == "atp" {
+		hosts++
+	}
+	for range hosts {
+		line, err := j.sw.out.ReadString('\n')
+		name, command, found := strings.Cut(strings.TrimSpace(line), ": ")
+		if err != nil || !found {
+			_, _ = j.sw.end(t)
+			t.Fatalf("the switch prints %q, %v: %s", line, err, &j.sw.said)
+		}
+		j.hosts = append(j.hosts, startDaemon(ctx, t, name, strings.Replace(command, "unix:/tmp/", "unix:"+folder+"/", 1)+" -o jsonl", marker))
+	}
+	for i, h := range j.hosts {
+		if i < 2 {
+			j.sockets = append(j.sockets, fmt.Sprintf("unix:%s/w%d.sock", folder, i))
+		}
+		if line, err := h.out.ReadString('\n'); err != nil || !strings.Contains(line, "listening") {
+			_, _ = h.end(t)
+			t.Fatalf("%s begins with %q, %v: %s", h.name, line, err, &h.said)
+		}
+	}
+	return j
+}
+
+// TestDaemonsAroundASwitch starts the commands that 'testbed switch' prints, for every system whose workers wait around a
+// switch in user space: any client can attach, again too, and all sums are exact. Ctrl-C ends every process, and nothing
+// is left.
+func TestDaemonsAroundASwitch(t *testing.T) {
+	if !canReal() {
+		t.Skip("no rights for namespaces and packet sockets")
+	}
+	python := cmp.Or(os.Getenv("OLAFCTL_PYTHON"), "/usr/bin/python3")
+	if out, err := exec.Command(python, "-c", "import numpy").CombinedOutput(); err != nil {
+		t.Skipf("%s has no numpy: %s", python, out)
+	}
+	t.Setenv("PATH", pathOfOlafctl(t)+":"+os.Getenv("PATH"))
+	client, err := filepath.Abs("../../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, system := range []string{"switchml", "iswitch", "atp", "ps", "ring"} {
+		t.Run(system, func(t *testing.T) {
+			traces, marker := testbedtest.RecordTraces(t), "OLAF_TEST_MARK="+t.Name()
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			j := startDaemons(ctx, t, system, marker)
+			test := exec.CommandContext(ctx, python, "-B", filepath.Join(client, "tests", "test_client.py"), "Sums")
+			test.Env = append(os.Environ(), "PYTHONPATH="+client, "OLAF_TEST_SYSTEM="+system,
+				"OLAF_TEST_SUMS="+strings.Join(j.sockets, ","))
+			if out, err := test.CombinedOutput(); err != nil {
+				t.Errorf("the client's test ends with %v\n%s", err, out)
+			}
+			for _, d := range append(j.hosts, j.sw) {
+				if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
+					t.Errorf("%s: %v", d.name, err)
+				}
+				code, out := d.end(t)
+				if d.name != "switch" && !strings.Contains(out, `"packets_strange":0`) ||
+					d.name == "switch" && !strings.Contains(out, "\nstrange 0\n") {
+					t.Errorf("%s exits with %d and prints %s%s; want its counts, with no strange packet", d.name, code, out, &d.said)
+				}
+			}
+			traces.AwaitGone(t, marker)
+		})
+	}
+}
+
+// TestEndOfTheSwitchEndsItsHosts kills a switch: the workers around it end with the reason, and nothing is left.
+func TestEndOfTheSwitchEndsItsHosts(t *testing.T) {
+	if !canReal() {
+		t.Skip("no rights for namespaces and packet sockets")
+	}
+	t.Setenv("PATH", pathOfOlafctl(t)+":"+os.Getenv("PATH"))
+	traces, marker := testbedtest.RecordTraces(t), "OLAF_TEST_MARK="+t.Name()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	j := startDaemons(ctx, t, "ring", marker)
+	if err := j.sw.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = j.sw.end(t)
+	for _, h := range j.hosts {
+		if code, out := h.end(t); code != 3 || !strings.Contains(h.said.String(), "this host has no network any more") {
+			t.Errorf("%s exits with %d: %s%s", h.name, code, out, &h.said)
+		}
+	}
+	traces.AwaitGone(t, marker)
+}

@@ -1,0 +1,120 @@
+package attach
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/fpga/adder"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// floatConfig describes a worker of three whose endpoint converts float32.
+func floatConfig(c endpoint.Conversion) Config {
+	return Config{System: "ring", Waits: true, Workers: 3, Largest: 40, Lanes: 16 + Overhead, Floats: true,
+		RefusesNaN: c.Block, Scale: c.Scale, Conversion: &c}
+}
+
+// floatRound lets clients send vectors to workers of a job, and answers all with the sum of the vectors that arrive
+// counts, once for each time. ends are the errors that ended workers.
+func floatRound(t *testing.T, c Config, vectors [][]float32, rounds []uint32, arrive ...int) (heads []Sum, all [][]float32, ends []error) {
+	t.Helper()
+	var clients []*Client
+	var workers []*Rounds
+	ends = make([]error, len(vectors))
+	for k := range vectors {
+		port, address := open(t)
+		c.Worker = k
+		w, err := NewRounds(c, func(err error) { ends[k] = err; go func() { _ = port.Close(err) }() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.accepted = rounds[k]
+		go port.Serve(w)
+		clients, workers = append(clients, dial(t, address)), append(workers, w)
+	}
+	sent := make(chan bool)
+	go func() {
+		defer close(sent)
+		heads, all, _ = sums(t, clients, vectors)
+	}()
+	sum := make([]uint32, c.FloatsJob())
+	computed := make([][]uint32, len(workers))
+	for k, w := range workers {
+		computed[k] = slices.Clone(w.Compute(t.Context(), rounds[k]).Values)
+	}
+	for _, k := range arrive {
+		adder.AddFloats(sum, computed[k])
+	}
+	for k, w := range workers {
+		w.Apply(&endpoint.Aggregate{Number: rounds[k], Vectors: 3, Values: slices.Clone(sum), Vanished: k})
+	}
+	<-sent
+	return heads, all, ends
+}
+
+// TestFloatsReachTheEndpoint sends float32 to endpoints that convert them: the sum comes back at the vector's length, with
+// the sum of the rewards, in every conversion.
+func TestFloatsReachTheEndpoint(t *testing.T) {
+	vectors := [][]float32{{1, 0, 1e-9}, {2, 0.5, 0}, {3, -1, 1000}}
+	for name, conversion := range map[string]endpoint.Conversion{"float32": {}, "a scale for each frame": {Block: true},
+		"a fixed scale": {Fixed: endpoint.Fixed{Scale: endpoint.ATPScale}, Escapes: true}} {
+		t.Run(name, func(t *testing.T) {
+			c := floatConfig(conversion)
+			heads, all, ends := floatRound(t, c, vectors, []uint32{7, 7, 7}, 0, 1, 2)
+			for k := range vectors {
+				want := Sum{Round: 7, Workers: 3, Reward: 1.5, Numbers: Numbers{Vanished: uint32(k)}}
+				if conversion.Scale > 0 && k == 0 {
+					want.Vanished++ // 1e-9 at a scale of 1e6
+				}
+				if heads[k] != want || !slices.Equal(all[k], []float32{6, -0.5, 1000}) || ends[k] != nil {
+					t.Errorf("worker %d gets %+v with %v, and ends with %v; want %+v with the sum", k, heads[k], all[k], ends[k], want)
+				}
+			}
+		})
+	}
+}
+
+// TestFloatSumsThatMissAVectorAreTorn adds the vectors of some workers only, or one of them twice: the answer has the
+// number of vectors inside, and is marked as torn.
+func TestFloatSumsThatMissAVectorAreTorn(t *testing.T) {
+	for _, arrive := range [][]int{{0, 2}, {0, 1, 2, 1}} {
+		heads, _, ends := floatRound(t, floatConfig(endpoint.Conversion{}), [][]float32{{1}, {2}, {4}}, []uint32{1, 1, 1},
+			arrive...)
+		if h := heads[0]; int(h.Workers) != len(arrive) || h.Torn != 1 || ends[0] != nil {
+			t.Errorf("a sum of workers %v is answered by %+v and %v; want %d vectors and torn", arrive, h, ends[0], len(arrive))
+		}
+	}
+}
+
+// TestFloatWorkersThatDisagreeEnd lets workers differ in length or round: all end with an error, and no client gets a sum.
+func TestFloatWorkersThatDisagreeEnd(t *testing.T) {
+	for text, c := range map[string]struct {
+		vectors [][]float32
+		rounds  []uint32
+	}{
+		"all must be of one length in a round": {[][]float32{{1, 2}, {1, 2}, {1}}, []uint32{0, 0, 0}},
+		"and another is not; restart all":      {[][]float32{{1}, {1}, {1}}, []uint32{5, 5, 4}},
+	} {
+		_, all, ends := floatRound(t, floatConfig(endpoint.Conversion{}), c.vectors, c.rounds, 0, 1, 2)
+		for k, err := range ends {
+			if !errors.Is(err, ErrDisagree) || !strings.Contains(err.Error(), text) || all[k] != nil {
+				t.Errorf("worker %d ends with %v and a sum of %v; want an error with %q", k, err, all[k], text)
+			}
+		}
+	}
+}
+
+// TestRewardsKeepTheirSign adds rewards below 0, and one beyond the range.
+func TestRewardsKeepTheirSign(t *testing.T) {
+	c := floatConfig(endpoint.Conversion{})
+	for _, r := range []float32{-3.25, 0, 100, float32(math.Inf(1))} {
+		lanes := c.appendFloats(nil, &handed{reward: r}, new(Numbers))
+		got := float32(readDigits(lanes[1+lengthDigits+roundDigits:], rewardDigits)-rewardOffset) / 256
+		if want := float32(rewardOf(r)) / 256; got != want {
+			t.Errorf("a reward of %v is sent as %v, want %v", r, got, want)
+		}
+	}
+}
