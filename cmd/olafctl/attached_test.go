@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,9 @@ import (
 func attachedProgram() {
 	address := os.Getenv("OLAF_ATTACH")
 	c, err := attach.Dial(address)
+	if os.Getenv("ATTACHED_HANGS") != "" && err == nil {
+		hangOrWait()
+	}
 	switch {
 	case err != nil:
 	case os.Getenv("ATTACHED_FAILS") != "" && os.Getenv("RANK") == "1":
@@ -33,6 +37,18 @@ func attachedProgram() {
 		os.Exit(1)
 	}
 	_ = c.Close() // the worker may have ended first
+}
+
+// hangOrWait reports that the program is attached. It returns only at worker 0, which waits for the others.
+func hangOrWait() {
+	signal.Reset(os.Interrupt)
+	fmt.Println("hangs")
+	if os.Getenv("RANK") == "0" {
+		return
+	}
+	if r, _, err := os.Pipe(); err == nil {
+		_, _ = r.Read(make([]byte, 1)) // nothing comes
+	}
 }
 
 // attachedLengths are the lengths of the vectors that a worker sends.

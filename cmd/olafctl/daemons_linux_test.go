@@ -113,7 +113,7 @@ func TestDaemonsAroundASwitch(t *testing.T) {
 	}
 	for _, system := range []string{"switchml", "iswitch", "atp", "ps", "ring"} {
 		t.Run(system, func(t *testing.T) {
-			traces, marker := testbedtest.RecordTraces(t), "OLAF_TEST_MARK="+t.Name()
+			traces, marker := testbedtest.RecordTraces(t), fmt.Sprintf("OLAF_TEST_MARK=%d:%s.", os.Getpid(), t.Name())
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			j := startDaemons(ctx, t, system, marker)
@@ -144,7 +144,7 @@ func TestEndOfTheSwitchEndsItsHosts(t *testing.T) {
 		t.Skip("no rights for namespaces and packet sockets")
 	}
 	t.Setenv("PATH", pathOfOlafctl(t)+":"+os.Getenv("PATH"))
-	traces, marker := testbedtest.RecordTraces(t), "OLAF_TEST_MARK="+t.Name()
+	traces, marker := testbedtest.RecordTraces(t), fmt.Sprintf("OLAF_TEST_MARK=%d:%s.", os.Getpid(), t.Name())
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	j := startDaemons(ctx, t, "ring", marker)

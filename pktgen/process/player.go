@@ -86,7 +86,7 @@ type Report struct {
 	LateNS  olaf.Quantiles `json:"late_ns"`                   // of vectors
 }
 
-// carrier exchanges packets with the network, in batches: a UDP socket, or a Wire.
+// carrier exchanges packets with the network, in batches: a UDP socket, or a wire.
 type carrier interface {
 	wake()
 	setDeadline(until time.Time) error
@@ -132,12 +132,13 @@ func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.
 }
 
 // RunFrames is Run for hosts that exchange whole frames. Codec and From are not used.
-func (p *Player) RunFrames(ctx context.Context, w *Wire, make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
+func (p *Player) RunFrames(ctx context.Context, conn FrameConn, codec FrameCodec,
+	make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
 	if err := p.Mishaps.check(); err != nil {
 		return nil, err
 	}
 	k := newPlaying(ctx, p, nil)
-	k.carrier = newWiring(w, &k.vector)
+	k.carrier = &wire{conn: conn, codec: codec, vector: &k.vector}
 	return k.play(make)
 }
 

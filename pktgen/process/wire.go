@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -22,51 +21,46 @@ type FrameConn interface {
 	SetReadDeadline(until time.Time) error
 }
 
-// Wire connects a host with the switch of one job by whole frames, for systems whose packets are not UDP datagrams or
-// whose switch needs their headers.
-type Wire struct {
-	Conn    FrameConn
-	Format  *frame.Format
-	Job     olaf.ClusterID
-	Workers int
-	Server  bool             // the host is the job's server
-	Own     olaf.Addresses   // of the host, as sources
-	Switch  netip.Addr       // frames for other addresses bypass the switch's program
-	Hosts   []olaf.Addresses // of the workers, as sources
+// FrameCodec encodes a host's packets as whole frames, with all headers.
+type FrameCodec interface {
+	// Encode writes a frame for an address to dst, which has room for one, and returns its length.
+	Encode(dst []byte, p *program.Packet, lanes []uint32, to netip.AddrPort) (int, error)
+	// Decode decodes a frame for this host, which computes or computed this vector last. lanes is overwritten by the next
+	// call; ok is false for other frames.
+	Decode(frame []byte, vector uint32, p *program.Packet) (lanes []uint32, from netip.AddrPort, ok bool)
 }
 
-// wiring is a Wire that carries a player's packets.
-type wiring struct {
-	*Wire
+// wire carries a player's packets as whole frames.
+type wire struct {
+	conn    FrameConn
+	codec   FrameCodec
 	vector  *uint32 // in computation, or the last one
-	numbers map[[4]byte]olaf.WorkerID
 	traffic Traffic
 	out     []byte
-	lanes   []uint32
 	unsent  error
 }
 
-func newWiring(w *Wire, vector *uint32) *wiring {
-	k := &wiring{Wire: w, vector: vector, numbers: map[[4]byte]olaf.WorkerID{}, out: make([]byte, olaf.MaxFrame),
-		lanes: make([]uint32, olaf.MaxLanes)}
-	for i := range w.Hosts {
-		k.numbers[w.Hosts[i].SrcIP] = olaf.WorkerID(i)
-	}
-	return k
-}
-
-func (k *wiring) setDeadline(until time.Time) error { return k.Conn.SetReadDeadline(until) }
-func (k *wiring) counts() Traffic                   { return k.traffic }
-func (k *wiring) refused() error                    { return k.unsent }
-func (k *wiring) wake()                             { _ = k.Conn.SetReadDeadline(time.Unix(1, 0)) }
+func (w *wire) setDeadline(until time.Time) error { return w.conn.SetReadDeadline(until) }
+func (w *wire) counts() Traffic                   { return w.traffic }
+func (w *wire) refused() error                    { return w.unsent }
+func (w *wire) wake()                             { _ = w.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 // flush does nothing: frames are sent one by one.
-func (k *wiring) flush() {}
+func (w *wire) flush() {}
 
-func (k *wiring) read(take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) (int, error) {
-	n, err := k.Conn.Receive(func(b []byte) { k.decode(b, take) })
+func (w *wire) read(take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) (int, error) {
+	n, err := w.conn.Receive(func(b []byte) {
+		var p program.Packet
+		lanes, from, ok := w.codec.Decode(b, *w.vector, &p)
+		if !ok {
+			w.traffic.Strange++
+			return
+		}
+		w.traffic.Received++
+		take(&p, lanes, from)
+	})
 	if n > 0 {
-		k.traffic.ReceiveCalls++
+		w.traffic.ReceiveCalls++
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = nil
@@ -74,61 +68,22 @@ func (k *wiring) read(take func(p *program.Packet, lanes []uint32, from netip.Ad
 	return n, offline(err)
 }
 
-// decode passes on a frame of the format.
-func (k *wiring) decode(b []byte, take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) {
-	v, err := k.Format.Decode(b)
-	if err != nil || v.Outer().DstIP != k.Own.SrcIP {
-		k.traffic.Strange++
-		return
+func (w *wire) write(p *program.Packet, lanes []uint32, _ int32, _ uint64, _ netip.Addr, to ...netip.AddrPort) error {
+	if w.out == nil {
+		w.out = make([]byte, olaf.MaxFrame)
 	}
-	k.traffic.Received++
-	var p program.Packet
-	v.Packet(&p)
-	lanes := k.lanes[:v.Lanes(k.lanes)]
-	if len(lanes) == 0 {
-		lanes = nil
-	}
-	k.complete(&p, &v)
-	take(&p, lanes, netip.AddrPortFrom(netip.AddrFrom4(v.Outer().SrcIP), v.Outer().SrcPort))
-}
-
-// complete adds to a packet what its frame does not contain. A sum is assumed to have the current round's vectors, one
-// per worker or as many as it counts; the job's programs check that.
-func (k *wiring) complete(p *program.Packet, v *frame.View) {
-	if p.Job == 0 {
-		p.Job = k.Job
-	}
-	if !k.Server && p.Kind == program.Data && !v.Message.Past { // both use the same format
-		p.Kind = program.Result
-	}
-	if from, known := k.numbers[v.Outer().SrcIP]; known && p.Kind == program.Control {
-		p.Worker = from // the requester
-	}
-	if !k.Server && (p.Kind == program.Result || p.Kind == program.Ack) {
-		p.Vectors, p.Inside = uint32(cmp.Or(int(p.Count), k.Workers)), program.MarkWorkers(k.Workers, *k.vector)
-	}
-}
-
-// write sends a packet as a frame.
-func (k *wiring) write(p *program.Packet, lanes []uint32, _ int32, _ uint64, _ netip.Addr, to ...netip.AddrPort) error {
 	for _, at := range to {
-		there := at.Addr().As4()
-		outer := frame.Outer{Addresses: k.Own, Past: at.Addr() != k.Switch}
-		outer.DstIP, outer.DstMAC = there, [6]byte{2, 0, there[0], there[1], there[2], there[3]}
-		if k.Server && outer.Past {
-			outer.SrcPort = at.Port() // the worker's port, also for packets to it
-		}
-		n, err := k.Format.Encode(k.out, &outer, p, lanes)
+		n, err := w.codec.Encode(w.out, p, lanes, at)
 		if err != nil {
 			return err
 		}
-		k.traffic.Calls++
-		if err := k.Conn.Send(k.out[:n]); err != nil {
-			k.unsent = cmp.Or(k.unsent, fmt.Errorf("send a frame: %w", offline(err)))
-			k.traffic.Unsent++
+		w.traffic.Calls++
+		if err := w.conn.Send(w.out[:n]); err != nil {
+			w.unsent = cmp.Or(w.unsent, fmt.Errorf("send a frame: %w", offline(err)))
+			w.traffic.Unsent++
 			continue
 		}
-		k.traffic.Packets++
+		w.traffic.Packets++
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/bench/wired"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/experiments/sweep/cells"
@@ -74,11 +75,10 @@ const wireLongest = olaf.Second
 
 // wiredJob is a job around a switch in user space.
 type wiredJob struct {
-	spec   *job.Spec
-	parts  system.Parts
-	job    closedloop.Job
-	net    closedloop.Network
-	framer *closedloop.Framer
+	spec  *job.Spec
+	parts system.Parts
+	job   closedloop.Job
+	net   closedloop.Network
 }
 
 // build builds a job whose vectors have up to values values of programs. Without a profile, it chooses the first one
@@ -128,7 +128,6 @@ func (w *wiredJob) layOut(workers, values int) (err error) {
 	w.net = w.spec.Network
 	w.net.Jobs, w.net.Workers = 1, workers
 	w.parts, w.job, err = w.spec.Build(c.FloatsJob(), 1)
-	w.framer = closedloop.NewFramer(w.parts.Frame, &w.net, w.parts.Server != nil)
 	return err
 }
 
@@ -141,38 +140,18 @@ func (w *wiredJob) config(c attach.Config) attach.Config {
 	return c
 }
 
-// hostCount returns the number of workers, and of the server if there is one.
-func (w *wiredJob) hostCount() int {
-	if w.parts.Server != nil {
-		return w.net.Workers + 1
+// frames returns the codec of host number, and a function that returns the destination of its packets.
+func (w *wiredJob) frames(number int) (*wired.HostFrames, func(endpoint.Peer, *program.Packet) netip.AddrPort) {
+	codec := wired.NewHostFrames(&w.parts, w.net.Workers, number)
+	return codec, func(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
+		switch to {
+		case endpoint.Network:
+			return codec.Switch()
+		case endpoint.Server:
+			return codec.Host(w.net.Workers)
+		}
+		return codec.Host(int(to))
 	}
-	return w.net.Workers
-}
-
-// wire returns host number's connection with the switch, the server after the workers.
-func (w *wiredJob) wire(conn endpoints.FrameConn, number int) *endpoints.Wire {
-	wire := &endpoints.Wire{Conn: conn, Format: w.parts.Frame, Job: closedloop.FirstJob, Workers: w.net.Workers,
-		Server: number == w.net.Workers, Own: w.framer.Address(number), Switch: w.address(w.hostCount()).Addr()}
-	for k := range w.net.Workers {
-		wire.Hosts = append(wire.Hosts, w.framer.Address(k))
-	}
-	return wire
-}
-
-func (w *wiredJob) address(node int) netip.AddrPort {
-	a := w.framer.Address(node)
-	return netip.AddrPortFrom(netip.AddrFrom4(a.SrcIP), a.SrcPort)
-}
-
-// findAddress returns the destination of a packet.
-func (w *wiredJob) findAddress(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
-	switch to {
-	case endpoint.Network:
-		return w.address(w.hostCount())
-	case endpoint.Server:
-		return w.address(w.net.Workers)
-	}
-	return w.address(int(to))
 }
 
 // endpointConfig returns the configuration of a host whose job has this many vectors.
@@ -228,8 +207,9 @@ func (f *workerFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	if w.parts.Numbers > 0 { // packet numbers in frames span all rounds
 		most = uint32(w.parts.Numbers / w.job.Packets())
 	}
-	p := &endpoints.Player{Work: rounds, Patience: f.attach.maxSilence(), To: w.findAddress}
-	report, err := p.RunFrames(a.ctx, w.wire(conn, f.number), func(h endpoint.Host) (endpoint.Endpoint, error) {
+	codec, to := w.frames(f.number)
+	p := &endpoints.Player{Work: rounds, Patience: f.attach.maxSilence(), To: to}
+	report, err := p.RunFrames(a.ctx, conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return w.parts.Worker(w.endpointConfig(f.number, min(vectors, most)), h)
 	})
 	if err == nil && a.ctx.Err() == nil && vectors > most {
@@ -276,8 +256,9 @@ func (f *serverFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	p := &endpoints.Player{Work: forwardWork{}, Patience: forEver, To: w.findAddress}
-	report, err := p.RunFrames(cmd.Context(), w.wire(conn, w.net.Workers), func(h endpoint.Host) (endpoint.Endpoint, error) {
+	codec, to := w.frames(w.net.Workers)
+	p := &endpoints.Player{Work: forwardWork{}, Patience: forEver, To: to}
+	report, err := p.RunFrames(cmd.Context(), conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return w.parts.Server(w.endpointConfig(w.net.Workers, math.MaxUint32), h)
 	})
 	if report == nil || err != nil {

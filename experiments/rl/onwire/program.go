@@ -440,6 +440,9 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 	for _, c := range a.programs[:len(a.programs)-a.Workers] { // the server's
 		go c.watchServer(within, failed)
 	}
+	if a.net == nil {
+		go a.daemons[0].watchEnd(within, failed)
+	}
 	for i, c := range workers {
 		var over <-chan struct{} // the worker ended
 		if a.net == nil {
@@ -476,6 +479,15 @@ func (c *computation) watchServer(ctx context.Context, failed chan<- error) {
 	select {
 	case <-c.done:
 		failed <- cmp.Or(c.ended(), fmt.Errorf("%w: the server's ended before the workers'", ErrProgram))
+	case <-ctx.Done():
+	}
+}
+
+// watchEnd reports that the server ended, which it should not before the programs.
+func (d *child) watchEnd(ctx context.Context, failed chan<- error) {
+	select {
+	case <-d.process.Done():
+		failed <- cmp.Or(d.awaitEnd(), fmt.Errorf("%w: %s ended before the programs", ErrHost, d.name))
 	case <-ctx.Done():
 	}
 }

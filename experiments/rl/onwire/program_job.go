@@ -321,7 +321,7 @@ func (n *jobNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	m := n.members[host]
 	m.values = append(m.values[:0], a.Values...)
 	m.sum = &attach.Sum{Workers: uint32(n.Workers)}
-	if a.Torn {
+	if a.Torn && !n.Wired { // real frames do not name their contributors
 		m.sum.Torn = 1
 	}
 	for _, other := range n.members {

@@ -1,0 +1,89 @@
+package wired
+
+import (
+	"cmp"
+	"net/netip"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// HostFrames encodes and decodes the frames of a host around a Stand. It implements process.FrameCodec.
+type HostFrames struct {
+	parts   *system.Parts
+	framer  *closedloop.Framer
+	workers int
+	number  int // of the host; the server comes after the workers
+	lanes   []uint32
+}
+
+// NewHostFrames returns the codec of host number of a job with the given number of workers.
+func NewHostFrames(parts *system.Parts, workers, number int) *HostFrames {
+	net := &closedloop.Network{Jobs: 1, Workers: workers}
+	return &HostFrames{parts: parts, framer: closedloop.NewFramer(parts.Frame, net, parts.Server != nil), workers: workers,
+		number: number, lanes: make([]uint32, olaf.MaxLanes)}
+}
+
+// Switch returns the address of the switch's program. Frames for other addresses bypass it.
+func (c *HostFrames) Switch() netip.AddrPort {
+	if c.parts.Server != nil {
+		return c.Host(c.workers + 1)
+	}
+	return c.Host(c.workers)
+}
+
+// Host returns the address of a host by its number.
+func (c *HostFrames) Host(number int) netip.AddrPort {
+	a := c.framer.Address(number)
+	return netip.AddrPortFrom(netip.AddrFrom4(a.SrcIP), a.SrcPort)
+}
+
+// Encode implements process.FrameCodec.
+func (c *HostFrames) Encode(dst []byte, p *program.Packet, lanes []uint32, to netip.AddrPort) (int, error) {
+	outer := frame.Outer{Addresses: c.framer.Address(c.number), Past: to != c.Switch()}
+	there := to.Addr().As4()
+	outer.DstIP, outer.DstMAC = there, [6]byte{2, 0, there[0], there[1], there[2], there[3]}
+	if c.number == c.workers && outer.Past {
+		outer.SrcPort = to.Port() // the worker's port, also for packets to it
+	}
+	return c.parts.Frame.Encode(dst, &outer, p, lanes)
+}
+
+// Decode implements process.FrameCodec. It adds what a frame does not contain: a sum is assumed to have the vectors of
+// all workers in this host's round, or as many as it counts. The job's programs check that.
+func (c *HostFrames) Decode(b []byte, vector uint32, p *program.Packet) (lanes []uint32, from netip.AddrPort, ok bool) {
+	v, err := c.parts.Frame.Decode(b)
+	if err != nil {
+		return nil, from, false
+	}
+	outer := v.Outer()
+	if outer.DstIP != c.framer.Address(c.number).SrcIP {
+		return nil, from, false
+	}
+	from = netip.AddrPortFrom(netip.AddrFrom4(outer.SrcIP), outer.SrcPort)
+	v.Packet(p)
+	if lanes = c.lanes[:v.Lanes(c.lanes)]; len(lanes) == 0 {
+		lanes = nil
+	}
+	if p.Job == 0 { // the frame does not name it
+		p.Job = closedloop.FirstJob
+	}
+	worker := c.number < c.workers
+	if worker && p.Kind == program.Data && !v.Message.Past { // both use the same format
+		p.Kind = program.Result
+	}
+	if p.Kind == program.Control {
+		for k := range c.workers {
+			if c.framer.Address(k).SrcIP == outer.SrcIP {
+				p.Worker = olaf.WorkerID(k) // the requester
+			}
+		}
+	}
+	if worker && (p.Kind == program.Result || p.Kind == program.Ack) {
+		p.Vectors, p.Inside = uint32(cmp.Or(int(p.Count), c.workers)), program.MarkWorkers(c.workers, vector)
+	}
+	return lanes, from, true
+}
