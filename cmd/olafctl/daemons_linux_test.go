@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga/netlab"
 )
 
 // daemon is a process of olafctl in a test.
@@ -135,6 +136,78 @@ func TestDaemonsAroundASwitch(t *testing.T) {
 			}
 			traces.AwaitGone(t, marker)
 		})
+	}
+}
+
+// TestSwitchBetweenInterfaces runs a parameter server's switch on interfaces that exist, with the hosts at the other ends
+// of their cables: every sum is exact.
+func TestSwitchBetweenInterfaces(t *testing.T) {
+	if !canReal() {
+		t.Skip("no rights for namespaces and packet sockets")
+	}
+	lab, err := netlab.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lab.Close() })
+	node := func(name string) *netlab.Node {
+		n, err := lab.Node(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	folder, err := os.MkdirTemp("", "daemons") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	hub := node("switch")
+	start := func(n *netlab.Node, args ...string) (lines *bufio.Reader) {
+		cmd := exec.Command(filepath.Join(pathOfOlafctl(t), "olafctl"), append([]string{"testbed"}, args...)...)
+		cmd.Env, cmd.Stderr = append(os.Environ(), "OLAFCTL_HOME="+folder), t.Output()
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			_, err = n.Start(cmd)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bufio.NewReader(out)
+	}
+	awaitLine := func(of *bufio.Reader) {
+		if line, err := of.ReadString('\n'); err != nil {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	var hosts []*netlab.Node
+	for i := range 3 {
+		hosts = append(hosts, node(fmt.Sprint("host", i)))
+		if _, err := netlab.ConnectNodes(netlab.End{Node: hosts[i], Name: "eth0"}, netlab.End{Node: hub, Name: fmt.Sprint("port", i)},
+			1500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job := []string{"--system", "ps", "--workers", "2", "--values", "3000"}
+	awaitLine(start(hub, append([]string{"switch", "--interfaces", "port0,port1,port2"}, job...)...))
+	host := append(job, "--interface", "eth0", "-o", "jsonl")
+	awaitLine(start(hosts[2], append([]string{"ps"}, host...)...))
+	var programs []*exec.Cmd
+	for i := range 2 {
+		socket := fmt.Sprintf("unix:%s/w%d", folder, i)
+		awaitLine(start(hosts[i], append([]string{"worker", "--worker", fmt.Sprint(i), "--attach", socket}, host...)...))
+		cmd := exec.Command(filepath.Join(pathOfOlafctl(t), "attached"))
+		cmd.Env = append(os.Environ(), "OLAF_ATTACH="+socket)
+		cmd.Stderr = t.Output()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		programs = append(programs, cmd)
+	}
+	for i, cmd := range programs {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the program of worker %d: %v", i, err)
+		}
 	}
 }
 

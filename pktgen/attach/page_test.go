@@ -65,7 +65,8 @@ After lost or late frames a sum of iswitch may miss or repeat a vector, as publi
 
 With real frames through olaf, fifo and xagg, the first lanes of a frame carry a code of the scale, so that programs which
 disagree are refused. For systems that wait, the first frame also has the round, the vector's length and its reward; through a
-queue, every frame has the version of the model.
+queue, every frame has the version of the model. Around ` + "`testbed switch`" + `, vectors begin with a one, the length, the round and
+the reward as digits of 7 bits in float32, and are padded to the length of the longest.
 `
 
 // pageKinds are the messages in the page's order.

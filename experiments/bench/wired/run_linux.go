@@ -237,13 +237,13 @@ func (r *run) layCable(hub *netlab.Node, number int) (*netlab.Cable, error) {
 		return nil, err
 	}
 	return netlab.ConnectNodes(netlab.End{Node: node, Name: HostInterface},
-		netlab.End{Node: hub, Name: fmt.Sprintf("port%d", number)}, r.mtu())
+		netlab.End{Node: hub, Name: fmt.Sprintf("port%d", number)}, max(leastMTU, r.frameBytes()))
 }
 
-// mtu returns the MTU that cables need.
-func (r *run) mtu() int {
+// frameBytes returns the length of a full frame.
+func (r *run) frameBytes() int {
 	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(r.parts.PerPacket)}
-	return max(leastMTU, int(r.parts.FrameSize(&full, false)))
+	return int(r.parts.FrameSize(&full, false))
 }
 
 // addPort adds the switch's port to a host.

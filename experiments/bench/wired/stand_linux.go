@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -24,7 +25,7 @@ type Stand struct {
 
 // OpenStand starts a switch. interfaces are its ports to the workers, in the order of their numbers, and to the server
 // if the system has one; without them every host gets a namespace with an interface HostInterface. The error matches
-// ErrNetwork, netlab.ErrRights or netlab.ErrNetwork.
+// system.ErrOptions, ErrNetwork, netlab.ErrRights or netlab.ErrNetwork.
 func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, interfaces []string) (s *Stand, err error) {
 	net.Jobs = 1
 	r := &run{net: &net, job: &job, parts: &parts, begun: time.Now()}
@@ -72,20 +73,22 @@ func (s *Stand) layCables() (err error) {
 	return nil
 }
 
+// ethernetHeader is the part of a frame that its MTU does not count.
+const ethernetHeader = 14
+
 // useInterfaces makes interfaces of this machine the switch's ports.
 func (s *Stand) useInterfaces(names []string) error {
 	if len(names) != len(s.Names) {
-		return fmt.Errorf("%w: %d interfaces for %d hosts; give one for each worker, and one for the server if the "+
-			"system has one", ErrNetwork, len(names), len(s.Names))
+		return fmt.Errorf("%w: %s for %s; give one for each worker, then one for the server if the system has one",
+			system.ErrOptions, olaf.Plural(len(names), "interface"), olaf.Plural(len(s.Names), "host"))
 	}
 	for i, name := range names {
 		at, err := netlab.FindInterface(name)
 		if err != nil {
 			return err
 		}
-		if at.MTU < s.run.mtu() {
-			return fmt.Errorf("%w: interface %s has an MTU of %d, and frames need %d; raise it", ErrNetwork, name, at.MTU,
-				s.run.mtu())
+		if need := s.run.frameBytes() - ethernetHeader; at.MTU < need {
+			return fmt.Errorf("%w: interface %s has an MTU of %d, and frames need %d; raise it", ErrNetwork, name, at.MTU, need)
 		}
 		hears, err := at.HearAll()
 		if err != nil {
