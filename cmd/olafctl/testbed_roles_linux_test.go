@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -310,13 +311,11 @@ links:
   - {child: high, parent: ps, interfaces: [b1-PID, c0-PID], virtual: true}
 `
 
-// TestTreeOnThreeHosts brings up a tree whose nodes are on three hosts, sums a job's vectors in it, and takes it down: every
-// value is right, and nothing is left.
-func TestTreeOnThreeHosts(t *testing.T) {
-	if !canReal() {
-		t.Skip("without the rights to make namespaces and load programs")
-	}
-	l := sshlinktest.New(t, 3, pathOfOlafctl(t))
+// newSpreadHosts makes three hosts with a cable between the first two and one between the last two, and writes a file of nodes on
+// them.
+func newSpreadHosts(t *testing.T, text string) (l *sshlinktest.Lab, file string) {
+	t.Helper()
+	l = sshlinktest.New(t, 3, pathOfOlafctl(t))
 	pid := fmt.Sprint(os.Getpid() % 1e5) // the hosts share a folder of reservations
 	for _, ends := range [][2]netlab.End{{{Node: l.Hosts[0].Node, Name: "a0-" + pid}, {Node: l.Hosts[1].Node, Name: "b0-" + pid}},
 		{{Node: l.Hosts[1].Node, Name: "b1-" + pid}, {Node: l.Hosts[2].Node, Name: "c0-" + pid}}} {
@@ -324,7 +323,93 @@ func TestTreeOnThreeHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	file := writeRoles(t, l, strings.ReplaceAll(spreadTree, "PID", pid))
+	return l, writeRoles(t, l, strings.ReplaceAll(text, "PID", pid))
+}
+
+// spreadQueue is a queue in the kernel with a worker on its host and one on another, and a server on a third.
+const spreadQueue = `hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}, c: {ssh: HOST2}}
+job: {lanes: 48}
+nodes:
+  - {name: w0, role: worker, host: a, cluster: 0, rate: 300kbps, tc: 100ms}
+  - {name: w1, role: worker, host: b, cluster: 1, rate: 300kbps}
+  - {name: s, role: switch, host: b}
+  - {name: ps, role: server, host: c}
+links:
+  - {child: w0, parent: s, interfaces: [a0-PID, b0-PID], virtual: true}
+  - {child: w1, parent: s}
+  - {child: s, parent: ps, interfaces: [b1-PID, c0-PID], virtual: true}
+devices: [{node: s, program: olaf, rate: 400kbps}]
+`
+
+// TestQueueOnThreeHosts brings up a queue whose workers and server are on three hosts and send until it is taken down: updates
+// of both workers reach it, every decision is the engine's, what it delivers arrives, and nothing is left.
+func TestQueueOnThreeHosts(t *testing.T) {
+	if !canReal() {
+		t.Skip("without the rights to make namespaces and load programs")
+	}
+	l, file := newSpreadHosts(t, spreadQueue)
+	name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+	t.Cleanup(func() { runOnHead(t, l, "testbed", "down", name) })
+	for range 2 { // the second time there is nothing to do
+		if out, said, code := runOnHead(t, l, "testbed", "up", file, "--for", "1h"); code != 0 {
+			t.Fatalf("up: exit code %d, %s%s", code, out, said)
+		}
+	}
+	paths := map[string]string{}
+	for n := map[string]uint64{}; n["delivered_updates"] < 100; {
+		out, said, code := runOnHead(t, l, "testbed", "show", name, "-o", "json")
+		var shown struct{ Examined []lab.Examination }
+		if err := json.Unmarshal([]byte(out), &shown); err != nil || code != 0 {
+			t.Fatalf("show: exit code %d, %v: %s", code, err, said)
+		}
+		for _, e := range shown.Examined {
+			for _, node := range e.Held.Nodes {
+				if paths[node.Name] = node.Path; node.Name == "s" {
+					n = node.Counts
+				}
+			}
+		}
+		if n["decisions_checked"] != n["decisions_equal"] || n["malformed"] > 0 || n["misidentified"] > 0 {
+			t.Fatalf("the queue counted %v", n)
+		}
+	}
+	for node, end := range map[string]string{"ps": "c0-", "w0": "a0-"} { // updates, and answers to those of w0
+		if n := countReceived(t, paths[node], end); n < 10 {
+			t.Errorf("%d frames came to %s", n, node)
+		}
+	}
+	if out, said, code := runOnHead(t, l, "testbed", "down", name); code != 0 {
+		t.Errorf("down: exit code %d, %s%s", code, out, said)
+	}
+	l.AwaitIdle(t)
+}
+
+// countReceived returns the number of frames that an interface of a namespace has received.
+func countReceived(t *testing.T, path, prefix string) (frames int) {
+	t.Helper()
+	out, err := exec.Command("nsenter", "--net="+path, "cat", "/proc/net/dev").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		name, counts, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if fields := strings.Fields(counts); strings.HasPrefix(name, prefix) {
+			frames, err = strconv.Atoi(fields[1])
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frames
+}
+
+// TestTreeOnThreeHosts brings up a tree whose nodes are on three hosts, sums a job's vectors in it, and takes it down: every
+// value is right, and nothing is left.
+func TestTreeOnThreeHosts(t *testing.T) {
+	if !canReal() {
+		t.Skip("without the rights to make namespaces and load programs")
+	}
+	l, file := newSpreadHosts(t, spreadTree)
 	name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 	t.Cleanup(func() { runOnHead(t, l, "testbed", "down", name) })
 	for range 2 { // the second time there is nothing to do

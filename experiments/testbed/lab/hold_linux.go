@@ -195,7 +195,7 @@ func (h *Holder) state() *State {
 	}
 	s.remark()
 	if h.part != nil { // other hosts' holders describe their nodes
-		s.Nodes = slices.DeleteFunc(s.Nodes, func(n NodeState) bool { return n.Path == "" })
+		s.Nodes = slices.DeleteFunc(s.Nodes, func(n NodeState) bool { return n.Path == "" && n.Counts == nil })
 	}
 	return s
 }

@@ -125,9 +125,22 @@ func (s *Hosts) heldBy(ctx context.Context) (all []*State, err error) {
 	})
 }
 
-// hold starts holders on all hosts or on none, in the order of the hosts' names. Holders that already exist extend
-// their reservations. If only some hosts have the testbed's nodes up, these nodes are built again, so that all hosts
-// begin together. undo ends the holders that hold started. If hold fails, it does this itself.
+// holdOrder returns the hosts in the order in which their holders start: that of a switch first, because workers send as soon
+// as they are up, and the others by name.
+func (p *RolePlan) holdOrder() (order []int) {
+	for i := range p.Hosts {
+		if p.Nodes != nil && p.Nodes.Switch != nil && p.Nodes.Nodes[p.Nodes.Switch.Node].Host == p.Hosts[i].Name {
+			order = slices.Insert(order, 0, i)
+		} else {
+			order = append(order, i)
+		}
+	}
+	return order
+}
+
+// hold starts holders on all hosts or on none. Holders that already exist extend their reservations. If only some hosts
+// have the testbed's nodes up, these nodes are built again, so that all hosts begin together. undo ends the holders that
+// hold started. If hold fails, it does this itself.
 func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (undo undoing, err error) {
 	before, err := s.heldBy(ctx)
 	if err != nil {
@@ -151,7 +164,7 @@ func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (und
 			return s.links[i].letGo(ctx, s.plan.Name)
 		})
 	}
-	for i := range s.links {
+	for _, i := range s.plan.holdOrder() {
 		part := &HostPart{Testbed: s.plan.Name, Host: s.plan.Hosts[i].Name, Owner: s.access.OwnerName(), Note: note, Lasts: lasts, Nodes: nodes}
 		if part.Resources, err = s.plan.resourcesOf(part.Host, &s.access); err == nil {
 			// A holder that is being started cannot be ended yet, so an interrupt waits for it.

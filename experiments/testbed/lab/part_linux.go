@@ -35,7 +35,11 @@ func HoldPart(ctx context.Context, part *HostPart, a *testbed.Access, ready func
 		return errors.Join(err, listener.Close())
 	}
 	if part.Nodes != nil {
-		l, err := Up(part.Nodes, Options{Here: part.Host})
+		self, err := a.SSH.Executable()
+		if err != nil {
+			return errors.Join(err, h.Close())
+		}
+		l, err := Up(part.Nodes, Options{Here: part.Host, Command: func(args ...string) *exec.Cmd { return exec.Command(self, args...) }})
 		if err != nil {
 			return errors.Join(err, h.Close())
 		}

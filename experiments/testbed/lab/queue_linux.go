@@ -20,11 +20,10 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// queue is a running switch with a queue, together with the programs on its hosts.
+// queue is a running switch with a queue.
 type queue struct {
 	mu       sync.Mutex // of the card
 	card     *realtime.Card
-	programs []*hosted
 	stop     context.CancelFunc
 	followed chan struct{}
 	failed   error // of the card
@@ -37,7 +36,7 @@ type hosted struct {
 	said    bytes.Buffer // stderr
 }
 
-// raise builds a testbed whose plan has a queue.
+// raise builds the switch's part of a testbed whose plan has a queue.
 func (l *Lab) raise(o Options) error {
 	s := l.Switch
 	workers := l.Workers()
@@ -80,7 +79,7 @@ func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
 	for number, node := range workers {
 		n := &l.Plan.Nodes[node]
 		cable := &netlab.Cable{B: card.Hub(number)}
-		if n.Device == "" {
+		if n.Device == "" && l.isHere(node) {
 			cable.A, _ = card.Worker(number)
 			l.Nodes[node] = cable.A.Node
 		}
@@ -133,19 +132,27 @@ func (l *Lab) outside() (map[int]realtime.Outside, error) {
 	all := map[int]realtime.Outside{}
 	for number, node := range append(l.Workers(), l.Server()) {
 		n := &l.Plan.Nodes[node]
-		if n.Device == "" {
+		if n.Device == "" && l.isHere(node) {
 			continue
 		}
-		at := realtime.Outside{Interface: n.Device, Virtual: n.Virtual}
+		at, mac := realtime.Outside{Interface: n.Device, Virtual: n.Virtual}, n.MAC
 		if n.Role == Worker {
-			at.Hub = netip.PrefixFrom(l.Plan.Cables[n.Up].Upper, netBits)
-		} else {
-			mac, err := net.ParseMAC(n.MAC)
-			if err != nil {
-				return nil, fmt.Errorf("%w: %s has the MAC %q", ErrFile, n.Name, n.MAC)
+			c := &l.Plan.Cables[n.Up]
+			if at.Hub = netip.PrefixFrom(c.Upper, netBits); n.Device == "" {
+				at.Interface, at.Virtual = c.Ends.Parent, c.Ends.Virtual
 			}
-			at.Hub, at.MAC = netip.PrefixFrom(l.Plan.Cables[n.Down[0]].Lower, netBits), mac
+			all[number] = at
+			continue
 		}
+		c := &l.Plan.Cables[n.Down[0]]
+		if n.Device == "" {
+			at.Interface, at.Virtual, mac = c.Ends.Child, c.Ends.Virtual, c.Ends.ParentMAC
+		}
+		var err error
+		if at.MAC, err = net.ParseMAC(mac); err != nil {
+			return nil, fmt.Errorf("%w: %s has the MAC %q", ErrFile, n.Name, mac)
+		}
+		at.Hub = netip.PrefixFrom(c.Lower, netBits)
 		all[number] = at
 	}
 	return all, nil
@@ -156,6 +163,9 @@ func (l *Lab) outside() (map[int]realtime.Outside, error) {
 func (l *Lab) wires() map[int]realtime.Wire {
 	all := map[int]realtime.Wire{}
 	for _, w := range l.HostWires() {
+		if !l.isHere(w.Node) {
+			continue
+		}
 		number := l.Plan.Nodes[w.Node].Number
 		if w.Node == l.Server() {
 			number = len(l.Workers())
@@ -180,7 +190,7 @@ func (l *Lab) host(command func(args ...string) *exec.Cmd) error {
 	}
 	for _, node := range l.Workers() {
 		n := &l.Plan.Nodes[node]
-		if n.Rate == 0 {
+		if n.Rate == 0 || l.Nodes[node] == nil {
 			continue
 		}
 		every := time.Duration(float64(l.frame()*int64(l.Switch.frames())) / float64(n.Rate) * float64(time.Second))
@@ -200,7 +210,7 @@ func (l *Lab) start(node int, cmd *exec.Cmd) (err error) {
 	h := &hosted{name: l.nameOf(node)}
 	cmd.Stderr = &h.said
 	if h.process, err = l.Nodes[node].Start(cmd); err == nil {
-		l.queue.programs = append(l.queue.programs, h)
+		l.programs = append(l.programs, h)
 	}
 	return err
 }
@@ -264,7 +274,7 @@ func (h *hosted) reason() (text string) {
 	return text
 }
 
-// faults describes interfaces that have changed since the start, and programs that have ended.
+// faults describes interfaces that have changed since the start.
 func (q *queue) faults() (faults []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -273,7 +283,12 @@ func (q *queue) faults() (faults []string) {
 			faults = append(faults, err.Error())
 		}
 	}
-	for _, h := range q.programs {
+	return faults
+}
+
+// programFaults lists programs that ended.
+func (l *Lab) programFaults() (faults []string) {
+	for _, h := range l.programs {
 		select {
 		case <-h.process.Done():
 			faults = append(faults, "the program on "+h.name+" ended"+h.reason())

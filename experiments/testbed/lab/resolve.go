@@ -246,8 +246,6 @@ func (r *resolver) checkSpread() {
 			r.fail(at, "interface", "%s %s is behind interface %s, and other nodes are built on their hosts; give the interface in the link to it", n.Role, n.Name, n.Device)
 		case n.Host == "":
 			r.fail(at, "name", "%s %s names no host, and other nodes do; a host without ssh is this machine", n.Role, n.Name)
-		case n.Role == Switch:
-			r.fail(at, "host", "switch %s is on host %s; a queue's nodes are on one machine, use roles for a queue between hosts", n.Name, n.Host)
 		}
 	}
 	for i := range r.plan.Cables {

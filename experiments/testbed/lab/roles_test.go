@@ -190,6 +190,42 @@ links:
   - {child: high, parent: ps, interfaces: [eth1, eth0], virtual: true}
 `
 
+// spreadQueue is a queue with a worker and the server on other hosts.
+const spreadQueue = `hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}, c: {ssh: HOST2}}
+job: {lanes: 48}
+nodes:
+  - {name: w0, role: worker, host: a, cluster: 0, rate: 300kbps}
+  - {name: w1, role: worker, host: b, cluster: 1, rate: 300kbps}
+  - {name: s, role: switch, host: b}
+  - {name: ps, role: server, host: c}
+links:
+  - {child: w0, parent: s, interfaces: [eth0, eth0], virtual: true}
+  - {child: w1, parent: s}
+  - {child: s, parent: ps, interfaces: [eth1, eth0], virtual: true}
+devices: [{node: s, program: olaf, rate: 400kbps}]
+`
+
+// TestSpreadQueue plans a queue whose nodes are on several hosts. The switch's host is the first to come up.
+func TestSpreadQueue(t *testing.T) {
+	f, err := Parse("lab.yaml", []byte(spreadQueue))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.ResolveHosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.holdOrder(); !slices.Equal(got, []int{1, 0, 2}) {
+		t.Errorf("the hosts come up in the order %v, want that of the switch first", got)
+	}
+	lines := strings.Join(p.Lines(), "\n")
+	for _, want := range []string{"namespace  s, switch on host b", "cable      w0 10.78.0.2 to s 10.78.0.1", "cable      s 10.78.2.1 to ps 10.78.2.2"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("the plan lacks %q:\n%s", want, lines)
+		}
+	}
+}
+
 // TestSpreadNodes plans nodes on several hosts, each with the resources that are its own, and reports the mistakes.
 func TestSpreadNodes(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
@@ -200,8 +236,7 @@ func TestSpreadNodes(t *testing.T) {
 		"one end twice": {strings.Replace(spread, "interfaces: [eth1, eth0]", "interfaces: [eth0, eth0]", 1),
 			"lab.yaml:13: interface eth0 is the end at high of its cable to low, and the end at high of its cable to ps"},
 		"unknown": {strings.Replace(spread, "host: c}", "host: cc}", 1), `lab.yaml:8: node ps is on host "cc", which the file does not describe`},
-		"a queue": {"hosts: {a: {ssh: x}}\nnodes:\n  - {name: w, role: worker, host: a}\n  - {name: s, role: switch, host: a}\n  - {name: ps, role: server, host: a}\n" +
-			"links: [{child: w, parent: s}, {child: s, parent: ps}]\ndevices: [{node: s, program: olaf}]\n", "lab.yaml:4: switch s is on host a; a queue's nodes are on one machine"},
+		"a queue": {strings.Replace(spreadQueue, "[eth0, eth0]", "[eth0]", 1), "lab.yaml:9: the cable from w0 to s joins the interfaces [\"eth0\"]; give two"},
 	} {
 		f, err := Parse("lab.yaml", []byte(c.text))
 		var p *RolePlan

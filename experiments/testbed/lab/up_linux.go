@@ -40,8 +40,9 @@ type Lab struct {
 	lab      *netlab.Lab
 	opened   []io.Closer
 	attached map[*netlab.Interface]attachment
-	queue    *queue // of a plan with a switch
-	epochs   epochs // of the jobs of a plan with a tree
+	queue    *queue    // of a plan with a switch, on the switch's host
+	programs []*hosted // of a plan with a switch
+	epochs   epochs    // of the jobs of a plan with a tree
 }
 
 // Adder is a running program that aggregates at a node.
@@ -94,7 +95,7 @@ func Up(p *Plan, o Options) (*Lab, error) {
 }
 
 func (l *Lab) up(o Options) (err error) {
-	if l.Switch != nil {
+	if l.Switch != nil && l.isHere(l.Switch.Node) {
 		return l.raise(o)
 	}
 	if l.lab, err = netlab.New(); err != nil {
@@ -114,6 +115,9 @@ func (l *Lab) up(o Options) (err error) {
 		if err := l.route(i); err != nil {
 			return err
 		}
+	}
+	if l.Switch != nil && o.Command != nil {
+		return l.host(o.Command)
 	}
 	for i := range l.Plan.Adders {
 		p := &l.Plan.Adders[i]
@@ -182,7 +186,13 @@ func (l *Lab) cable(i int) (err error) {
 		return err
 	}
 	l.Cables[i] = c
-	return errors.Join(wide(c.A, p.MTU), wide(c.B, p.MTU), address(c.A, p.Lower), address(c.B, p.Upper))
+	err = errors.Join(wide(c.A, p.MTU), wide(c.B, p.MTU), address(c.A, p.Lower), address(c.B, p.Upper))
+	if l.Switch != nil && child.Role == Worker { // an address for each frame of an update
+		for at, place := p.Lower.Next(), 1; place < l.Switch.frames(); at, place = at.Next(), place+1 {
+			err = errors.Join(err, address(c.A, at))
+		}
+	}
+	return err
 }
 
 // wide rejects an interface whose MTU is smaller than that of its cable.
@@ -353,6 +363,7 @@ func (l *Lab) Faults() (faults []string) {
 	if l.queue != nil {
 		faults = l.queue.faults()
 	}
+	faults = append(faults, l.programFaults()...)
 	for i := range l.Cables {
 		faults = append(faults, l.cableFaults(i)...)
 	}
