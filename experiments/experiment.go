@@ -55,7 +55,7 @@ func RunSpec(spec func() bench.Spec, beside bench.Beside) func(context.Context, 
 	}
 }
 
-// SpecParts returns the parts of an experiment that consists of a single bench. Systems are looked up in systems.
+// SpecParts returns the parts of an experiment that consists of a single bench. systems contains the available systems.
 func SpecParts(systems system.Set, spec func() bench.Spec) *Parts {
 	return BenchParts(systems, func(o *Options) ([]bench.Spec, error) { return []bench.Spec{o.specOf(spec)}, nil })
 }

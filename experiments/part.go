@@ -48,8 +48,8 @@ func (o *Options) FindDone(spec, to any) (ok bool, err error) {
 	return true, nil
 }
 
-// BenchParts returns parts for an experiment that consists of benches. Each part is a share of a bench. Systems are
-// looked up in systems.
+// BenchParts returns parts for an experiment that consists of benches. Each part is a share of a bench. systems
+// contains the available systems.
 func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) *Parts {
 	return &Parts{
 		Kind: "bench",

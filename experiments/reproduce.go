@@ -38,9 +38,9 @@ type Reproduction struct {
 	All bool `json:"-"`
 }
 
-// Reproduce runs the chosen experiments one after the other with run and compares every published number with ours. If
-// the choice includes all short experiments, it also lists the numbers that no experiment measured. After an error it
-// returns the results so far.
+// Reproduce carries out the chosen experiments one after the other, by calling run, and compares every published number
+// with ours. If the choice includes all short experiments, it also lists the numbers that no experiment measured. After
+// an error it returns the results so far.
 func (s Set) Reproduce(ctx context.Context, chosen Set,
 	run func(context.Context, Experiment) (Judged, error)) (*Reproduction, error) {
 	r := &Reproduction{Schema: ReproduceSchema, Opposite: []string{}, Contradicting: map[string]int{},

@@ -149,7 +149,8 @@ func (m *model) separate() {
 	})
 }
 
-// pairs calls visit once for every pair of updates from different clusters that may arrive within reach of each other.
+// pairs calls visit once for every pair of updates from different clusters that may arrive within reach ticks of each
+// other.
 func (m *model) pairs(reach int64, visit func(u, k, v, n int)) {
 	for u := range m.streams {
 		for v := u + 1; v < len(m.streams); v++ {

@@ -181,9 +181,9 @@ func (m *model) start(u, k int, starts, last [][]Lin) {
 	s.Assert(eq("12.2 the output never idles while something waits", u, k), Implies(appends, Or(tight...)))
 }
 
-// fill is true if update k of u finds all slots occupied while its cluster has no waiting frame. Each other cluster has
-// at most one frame waiting, and only one frame is leaving. It is therefore enough to count F terms instead of one per
-// update.
+// fill defines the variable that is true if update k of u finds all slots occupied while its cluster has no waiting
+// frame. Each other cluster has at most one frame waiting, and only one frame is leaving. It is therefore enough to
+// count F terms instead of one per update.
 func (m *model) fill(u, k int, starts [][]Lin) {
 	a := m.streams[u].arrival[k]
 	var taken, leaving []Bool

@@ -52,7 +52,7 @@ func (o Objective) String() string {
 	return "bounds per cluster"
 }
 
-// peaks lists the updates of u whose frame has a peak.
+// peaks returns, for each update of cluster u, a term that is true if the update's frame has a peak.
 func (m *model) peaks(u int) []Bool {
 	st := &m.streams[u]
 	if st.peaked == nil {

@@ -9,10 +9,11 @@ import (
 )
 
 // Script is one problem in quantifier-free linear real arithmetic, written as SMT-LIB 2. It contains declared variables
-// with their ranges and named assertions. Every variable has a range, and a comparison that the ranges already decide
-// becomes true or false while the script is built. This keeps a model of many updates linear in its length: pairs of
-// updates that cannot meet vanish before a solver sees them. Times are integer ticks internally; in the text they are decimal numbers
-// of Unit, so that a reader sees milliseconds if the user gave milliseconds.
+// with their ranges, and named assertions. Every variable has a range, and a comparison that the ranges already decide
+// becomes true or false while the script is built. This keeps a model of many updates linear in its length, because
+// pairs of updates that are too far apart to interact disappear before a solver reads them. Times are integer ticks
+// internally. In the text they are decimal numbers in Unit, so that a problem given in milliseconds is also printed in
+// milliseconds.
 type Script struct {
 	Title []string // comment lines at the top
 	// TickPS is one tick in picoseconds, UnitPS one unit of the text in picoseconds, and Unit its name.

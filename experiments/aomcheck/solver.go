@@ -27,7 +27,7 @@ var (
 type Status int
 
 const (
-	// Unknown means that the solver had no answer within the time limit or printed "unknown".
+	// unknownStatus means that the solver had no answer within the time limit or printed "unknown".
 	unknownStatus Status = iota
 	satStatus
 	unsatStatus
@@ -43,18 +43,18 @@ type Solver struct {
 	Package string   // Debian package
 }
 
-// Z3 and CVC5 are the two tested solvers. z3 uses its older simplex, which takes about half as long as the default one
-// on these scripts (docs/guide/proofs.md).
+// Z3 returns the z3 solver. It uses z3's older simplex, which takes about half as long as the default one on these
+// scripts (docs/guide/proofs.md).
 func Z3() Solver {
 	return Solver{Name: "z3", Program: "z3", Args: []string{"-smt2", "-in", "smt.arith.solver=2"}, Package: "z3"}
 }
 
-// CVC5 returns the cvc5 solver; see Z3.
+// CVC5 returns the cvc5 solver.
 func CVC5() Solver {
 	return Solver{Name: "cvc5", Program: "cvc5", Args: []string{"--lang=smt2", "--quiet"}, Package: "cvc5"}
 }
 
-// Answer is a solver's answer to one script.
+// solverAnswer is a solver's answer to one script.
 type solverAnswer struct {
 	Status Status
 	Solver string
@@ -149,8 +149,9 @@ func (b *cappedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// First runs all solvers at once, returns the first definite answer, and stops the others. A failed solver is ignored
-// if another answers. The answer is Unknown if all ran out of time; if none answered, First returns an error.
+// First runs all solvers in parallel, returns the first definite answer, and stops the other solvers. The error of a
+// solver is ignored if another solver answers. The answer is Unknown if all solvers ran out of time. If no solver
+// answered, First returns an error.
 func First(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

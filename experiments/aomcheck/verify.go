@@ -56,8 +56,8 @@ var ways = []struct {
 	{name: "cvc5", solvers: []Solver{CVC5()}},
 }
 
-// Ways returns the names that Options.Ask accepts: the first answer from any solver, agreement of all solvers, or one
-// solver alone.
+// Ways returns the names that Options.Ask accepts. They stand for the first answer from any solver, for agreement of
+// all solvers, or for one solver alone.
 func Ways() (names []string) {
 	for _, w := range ways {
 		names = append(names, w.name)
@@ -65,7 +65,7 @@ func Ways() (names []string) {
 	return names
 }
 
-// Ask selects the solvers with one of the names that Ways returns. Any other name changes nothing.
+// Ask selects how the solvers are used, by one of the names that Ways returns. Any other name changes nothing.
 func (o *Options) Ask(way string) {
 	for _, w := range ways {
 		if w.name == way {
@@ -103,7 +103,7 @@ type EngineView struct {
 }
 
 // Verify decides whether p's objective is satisfied on every sample path. The error matches ErrProblem, ErrVacuous,
-// ErrReplay, or an error of package smt. If time runs out, the answer is Unknown.
+// ErrReplay, or an error from a solver. If time runs out, the answer is Unknown.
 func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {

@@ -334,9 +334,9 @@ func (s *Spec) Record(path string, force bool) (*Recording, error) {
 // up the gradients in them.
 var endBytes = int(olaf.MaxFrame)
 
-// RecordEnds begins a capture file of the first run at both ends of a device. It contains the frames that workers sent
-// and those that reached the server, unchanged. Each end is an interface in the file, so that the file format must
-// support several interfaces.
+// RecordEnds begins a capture file of the first run at both ends of a device. It contains the frames sent by the
+// workers and the frames received by the server, unchanged. Each end is an interface in the file, so the file format
+// must support several interfaces.
 func RecordEnds(path string, force bool, names ...string) (*Recording, error) {
 	if capture.FormatOf(path) != capture.PCAPNG {
 		return nil, fmt.Errorf("%w: %s holds one interface, and both ends are captured; write a .pcapng", ErrSpec, path)
@@ -374,8 +374,8 @@ func (r *Recording) Event(e Event) error {
 	return nil
 }
 
-// writePacket writes an update that reached the parameter server, merged or past the queue, or a copy that reached a
-// worker. The packet's comment lists its contributors.
+// writePacket writes one packet: a merged update or a bypassed frame that reached the parameter server, or a copy that
+// reached a worker. The packet's comment lists its contributors.
 func (r *Recording) writePacket(p *twin.Packet) error {
 	if p.Kind == twin.Ack {
 		return nil

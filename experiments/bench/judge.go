@@ -38,15 +38,15 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 	return run
 }
 
-// quietCable is the advice to keep other traffic off the cable between two cards. Ports count every frame, so that
+// quietCable is the advice to keep other traffic off the cable to a card. The card's MAC counts every frame, so that
 // other frames could hide losses.
 const quietCable = "a card's ports count every frame, so stop LLDP, ARP, IPv6 and other traffic on the cable between them, and " +
 	"measure again"
 
 // bookCable counts the updates lost on the cable from another card's generator to the queue, and returns the reasons to
-// doubt these counts. others is the number of frames at the queue's input that were not OLAF's; they are removed from
-// the counts. If the queue does not count them, the ports at the cable's ends decide. Without such a cable, or if
-// another program latched the ports' counters, losses are not counted.
+// doubt the counts. others is the number of frames at the queue's input that were not OLAF's. bookCable subtracts them
+// from the counts. If the queue does not count such frames, others is nil and the counters of the ports at both ends
+// are used. Without such a cable, or if another program latched the ports' counters, losses are not counted.
 func bookCable(n olaf.Counts, ports []fpga.Port, others *uint64) (why []string) {
 	if others != nil && n.Index("bypassed") >= 0 {
 		n.Add("bypassed", -int64(*others))
@@ -76,8 +76,8 @@ func bookCable(n olaf.Counts, ports []fpga.Port, others *uint64) (why []string) 
 	return why
 }
 
-// bookUpdates counts the updates lost on the cable to a queue that tells them from other frames. left and arrived are the
-// frames at the cable's ends.
+// bookUpdates counts the updates lost on the cable to a queue that can distinguish them from other frames. left and
+// arrived are the numbers of frames that left one end of the cable and arrived at the other.
 func bookUpdates(n olaf.Counts, left, arrived, others uint64) (why []string) {
 	sent := n.Of("sent")
 	met := n.Of("in") + n.Of("bypassed") + n.Of("malformed") + n.Of("lost_before_engine")
@@ -99,7 +99,8 @@ func bookUpdates(n olaf.Counts, left, arrived, others uint64) (why []string) {
 	return why
 }
 
-// strangers lists the queue's counts of frames that it could not attribute to the bench's workers.
+// strangers lists the queue's counts of OLAF frames that its tables could not attribute to the bench's workers. others
+// is the number of bypassed frames that were not OLAF's, or nil if the queue does not count them.
 func strangers(q *regmap.QueueCounters, others *uint64) (why []string) {
 	bypassed := q.Bypassed
 	if others != nil {

@@ -22,8 +22,8 @@ import (
 const eventsFile = "events.jsonl"
 
 // Keeper is a sink that stores an experiment with its plan, its delivered frames and all numbers. A twin or a
-// simulation can reproduce its frames from the plan, so only the first seed's frames are stored; for a card all frames
-// are. The folder stays marked as incomplete until Finish, even if the process dies.
+// simulation can reproduce its frames from the plan, so only the first seed's frames are stored. For a card, all frames
+// are stored. The folder stays marked as incomplete until Finish, even if the process dies.
 type Keeper struct {
 	store    *store.Store
 	started  time.Time
@@ -99,7 +99,7 @@ func (k *Keeper) recordDone(e RunDone) error {
 	return k.recorder.EndRun(k.outline.ordinalOf(e.Run))
 }
 
-// Finish stores the measurement on a testbed and returns its id. The report must contain its provenance.
+// Finish stores a measurement that was made on a testbed and returns its id. The report must contain its provenance.
 func (k *Keeper) Finish(r *Measurement) (id string, err error) {
 	device := &r.Outcome.Device
 	return k.storeRest(r, r.Bench, r.Outcome.Runs, essence{
@@ -130,7 +130,7 @@ func OverSimulation(r *result.Result, s *Simulated) *SimulationResult {
 // Simulation returns the runs from which the result was computed.
 func (r *SimulationResult) Simulation() *Simulated { return r.of }
 
-// FinishSimulation stores a simulation and returns its id. The stored document and table are those that the report
+// FinishSimulation stores a simulation and returns its id. It stores the same document and table that the report
 // prints.
 func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id string, err error) {
 	s := r.Simulation()
@@ -212,7 +212,7 @@ func (k *Keeper) Abort() error {
 }
 
 // RepeatStored runs a stored experiment on the twin or the simulator again from its plan, and compares every run's
-// numbers exactly. It looks up systems by name in systems. It returns the number of runs, or 0 if the plan is not
+// numbers exactly. systems contains the available systems. It returns the number of runs, or 0 if the plan is not
 // enough to repeat them, as on a card. A difference matches archive.ErrDiffers and names the run.
 func RepeatStored(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) (runs int, err error) {
 	var fixed essence
@@ -314,8 +314,8 @@ func describeDifference(kept *archive.Kept, made *results.Run) string {
 // ErrNoRewind reports that a stored run cannot be reproduced, because it ran on a card.
 var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
 
-// KeptSpec returns the specification of a stored experiment, so that it can be watched again. It looks up systems by
-// name in systems. The error matches ErrNoRewind if the experiment ran on a device that cannot repeat it.
+// KeptSpec returns the specification of a stored experiment, so that it can be watched again. systems contains the
+// available systems. The error matches ErrNoRewind if the experiment ran on a device that cannot repeat it.
 func KeptSpec(systems system.Set, f *store.Folder) (Spec, error) {
 	spec, err := keptSpec(systems, f)
 	if err != nil {

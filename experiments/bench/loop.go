@@ -314,7 +314,7 @@ func (a *ahead) recordGradient(now olaf.Time, worker int, vector uint32) []uint3
 // OnCompute implements closed.Observer.
 func (a *ahead) OnCompute(olaf.Time, int) {}
 
-// OnSend implements closed.Observer. It is not called for a gradient that is too old, which is not sent.
+// OnSend implements closed.Observer. It is not called for a gradient that is too old to be sent.
 func (a *ahead) OnSend(_ olaf.Time, worker int) {
 	job := worker / a.fan
 	a.out[job] = append(a.out[job], a.latest[worker])
@@ -368,9 +368,9 @@ func (a *ahead) recordUpdate(now olaf.Time, job int, sum *endpoint.Aggregate) {
 	a.addObservation(o)
 }
 
-// takeGradients moves the gradients that an update contains from those in flight to inside. A frame contains their
-// number, the range of their times, and a sum of marks that verifies them. If the marks do not match and the contents
-// were not recorded, the gradients stay unknown.
+// takeGradients removes the gradients that an update contains from the list of gradients in flight and appends them to
+// inside. A frame contains their number, the range of their times, and a sum of marks that verifies them. If the marks
+// do not match and the contents were not recorded, the gradients stay unknown.
 func (a *ahead) takeGradients(inside []olaf.Contributor, job int, t *program.Trace) []olaf.Contributor {
 	first, marks := len(inside), uint64(0)
 	noted := a.sums[closedloop.Sum{Job: job, Inside: t.Inside}]

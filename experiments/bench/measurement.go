@@ -184,8 +184,8 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	return &Measurement{Bench: b, Outcome: o}, nil
 }
 
-// splitStatements returns statements about updates that are split into several frames, with the torn updates and model
-// ages in each row.
+// splitStatements returns statements about updates that are split into several frames, with the share of torn updates
+// and the age of whole models in each row.
 func (s *Spec) splitStatements(rows []results.Row) (all []string) {
 	if s.Trace == nil || s.Trace.Fragments < 2 {
 		return nil

@@ -103,7 +103,7 @@ func (p *Plan) checkDevice(dev fpga.Device, c *Config) error {
 	return err
 }
 
-// built is the size with which a program's table in front of the queue was built.
+// built is the size of a switch program's table in front of the queue, as it was built into the device.
 type built struct {
 	slots  int
 	memory olaf.Size
@@ -250,8 +250,8 @@ func (r *Rig) Account(c *fpga.Counters, observed int64) olaf.Counts {
 	return counts
 }
 
-// queueOn returns the settings of a device's queue for one configuration. They respect that a card may not support
-// provenance.
+// queueOn returns the settings of a device's queue for one configuration. Provenance is left out if the card does not
+// support it.
 func (p *Plan) queueOn(dev fpga.Device, c *Config) (fpga.QueueConfig, error) {
 	queue := p.queueConfig(c)
 	capabilities, err := dev.Read32(regmap.CommonCapabilities)

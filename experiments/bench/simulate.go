@@ -339,7 +339,7 @@ func (s *Simulation) Outline() (*Outline, error) {
 	return o, nil
 }
 
-// ReadSimulation parses the configuration that Outline writes. It looks up systems by name in systems. Networks that
+// ReadSimulation parses the configuration that Outline writes. systems contains the available systems. Networks that
 // read their arrivals from a file are returned without arrivals and cannot run.
 func ReadSimulation(systems system.Set, text []byte) (*Simulation, error) {
 	var file simulationFile

@@ -409,8 +409,8 @@ func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
 // benchName is the experiment name in specifications that do not belong to an experiment.
 const benchName = "bench"
 
-// DefaultSpec returns the specification of the lab testbed, with traffic that was fitted to the OLAF paper. Its systems
-// are looked up in systems.
+// DefaultSpec returns the specification of the lab testbed, with traffic that was fitted to the OLAF paper. systems
+// contains the available systems.
 func DefaultSpec(systems system.Set) Spec {
 	workload, err := pktgen.PresetBurst("olaf-table1")
 	if err != nil {
@@ -446,10 +446,10 @@ type File struct {
 // NoVersus is written for an empty Versus in files and on the command line.
 const NoVersus = "none"
 
-// ParseFile parses a specification file and looks up its systems in systems. name is used in messages, and paths in the
-// file are relative to its folder. ParseFile reports all unknown fields, wrong types and bad units at once, with their
-// lines. Whether the fields fit together is checked when the specification is used; Locate then adds the line to the
-// error.
+// ParseFile parses a specification file. systems contains the available systems. name is used in messages, and paths in
+// the file are relative to its folder. ParseFile reports all unknown fields, wrong types and bad units at once, with
+// their lines. Whether the fields fit together is checked when the specification is used; Locate then adds the line to
+// the error.
 func ParseFile(systems system.Set, name string, text []byte) (*File, error) {
 	f := &File{Name: name, Spec: DefaultSpec(systems)}
 	format := yamlfile.Format{Name: "bench", Hint: "'olafctl bench -o yaml' prints one to start from",
@@ -561,8 +561,8 @@ func (f File) Text() ([]byte, error) {
 	return yamlfile.Marshal(f, "experiment", "queue")
 }
 
-// FileSchema returns the JSON schema of specification files, for editors. It lists the names in systems as valid
-// systems.
+// FileSchema returns the JSON schema of specification files, for editors. systems contains the systems that the schema
+// allows.
 func FileSchema(systems system.Set) ([]byte, error) {
 	narrowed := func(name string) map[string]any { return ofField(systems, name) }
 	schema := yamlfile.Schema{ID: SpecSchema, Title: "olafctl bench", Field: narrowed,

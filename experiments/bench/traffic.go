@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// splitTrace returns how updates are cut, for the measurement.
+// splitTrace returns how updates are cut into frames. The measurement uses it to compute ages of whole models.
 func splitTrace(t *trace.Traffic, w *pktgen.Burst) results.Split {
 	if t == nil || t.Fragments < 2 {
 		return results.Split{}
@@ -17,7 +17,7 @@ func splitTrace(t *trace.Traffic, w *pktgen.Burst) results.Split {
 	return results.Split{Frames: t.Fragments, Workers: w.Workers / w.Clusters}
 }
 
-// digestTrace returns the recording's digest; empty without one.
+// digestTrace returns the digest of the recording, or "" if there is none.
 func digestTrace(t *trace.Traffic) string {
 	if t == nil {
 		return ""
@@ -25,7 +25,8 @@ func digestTrace(t *trace.Traffic) string {
 	return t.Digest
 }
 
-// checkTrace checks the settings of recorded traffic. The error matches ErrSpec or trace.ErrScaling.
+// checkTrace checks the settings of recorded traffic against the workload. The error matches ErrSpec or
+// trace.ErrScaling.
 func checkTrace(t *trace.Traffic, w *pktgen.Burst) error {
 	if t.MaxDeparture < 0 {
 		return fmt.Errorf("%w: a frame cannot leave within %v of its time; the limit is 0 or more", ErrSpec,
@@ -42,7 +43,7 @@ func checkTrace(t *trace.Traffic, w *pktgen.Burst) error {
 	return s.Check()
 }
 
-// reloadTrace loads the recording of a specification read from a document, and checks its digest.
+// reloadTrace loads the recording that a stored specification names and checks its digest.
 func reloadTrace(t *trace.Traffic) error {
 	now, same, err := t.Reload()
 	if err == nil && !same {

@@ -100,8 +100,8 @@ func (c *checker) checkFilter() {
 	}
 }
 
-// FiltersReward reports whether any queue in t has a reward filter. Only queues without a switch program, for open-loop
-// workers, have one.
+// FiltersReward reports whether any queue in t has a reward filter. Networks with closed-loop workers or a switch
+// program have none.
 func (t *Topology) FiltersReward() bool {
 	filters := func(queue string) bool { return slices.Contains(engine.FilteringNames(), queue) }
 	return t.Waiting == nil && t.Program == "" && (filters(t.Queue) ||

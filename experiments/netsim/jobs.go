@@ -54,13 +54,13 @@ func NewJobs(t *Topology) (*Jobs, error) {
 	return j, nil
 }
 
-// tryBuild checks, without running them, that the hosts and switches can be built.
+// tryBuild checks that the hosts and switches can be built. It runs nothing.
 func (j *Jobs) tryBuild() error {
 	_, err := closedloop.PlanJobs(j.Network, j.Job, j.parts, j.Mode.Sync)
 	return err
 }
 
-// unlimited is the rate of a worker's link for which the topology sets no rate.
+// unlimited is the rate that is used for a worker's link if the topology sets none.
 const unlimited = 1_000_000 * olaf.Gbps
 
 // setNetwork builds the closed-loop network from the topology. The topology's switches are below a root, which replaces

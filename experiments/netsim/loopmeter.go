@@ -130,9 +130,9 @@ func (e *loopMeter) OnDrop(now olaf.Time, p *program.Packet) {
 // OnLoss implements closedloop.Observer.
 func (e *loopMeter) OnLoss(_ olaf.Time, p *program.Packet) { e.removeLost(p, &e.lost) }
 
-// removeLost removes gradients that were lost for good from those in flight, and returns their number. Gradients of
-// synchronous workers are not lost for good, because the workers send them again. Results on the way down are ignored,
-// because the server has already received their gradients.
+// removeLost removes gradients that were lost for good from the gradients in flight, and returns their number.
+// Gradients of synchronous workers are not lost for good, because the workers send them again. Results on the way down
+// are ignored, because the server has already received their gradients.
 func (e *loopMeter) removeLost(p *program.Packet, of *gone) (n int) {
 	if e.Mode.Sync || p.Kind == program.Result {
 		return 0

@@ -241,7 +241,7 @@ type ClusterSnapshot struct {
 	AoM     [olaf.Readings]results.Float // at this instant, in ns; missing before the first delivery
 }
 
-// MeanAoM returns the mean age in part over the window so far, in ns.
+// MeanAoM returns the age averaged over the window so far, in ns. part contains the measurements.
 func MeanAoM(part metric.Values, reading olaf.Reading) results.Float {
 	return part.Of([olaf.Readings]string{"aom_cluster_ns", "aom_worker_ns"}[reading])
 }

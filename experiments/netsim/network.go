@@ -65,7 +65,7 @@ type tree struct {
 	leafOf []int32 // per entry of Clusters.At, its leaf
 }
 
-// hop is one switch in the tree of an ACK.
+// hop is one switch on the way of ACKs to the workers.
 type hop struct {
 	uplink   int32 // the port whose link carries the ACK, and whose status it collects
 	children []int32

@@ -40,7 +40,7 @@ func (e *Error) Error() string {
 // Unwrap returns ErrTopology.
 func (e *Error) Unwrap() error { return ErrTopology }
 
-// ParseTopology parses a topology file and looks up its systems in systems. name is used in messages. ParseTopology
+// ParseTopology parses a topology file. systems contains the available systems. name is used in messages. ParseTopology
 // reports all unknown fields, wrong types and bad units at once, with their lines. Check tests whether the fields fit
 // together.
 func ParseTopology(systems system.Set, name string, text []byte) (*Topology, error) {
@@ -81,8 +81,8 @@ func (t *Topology) Document() (map[string]any, error) {
 	return doc, yaml.Unmarshal(text, &doc)
 }
 
-// TopologyJSONSchema returns the JSON schema of topology files, for editors. It lists the names in systems as valid
-// systems.
+// TopologyJSONSchema returns the JSON schema of topology files, for editors. systems contains the systems that the
+// schema allows.
 func TopologyJSONSchema(systems system.Set) ([]byte, error) {
 	narrowed := func(name string) map[string]any { return ofField(systems, name) }
 	schema := yamlfile.Schema{

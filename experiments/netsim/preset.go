@@ -45,9 +45,9 @@ func Presets() [][2]string {
 	return out
 }
 
-// Preset returns the topology with the given name. Systems are looked up in systems; topologies with queues only need
-// none. If scale changes the number of clusters or workers, link rates grow with the workers and slots with the
-// clusters, so that the load stays the same. The error matches ErrTopology.
+// Preset returns the topology with the given name. systems contains the available systems; topologies that contain only
+// queues need none. If scale changes the number of clusters or workers, link rates grow with the workers and slots with
+// the clusters, so that the load stays the same. The error matches ErrTopology.
 func Preset(systems system.Set, name string, scale Scale) (*Topology, error) {
 	var names []string
 	for _, p := range presets {

@@ -169,12 +169,12 @@ func (o *externalMeter) nextGeneration(worker int) (olaf.Time, bool) {
 	return olaf.Time(w.gen), w.gen < src.end
 }
 
-// recordSend records that a worker sends an update that was generated at at.
+// recordSend records that a worker sends an update, which was generated at the time at.
 func (o *externalMeter) recordSend(worker int, at olaf.Time) {
 	o.sim.meter.countSend(&o.sim.workers[o.sim.places[worker]], int64(at))
 }
 
-// recordWithhold records that a worker withholds an update that was generated at at.
+// recordWithhold records that a worker withholds an update, which was generated at the time at.
 func (o *externalMeter) recordWithhold(worker int, at olaf.Time) {
 	o.sim.meter.countWithhold(o.owner[worker], int64(at))
 }

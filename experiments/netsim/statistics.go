@@ -271,8 +271,7 @@ func (t *tables) meanOver(area float64) results.Float {
 	return results.Float(area / float64(t.span))
 }
 
-// tableStatistics lists the metrics that only runs with adding switches have, in the order in which documents list
-// them.
+// tableStatistics lists the additional metrics of runs with adding switches, in the order in which documents list them.
 var tableStatistics = []struct {
 	metric.Metric
 	of func(*tables) results.Float
@@ -284,8 +283,8 @@ var tableStatistics = []struct {
 		func(t *tables) results.Float { return t.meanOver(t.bytes) }},
 }
 
-// ofTables returns the metric with the name and unit of h, a metric that closed-loop hosts also have, and the given
-// column title.
+// ofTables returns a metric with the given column title and with the name, unit and description of h. Closed-loop hosts
+// have the same metric.
 func ofTables(h metric.Host, column string) metric.Metric {
 	return metric.Metric{Name: h.Name, Title: h.Title, Unit: h.Unit, Doc: h.Doc, Column: column}
 }
@@ -298,7 +297,7 @@ func StatisticsOf(t *Topology) []*metric.Metric {
 	return summingStatistics
 }
 
-// TableStatistics returns the metrics for whole runs that only runs with adding switches have.
+// TableStatistics returns the additional metrics of whole runs with adding switches.
 func TableStatistics() (rows []*metric.Metric) {
 	for i := range tableStatistics {
 		rows = append(rows, &tableStatistics[i].Metric)

@@ -157,7 +157,8 @@ type Background struct {
 	Stop     olaf.Duration `yaml:"stop,omitempty"`
 }
 
-// Change changes a link at an instant. It sets the rate from From to To, or takes both directions down or up.
+// Change changes a link at an instant. It sets the rate in the direction from From to To, or takes both directions down
+// or up.
 type Change struct {
 	Pos  `yaml:"-"`
 	At   olaf.Duration `yaml:"at"`

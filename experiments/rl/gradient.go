@@ -10,8 +10,8 @@ type sample struct {
 	target    float32 // target for the value, in scaled reward
 }
 
-// backward adds the ascent gradient of the clipped objective at one sample to g. advantage is normalised, scale is
-// one over the minibatch size. p must contain the sample's forward pass.
+// backward adds the ascent gradient of the clipped objective at one sample to g. advantage is normalised, and scale is
+// one divided by the minibatch size. p must contain the sample's forward pass.
 func (p *pass) backward(l, g *layers, s *sample, advantage, scale float32, c *LearnerConfig) {
 	p.outputGradients(s, advantage, scale, c)
 	p.d2 = [Hidden]float32{}
@@ -83,7 +83,7 @@ func normOf(g *Weights) float32 {
 	return float32(math.Sqrt(sum))
 }
 
-// limitNorm shortens g to at most longest.
+// limitNorm scales g down if its norm exceeds longest.
 func limitNorm(g *Weights, longest float32) {
 	if n := normOf(g); n > longest {
 		for i := range g {
@@ -92,7 +92,7 @@ func limitNorm(g *Weights, longest float32) {
 	}
 }
 
-// adam is the optimiser's state (Kingma and Ba, 2015), ascending.
+// adam is the state of the Adam optimiser (Kingma and Ba, 2015). It maximises the objective.
 type adam struct {
 	first, second Weights
 	pow1, pow2    float64

@@ -16,7 +16,7 @@ import (
 const (
 	ObservationSize = 8
 	Actions         = 4
-	// MaxSteps is the length at which an episode is truncated.
+	// MaxSteps is the number of steps after which an episode is truncated.
 	MaxSteps = 1000
 )
 
@@ -236,8 +236,8 @@ func (w *World) Step(action Action) (observation Observation, reward float64, te
 	return observation, reward, terminated, w.steps >= MaxSteps
 }
 
-// shapingOf returns the potential of a state. The reward is its difference between two states. It is high near the pad,
-// at low speed, upright, and with the legs down.
+// shapingOf returns the potential of a state. The change of the potential is part of the reward. It is high near the
+// pad, at low speed, upright, and with the legs down.
 func shapingOf(s *[ObservationSize]float64) float64 {
 	return -100*math.Sqrt(s[0]*s[0]+s[1]*s[1]) -
 		100*math.Sqrt(s[2]*s[2]+s[3]*s[3]) -

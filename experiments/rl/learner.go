@@ -21,7 +21,7 @@ type LearnerConfig struct {
 	RewardScale float32 `json:"reward_scale"` // keeps value targets from dominating the policy on the shared trunk
 }
 
-// Defaults returns hyper-parameters with which asynchronous workers learn.
+// LearnerDefaults returns hyper-parameters with which asynchronous workers learn.
 func LearnerDefaults() LearnerConfig {
 	return LearnerConfig{Steps: 512, Epochs: 4, Minibatch: 64, LearnRate: 1e-4, Gamma: 0.995, Lambda: 0.98, Clip: 0.2,
 		Entropy: 0.003, ValueWeight: 0.5, MaxNorm: 0.5, RewardScale: 0.01}
@@ -85,8 +85,8 @@ func NewLearner(config LearnerConfig, seed uint64, worker int) (*Learner, error)
 // Local returns the learner's weights after its last iteration. The next iteration overwrites them.
 func (l *Learner) Local() *Weights { return &l.local }
 
-// Improve runs one iteration with the weights start and then optimises the weights for Config.Epochs epochs. Local
-// returns the resulting weights.
+// Improve runs one iteration with the weights start and then optimises the weights for LearnerConfig.Epochs epochs.
+// Local returns the resulting weights.
 func (l *Learner) Improve(start *Weights) Iteration {
 	l.local = *start
 	it := l.collect()

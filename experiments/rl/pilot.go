@@ -58,13 +58,13 @@ func (p *Pilot) Fly(from *Weights) (gradient *Weights, reward float64) {
 func (p *Pilot) CheckFinite() error { return p.diverged }
 
 // Period returns the duration of the last iteration, normalised so that all workers together offer Network.Rate with
-// updates of the given size. It must be called exactly one time per iteration.
+// updates of the given size. It must be called exactly once per iteration.
 func (p *Pilot) Period(update olaf.Size) olaf.Duration {
 	p.worker.cost = p.config.costNS(p.worker.result)
 	return olaf.Duration(p.worker.period(p.config.meanPeriodNS(update))) * olaf.Nanosecond
 }
 
-// FixedPoint converts a gradient's value to the format in frames, Q16.16. It saturates.
+// FixedPoint converts a value of a gradient to Q16.16, the format in frames. Values outside the range saturate.
 func FixedPoint(v float32) int32 { return toFixed(v) }
 
 // OfFixedPoint returns the mean of count values from their sum in Q16.16.

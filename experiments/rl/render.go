@@ -139,8 +139,8 @@ func Film(seed uint64, pilot func(Observation) Action) (*gif.GIF, float64) {
 	return &film, reward
 }
 
-// shades returns a palette for drawing with soft edges: the ground colour, and every other colour at full strength and
-// mixed with half of the ground colour.
+// shades returns a palette for drawing with soft edges: the ground colour, and every other colour both at full strength
+// and mixed half with the ground colour.
 func shades(ground color.RGBA, others ...color.RGBA) color.Palette {
 	palette := color.Palette{ground}
 	for _, c := range others {

@@ -1,15 +1,15 @@
-// Package rl trains LunarLander pilots by asynchronous PPO with many workers and one parameter server per cluster, as
-// the paper's workloads do (§2.1, §8.2): it records real traces, and it trains through an emulated network.
-//
-// Workers fly and learn on their own goroutines. A cost model determines in virtual time when their updates are ready,
-// so the same configuration gives the same bytes on any number of processors (of one GOARCH and GOAMD64). A wall clock
-// is also available, to record a real machine.
+// Package rl trains LunarLander pilots by asynchronous PPO with many workers and one parameter server per cluster, like
+// the workloads in the paper (§2.1, §8.2). It can record traces and train through an emulated network. Workers fly and
+// learn in separate goroutines. A cost model determines in virtual time when their updates are ready, so that the same
+// configuration produces the same bytes on any number of processors (for one GOARCH and GOAMD64). Training can also use
+// a wall clock, to record the behaviour of a real machine.
 //
 // A learner flies the World of LunarLander and improves with proximal policy optimisation (Schulman et al., 2017). Its
-// network is small enough for one frame: 8-40-40 tanh units, then four action logits and a value on the shared trunk.
-// Its data are flat float32 slices, and no sample allocates. Products are rounded before they are added, so that
-// compilers for machines with fused multiply-add give the same bits; it has its own tanh and exp for the same reason.
-// The Box2D port does not guarantee this: results are bit-identical only for one GOARCH and GOAMD64.
+// network is small enough for one frame: 8-40-40 tanh units, followed by four action logits and a value on the shared
+// trunk. Its data are flat float32 slices, and no sample allocates memory. Products are rounded before they are added,
+// so that compilers for machines with fused multiply-add produce the same bits. The package has its own tanh and exp
+// for the same reason. The Box2D port does not guarantee this, so results are bit-identical only for one GOARCH and
+// GOAMD64.
 package rl
 
 import (

@@ -6,9 +6,9 @@ import (
 	"github.com/ByteArena/box2d"
 )
 
-// fillContactTable fills the port of Box2D's table of contact constructors before any world flies. Otherwise the first
-// contact would fill the table without a lock, and a second world could see it half-filled and lose a contact. The
-// port's only other shared state is a set of global call counters that are never read; see solve_race.go.
+// fillContactTable fills the table of contact constructors in the port of Box2D before any world flies. Otherwise the
+// first contact would fill the table without a lock, and a second world could see it half-filled and lose a contact.
+// The port's only other shared state is a set of global call counters that are never read; see solve_race.go.
 var fillContactTable = sync.OnceFunc(func() {
 	world := box2d.MakeB2World(box2d.MakeB2Vec2(0, 0))
 	def := box2d.MakeB2BodyDef()

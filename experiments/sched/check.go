@@ -78,8 +78,8 @@ type checking struct {
 	verdict Verdict
 }
 
-// link contains the number of connections between two units before slot 0, and the number from each slot in at on. The
-// slots are in ascending order.
+// link contains the number of connections between two units, before slot 0 and from each of the slots in at. The slots
+// are in ascending order.
 type link struct {
 	before int
 	at     []int
@@ -112,9 +112,9 @@ func (l *link) increaseIn(i int) int {
 	return max(0, l.countIn(i)-l.countIn(i-1))
 }
 
-// Package check checks whether a plan respects its network and serves its jobs. It uses only the problem and the plan
-// and shares no code with the planners. From the names and the rates in the plan, it recomputes every constraint in
-// package sched and all the plan's claims.
+// CheckPlan checks whether a plan respects its network and serves its jobs. The problem in the plan must satisfy
+// Problem.Check. CheckPlan uses only the problem and the plan and shares no code with the planners. From the names and
+// the rates in the plan, it recomputes every constraint and everything that the plan claims.
 func CheckPlan(plan *Plan) *Verdict {
 	c := &checking{problem: plan.Problem, plan: plan, units: map[string]*Unit{}, jobs: map[string]*Job{}}
 	for i := range c.problem.Units {

@@ -13,7 +13,7 @@ import (
 const PlanSchema = "olafctl.schedule/v1"
 
 // ErrPlan is matched by errors in a plan document, such as invalid JSON, another schema or an invalid problem. Errors
-// in a well-formed plan are found by package check.
+// in a well-formed plan are found by CheckPlan.
 var ErrPlan = olaf.NewError(olaf.Usage, "bad plan")
 
 // Plan contains the aggregator, the slots and the rates of every job, and the connections between units in every slot.

@@ -14,14 +14,15 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// planKind is the kind of document of a Plan, which has the schema of the sweep's results.
+// planKind is the document kind of a Plan. A plan has the schema of the sweep's results.
 const planKind = "plan"
 
-// formerPlan began the schemas of plans when they were numbered apart from the results, with equal versions.
+// formerPlan is the prefix of the schemas that plans had when they were numbered separately from the results. The
+// versions were equal.
 const formerPlan = "olafctl.sweep-plan/"
 
-// findRules returns the schema of the plan's results; its version decides by which rules they are analysed. The error
-// matches ErrSpec.
+// findRules returns the schema of the plan's results. The version of the schema selects the rules by which the results
+// are analysed. The error matches ErrSpec.
 func (p *Plan) findRules() (schema string, err error) {
 	schema, known := p.Schema, p.Kind == planKind
 	if version, former := strings.CutPrefix(schema, formerPlan); former {

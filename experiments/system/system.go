@@ -105,8 +105,8 @@ type Parts struct {
 	Numbers int
 }
 
-// CheckNumbers checks that the packet numbers in the system's frames can represent the given number of packets per
-// round and of rounds. The error matches ErrOptions.
+// CheckNumbers checks that the packet numbers in the system's frames are large enough for the given numbers of packets
+// per round and of rounds. The error matches ErrOptions.
 func (p *Parts) CheckNumbers(packets, rounds int) error {
 	if p.Numbers == 0 || packets*rounds <= p.Numbers {
 		return nil
@@ -215,7 +215,7 @@ func (s *System) Mode(name string) (*Mode, error) {
 		strings.Join(s.ModeNames(), " or "))
 }
 
-// Mode returns a mode of the system of, like System.Mode. The error also lists the systems that have the mode.
+// Mode returns the named mode of a system, like System.Mode. The error also lists the systems that have the mode.
 func (s Set) Mode(of *System, name string) (*Mode, error) {
 	mode, err := of.Mode(name)
 	if err == nil {
@@ -390,7 +390,7 @@ func (s *System) LoopDeclaration() *metric.Declaration { return s.loops }
 // queueDeclared is the declaration for runs through any queue of package engine.
 var queueDeclared = metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 
-// networkDeclared is queueDeclared with the counts of a network after its warm-up added.
+// networkDeclared is queueDeclared extended by the counts of a network after its warm-up.
 var networkDeclared = metric.OfNetwork(queueDeclared)
 
 // QueueDeclaration returns the declaration for runs through a single queue.

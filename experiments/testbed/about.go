@@ -141,7 +141,8 @@ func (what *AboutRequest) checkRole(built uint32) error {
 	return fmt.Errorf("%s was built without a %s (common.role is %#x): %w", what.Device, role, built, fpga.ErrRefused)
 }
 
-// findInterface returns an interface of this host. It must be up and have at least the given MTU.
+// findInterface returns the interface of this host with the given name. The interface must be up and have at least the
+// given MTU.
 func findInterface(name string, leastMTU int) (*NIC, error) {
 	nic, err := describeInterface(name)
 	switch {

@@ -104,8 +104,8 @@ func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, dial
 	return b.connectTables(ctx, target, o)
 }
 
-// tapAgent returns the device behind an agent with its tap. If the capture runs on another host, the tap is on this
-// side, and the generator may belong to another device.
+// tapAgent returns the device behind an agent with its tap. If the capture runs on another host, the tap is in this
+// process, and the generator may belong to another device.
 func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Card, error) {
 	whole, clock := fpga.Device(d), fpga.Registers(d)
 	row, _, err := o.deviceTable().Lookup(d.Served().Address)
@@ -162,7 +162,8 @@ func (b *Testbed) connectTables(ctx context.Context, target string, o Access) er
 	return b.pushPipeline(ctx) // a device that cannot return its pipeline reports the reason here
 }
 
-// isOurPipeline reports whether this program pushes the given pipeline, with the tables of any switch programs.
+// isOurPipeline reports whether the given pipeline is one that this program pushes, with or without the tables of
+// switch programs.
 func (b *Testbed) isOurPipeline(has *v1.ForwardingPipelineConfig) bool {
 	for _, t := range b.profile.Info().Tables {
 		if !slices.ContainsFunc(has.GetP4Info().GetTables(),

@@ -93,8 +93,8 @@ func describeBetween(name string) (id string, role uint32, err error) {
 	return "xdp " + b.mode, regmap.CommonRoleAccelerator, err
 }
 
-// openBetweenTestbed opens the queue with its generator and capture. This process lends them to itself in the same way
-// as a card.
+// openBetweenTestbed opens a kernel queue between two interfaces, with its generator and capture. This process lends
+// them to itself in the same way as a card.
 func openBetweenTestbed(ctx context.Context, name string, o OpenOptions) (*Testbed, error) {
 	var add []string
 	if o.Generator == "" {

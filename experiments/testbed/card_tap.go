@@ -76,7 +76,8 @@ var (
 	_ fpga.Capturer = (*cardTap)(nil)
 )
 
-// newCardTap starts a capture, and that of mirrored frames if there is a mirror. Frames of a run in progress are ignored.
+// newCardTap starts a capture of arriving frames and, if there is a mirror, a capture of mirrored frames. It ignores
+// the frames of a run that is already in progress.
 func newCardTap(card fpga.Registers, open func() (Frames, error), mirror *Mirror, now func() time.Time, port int) (*cardTap, error) {
 	t := &cardTap{card: card, open: open, now: now, port: port}
 	if err := t.openCapture(); err != nil {

@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// Package clocks measures the offset between two clocks by echo exchanges. It computes with given readings and reads no
-// clock. A message is sent at T0 by the local clock, received at T1 and answered at T2 by the remote clock, and the
-// answer is received at T3. Messages do not travel in negative time, so the offset (remote minus local) is between
-// T2−T3 and T1−T0. As in NTP (RFC 5905, section 8), the result is the middle of this range, and half of the round trip
-// is a bound on its error. The bound includes any asymmetry between the two directions, which the spread of many
-// readings would not show.
+// Exchange is one echo exchange. T0 and T3 are readings of the local clock, T1 and T2 of the remote clock, in ns. The
+// origin of each clock is arbitrary. The methods compute with given readings and read no clock.
+//
+// A message is sent at T0 by the local clock, received at T1 and answered at T2 by the remote clock, and the answer is
+// received at T3. Messages do not travel in negative time, so the offset (remote minus local) is between T2−T3 and
+// T1−T0. As in NTP (RFC 5905, section 8), the result is the middle of this range, and half of the round trip is a bound
+// on its error. The bound includes any asymmetry between the two directions, which the spread of many readings would
+// not show.
 type Exchange struct{ T0, T1, T2, T3 int64 }
 
 // RoundTripNS returns the travel time of both messages together, in ns. It is negative if a clock was set during the

@@ -304,7 +304,7 @@ func (f *HostFrames) Offset() (Offset, error) { return f.host.Offset(f.ctx) }
 // LocalNow returns the time on this host's clock.
 func (f *HostFrames) LocalNow() time.Time { return f.host.now() }
 
-// Stop ends the capture, and leaves the host connected.
+// Stop ends the capture. The connection to the host stays open.
 func (f *HostFrames) Stop() { f.end() }
 
 // Close ends the capture and closes the connection to the host.

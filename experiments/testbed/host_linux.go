@@ -13,7 +13,7 @@ import (
 // endWithParent makes the kernel kill a program when the thread that started it ends.
 func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-// sendFrame sends a raw frame at an interface of this host.
+// sendFrame sends a raw frame through an interface of this host.
 func sendFrame(at *net.Interface, frame []byte) (err error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err == nil {

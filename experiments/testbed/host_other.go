@@ -11,5 +11,5 @@ import (
 // endWithParent does nothing. Only on Linux are the programs of an agent killed together with the agent.
 func endWithParent(*exec.Cmd) {}
 
-// sendFrame returns an error: raw frames need Linux.
+// sendFrame returns an error, because sending raw frames needs Linux.
 func sendFrame(*net.Interface, []byte) error { return errors.ErrUnsupported }

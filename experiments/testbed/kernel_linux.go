@@ -101,7 +101,7 @@ type realtimeCard struct {
 	ends *Capture // nil without a recorder
 }
 
-// RecordEnds starts or stops a capture of the frames that workers send and those that reach the server.
+// RecordEnds starts or stops a capture of the frames sent by the workers and the frames received by the server.
 func (c *realtimeCard) RecordEnds(on bool) error {
 	if c.ends == nil && !on {
 		return nil

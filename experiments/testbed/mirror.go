@@ -10,15 +10,15 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Mirror describes copies of the generator's frames that a switch sends to the server's host. One clock then stamps both
-// ends of an age, and the generator's clock does not matter.
+// Mirror describes how copies of the generator's frames arrive, which a switch sends to the server's host. Both ends of
+// an age are then stamped by the same clock, and the generator's clock is not used.
 type Mirror struct {
 	// Open starts a capture of the copies, stamped by the clock that stamps the server's frames. If it is nil, the copies
 	// arrive among these.
 	Open func() (Frames, error)
 }
 
-// copies are the mirrored updates of a run. Ages begin at their stamps instead of the generator's.
+// copies contains the mirrored updates of a run. Ages begin at their timestamps instead of the generator's.
 type copies struct {
 	frames Frames // nil if they arrive among the server's frames
 	name   string // of the interface
@@ -42,7 +42,7 @@ type updateID struct {
 	again  bool
 }
 
-// generationID identifies the newest of the updates that a queue merged, whose generation time the merged one has.
+// generationID identifies the newest of the updates that a queue merged. The merged update has its generation time.
 type generationID struct {
 	cluster olaf.ClusterID
 	genNS   uint64
@@ -74,17 +74,17 @@ func (c *copies) Close() error {
 	return c.frames.Close()
 }
 
-// begin forgets the copies of earlier runs.
+// begin removes the copies of earlier runs.
 func (c *copies) begin(originNS int64) {
 	*c = copies{frames: c.frames, name: c.name, originNS: originNS, met: map[updateID]bool{}, stamps: map[generationID]int64{}}
 	c.decoder = capture.NewDecoder(c)
 	c.decoder.SetOrigin(0) // Next returns times since the run's start
 }
 
-// Name returns the interface, for errors of the decoder.
+// Name returns the name of the interface, which the decoder uses in errors.
 func (c *copies) Name() string { return c.name }
 
-// Next returns the next mirrored frame of the run, with the time since its start.
+// Next returns the next mirrored frame of the run. Its time is the time since the run's start.
 func (c *copies) Next(p *capture.Packet) error {
 	for {
 		if err := c.frames.Next(p); err != nil {
@@ -110,7 +110,7 @@ func (c *copies) read() {
 	}
 }
 
-// note stores when a copy was stamped.
+// note stores the timestamp of a copy.
 func (c *copies) note(a *capture.Arrival) {
 	id := generationID{a.Update.Cluster, a.Update.GenNS}
 	if other, there := c.stamps[id]; there {
@@ -120,7 +120,8 @@ func (c *copies) note(a *capture.Arrival) {
 	c.fresh = append(c.fresh, a.Observation())
 }
 
-// takes reports whether a frame among those of the server is a copy: the first one of each update that was not merged.
+// takes reports whether one of the server's frames is a copy. The first frame of each update that was not merged is a
+// copy.
 func (c *copies) takes(a *capture.Arrival) bool {
 	u := &a.Update
 	if c.frames != nil || u.Count > 1 {
@@ -135,7 +136,8 @@ func (c *copies) takes(a *capture.Arrival) bool {
 	return true
 }
 
-// date replaces an arrival's generation time by its copy's stamp. It counts an arrival without a copy.
+// date replaces an arrival's generation time by the timestamp of its copy. An arrival without a copy is counted as
+// missing.
 func (c *copies) date(a *capture.Arrival) {
 	id := generationID{a.Update.Cluster, a.Update.GenNS}
 	stamp, there := c.stamps[id]
@@ -150,13 +152,14 @@ func (c *copies) date(a *capture.Arrival) {
 	a.Update.GenNS, a.GeneratedNS = uint64(stamp), stamp
 }
 
-// settle updates how late stamps were for certain, after a Drain.
+// settle updates the lower limit on the largest delay of the timestamps. It must be called after a Drain.
 func (c *copies) settle() {
 	c.late = max(c.late, lateAtLeast(c.fresh))
 	c.fresh = c.fresh[:0]
 }
 
-// report states the clock error of ages that begin at the copies' stamps, or why there are none.
+// report writes the uncertainty of ages that begin at the copies' timestamps, or the reason why the ages must be
+// withheld.
 func (c *copies) report(to *fpga.Capture) {
 	to.Mirror, to.DriftNS = c.name, 0
 	to.UncertaintyNS = int64(c.late/olaf.Nanosecond) + c.widthNS

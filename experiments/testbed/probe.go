@@ -15,7 +15,7 @@ const probeType = 0x88b5
 // leastFrame is the size of the shortest Ethernet frame without its FCS.
 const leastFrame = 60
 
-// EncodeProbe returns a broadcast frame with a token, to learn where a cable leads.
+// EncodeProbe returns a broadcast frame that contains a token. It is sent to find out where a cable leads.
 func EncodeProbe(from net.HardwareAddr, token []byte) []byte {
 	frame := slices.Concat(bytes.Repeat([]byte{0xff}, 6), from)
 	frame = append(binary.BigEndian.AppendUint16(frame, probeType), token...)
@@ -28,17 +28,17 @@ func IsProbe(frame, token []byte) bool {
 	return len(frame) >= typeAt+2 && binary.BigEndian.Uint16(frame[typeAt:]) == probeType && bytes.HasPrefix(frame[typeAt+2:], token)
 }
 
-// callProbe is the request to send a probe frame.
+// callProbe is the name of the request to send a probe frame.
 const callProbe = "probe"
 
-// probeRequest asks for a probe frame.
+// probeRequest asks a host to send a probe frame.
 type probeRequest struct {
 	Interface string
 	Token     []byte
 }
 
-// SendProbe sends a probe frame at an interface of this host. The error matches ErrReserved if another user has reserved the
-// interface.
+// SendProbe sends a probe frame through an interface of this host. The error matches ErrReserved if another user has
+// reserved the interface.
 func (a *Access) SendProbe(name string, token []byte) error {
 	if err := a.CheckInterfaces(name); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (a *Access) SendProbe(name string, token []byte) error {
 	return sendFrame(at, EncodeProbe(at.HardwareAddr, token))
 }
 
-// answerProbe answers callProbe.
+// answerProbe sends the probe frame that a request asks for.
 func (a *Access) answerProbe(_ context.Context, body json.RawMessage) (any, error) {
 	var r probeRequest
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -59,7 +59,7 @@ func (a *Access) answerProbe(_ context.Context, body json.RawMessage) (any, erro
 	return nil, a.SendProbe(r.Interface, r.Token)
 }
 
-// SendProbe sends a probe frame at an interface of the host.
+// SendProbe sends a probe frame through an interface of the host.
 func (h *Host) SendProbe(ctx context.Context, name string, token []byte) error {
 	return h.Call(ctx, callProbe, probeRequest{name, token}, new(any))
 }

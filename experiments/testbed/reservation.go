@@ -38,7 +38,7 @@ type Reservation struct {
 	Left time.Duration `json:"left_ns,omitempty"`
 }
 
-// IsSame reports whether one reservation replaces the other. It does if both have the same owner, testbed and host.
+// IsSame reports whether one reservation replaces the other, because both have the same owner, testbed and host.
 func (r *Reservation) IsSame(other *Reservation) bool {
 	return r.Owner == other.Owner && r.Testbed == other.Testbed && r.Host == other.Host
 }
@@ -192,7 +192,7 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 }
 
 // write replaces the file of a reservation. The folder is shared with other users, so the text is first written to a
-// file with a new name. An attacker cannot have created a link with that name.
+// file with a new name, for which an attacker cannot have created a link.
 func (r *Reservations) write(path string, text []byte) error {
 	file, err := os.CreateTemp(r.Dir, ".new")
 	if err != nil {

@@ -37,8 +37,8 @@ type ServeOptions struct {
 	Host     *HostService // also offers this host to the agent's head; may be nil
 }
 
-// Service lends a device to other processes. At a single address it offers the device's registers, time and tap, and
-// its tables over P4Runtime if this program drives them.
+// Service lends a device to other processes. At one address it offers the device's registers, time and tap. It also
+// offers the device's tables over P4Runtime if this program drives them.
 type Service struct {
 	// Target is the address for clients to dial.
 	Target string

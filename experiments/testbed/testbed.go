@@ -1,5 +1,5 @@
 // Package testbed opens the devices on which experiments run. A device is a card or its twin, with a controller's
-// session and a capture. It is in this process or behind the agent of another process. The package also lends devices
+// session and a capture. It is in this process, or in another process that has an agent. The package also lends devices
 // to other processes.
 package testbed
 

@@ -34,7 +34,7 @@ func OfClusters(t *netsim.Topology, runs []*netsim.Result) (*Clustered, error) {
 	return c, nil
 }
 
-// Name returns the name in tables.
+// Name returns the name under which tables list the clusters.
 func (r *Clustered) Name() string { return r.Spec.Name() }
 
 // Err returns nil if no cluster stalled. The error matches ErrHung.

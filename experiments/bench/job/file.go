@@ -65,7 +65,7 @@ func ParseFile(name string, text []byte) (*File, error) {
 	return f, err
 }
 
-// In returns err with the line of a field in the file, such as options.workers.
+// In adds the line of a field in the file, such as options.workers, to err.
 func (f *File) In(field string, err error) error {
 	if err == nil {
 		return nil

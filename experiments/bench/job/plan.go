@@ -84,7 +84,7 @@ func (s *Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(specFile{s.System.Name, s.Mode.Name, s.Options, s.Network, s.Job})
 }
 
-// ReadSpec parses the output of MarshalJSON. It looks up the system by name in systems. The error matches
+// ReadSpec parses the output of MarshalJSON. systems contains the available systems. The error matches
 // system.ErrUnknown or system.ErrMode.
 func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
 	var f specFile
@@ -100,7 +100,7 @@ func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
 	return s, err
 }
 
-// ReadPlan parses a plan. It looks up the systems by name in systems. Its errors are those of ReadSpec.
+// ReadPlan parses a plan. systems contains the available systems. Its errors are those of ReadSpec.
 func ReadPlan(systems system.Set, raw []byte) (*Plan, error) {
 	var f struct {
 		Plan

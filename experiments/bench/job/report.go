@@ -161,7 +161,7 @@ func (o *Outcome) NamedRow(name string, seeds []uint64) result.Row {
 		BySeed: o.bySeed(seeds)}
 }
 
-// NamedRuns parses a stored list of such rows into runs that can be compared.
+// NamedRuns parses a stored list of the rows that NamedRow returns into runs that can be compared.
 func NamedRuns(raw []byte) ([]results.Run, error) {
 	var all []keptRows
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -288,7 +288,7 @@ func iterations(same bool) (name, words string) {
 	return "gradient_ns", "a gradient"
 }
 
-// capped is the metric that is shown together with its upper limit.
+// capped is the name of the metric that is shown together with its upper limit.
 const capped = "goodput_bps"
 
 // ceiling is the metric for the highest goodput that links and frames allow. It is computed, not measured.

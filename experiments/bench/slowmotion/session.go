@@ -248,7 +248,7 @@ func (l *Session) Stop() error {
 	return errors.Join(errs...)
 }
 
-// checkOver finds out whether the run is over and sets done if it is.
+// checkOver determines whether the run is over and sets done if it is.
 func (l *Session) checkOver() error {
 	for _, c := range l.cards {
 		c.rec.advanceTime(l.now)
@@ -548,7 +548,7 @@ func (l *Session) Close() error {
 var _ twin.Observer = (*record)(nil)
 
 // hideUncertain removes the ages from the snapshot of a captured run, because clock errors are unknown before the run
-// ends. When the run is over, it adds the losses.
+// ends. When the run is over, it adds the losses to the snapshot.
 func (q *QueueSnapshot) hideUncertain(c *fpga.Capture, over bool) {
 	switch {
 	case c == nil:

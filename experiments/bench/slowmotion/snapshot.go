@@ -50,7 +50,7 @@ func (s State) String() string {
 	return [...]string{"paused", "running", "done", "failed"}[min(s, Failed)]
 }
 
-// QueueSnapshot is the state of one queue in a Snapshot. All times are in the run's time.
+// QueueSnapshot is the state of one queue in a Snapshot. Times are on the clock of the run.
 type QueueSnapshot struct {
 	Name    string
 	OutRate olaf.Rate

@@ -22,8 +22,8 @@ type meter struct {
 	hung       bool
 }
 
-// staleness contains sums over all contributions. For each contribution it adds the number of updates between reading
-// the weights and applying the gradient.
+// staleness adds up the staleness of all contributions. The staleness of a contribution is the number of updates
+// between reading the weights and applying the gradient.
 type staleness struct{ updates, vectors, contributions metric.Float }
 
 func newMeter(r *run) meter {

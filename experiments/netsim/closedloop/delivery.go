@@ -61,10 +61,10 @@ func (d *Delivery) startsSum(p *program.Packet) bool {
 	return true
 }
 
-// TakeGradients removes the gradients in a packet from those in flight. It returns the newest of them and their number.
-// It appends them to inside, in the order of generation, only if their identities are certain, for example because the
-// packet contains all gradients in flight. Otherwise it removes the gradients sent just before the newest, because a
-// switch adds gradients in the order of their arrival.
+// TakeGradients removes the gradients in a packet from the gradients in flight. It returns the newest of the removed
+// gradients and their number. It appends them to inside, in the order of generation, only if their identities are
+// certain, for example because the packet contains all gradients in flight. Otherwise it removes the gradients sent
+// just before the newest, because a switch adds gradients in the order of their arrival.
 func (d *Delivery) TakeGradients(inside []olaf.Contributor, p *program.Packet) (_ []olaf.Contributor,
 	newest olaf.Contributor, n int) {
 	if n = min(int(p.Vectors), len(d.Out)); n == 0 {

@@ -92,7 +92,7 @@ const (
 // Efforts adds up the cost of several jobs. The jobs run one after the other; the seeds of one job run in parallel.
 type Efforts struct{ total Effort }
 
-// Add adds the cost of runs runs of one job. one is the cost of a single run.
+// Add adds the cost of several runs of one job. one is the cost of a single run, and runs is the number of runs.
 func (e *Efforts) Add(one Effort, runs int) {
 	e.total.Packets += float64(one.Packets * float64(runs))
 	e.total.Memory = max(e.total.Memory, one.Memory*float64(min(runs, runtime.GOMAXPROCS(0))))

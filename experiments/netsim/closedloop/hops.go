@@ -158,7 +158,8 @@ func (s *sim) computePorts(r *Result) {
 	}
 }
 
-// portAt returns the state of the port in front of a wire at an instant. It subtracts but from the port's busy time.
+// portAt returns the state of the port in front of a wire at an instant. It subtracts the time but, in ps, from the
+// port's busy time.
 func (w *wire) portAt(at, but int64) Port {
 	p := Port{In: w.Frames, Left: w.Frames, Busy: metric.Missing()}
 	if w.Line != nil {

@@ -102,7 +102,7 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	return olaf.Time(s.wires[s.access[h.number]].Free)
 }
 
-// addCost adds the time that the software takes for a packet.
+// addCost extends the time for which the host's CPU is busy by the software's time for a packet.
 func (h *host) addCost(p *packet) {
 	h.cpu = max(h.cpu, h.sim.now)
 	if p.first {

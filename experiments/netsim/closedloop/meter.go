@@ -55,8 +55,8 @@ const (
 	stamps
 )
 
-// staleness contains sums over all contributions. For each contribution it adds the number of updates between reading
-// the weights and applying the gradient.
+// staleness adds up the staleness of all contributions. The staleness of a contribution is the number of updates
+// between reading the weights and applying the gradient.
 type staleness struct {
 	updates, vectors, contributions float64
 }

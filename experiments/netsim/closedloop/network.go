@@ -29,8 +29,8 @@ type station struct {
 	free    int64 // when the accelerator is free
 }
 
-// shape defines the numbers of a network's nodes. The workers come first, job by job, followed by the jobs' servers,
-// the root, and the racks. Each rack contains the same workers from every job.
+// shape defines how the nodes of a network are numbered. The workers come first, job by job, followed by the jobs'
+// servers, the root, and the racks. Each rack contains the same workers from every job.
 type shape struct {
 	jobs, workers, ends, racks, perRack int
 

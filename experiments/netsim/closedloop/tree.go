@@ -43,8 +43,8 @@ type Load struct {
 	Every  olaf.Duration // between comparisons; 0 for no management
 }
 
-// movesChildren reports whether the loaded server's children would get a larger share of its parent's link than they
-// get of its own link.
+// movesChildren reports whether the children of the loaded server would get a larger share of its parent's link than
+// they now get of the server's link.
 func (t *Tree) movesChildren() bool {
 	own, parent := t.Load.Server, t.Servers[t.Load.Server].Parent
 	children := len(t.childrenOf(own))

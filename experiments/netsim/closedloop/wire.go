@@ -17,9 +17,9 @@ type Direction struct {
 	salt  uint64
 }
 
-// SetLoss makes a direction lose a share of its frames, from 0 to 1, and also every n-th frame; every is n, or 0 for
-// none. The draw for a frame depends only on the frame's number, the direction's number and the seed, so events
-// elsewhere do not affect it.
+// SetLoss makes a direction lose a random share of its frames, from 0 to 1. If every is not 0, the direction also loses
+// every n-th frame, where n is the value of every. The draw for a frame depends only on the frame's number, the
+// direction's number and the seed, so events elsewhere do not affect it.
 func (d *Direction) SetLoss(share float64, every int, seed uint64, number int) {
 	d.below, d.every, d.salt = uint64(share*(1<<63)), uint64(every), splitmix.MixBits(seed^uint64(number+1)<<32)
 }
@@ -69,8 +69,8 @@ const (
 	Lost                    // it was lost on the wire
 )
 
-// Pass hands a frame to the wire at an instant that must not be before the previous frame's. took is the time between
-// its first and its last bit, for a frame that comes from another wire. Pass returns when the last bit arrives at the
+// Pass hands a frame to the wire at an instant that must not be before the previous frame's. For a frame that comes
+// from another wire, took is the time between its first and its last bit. Pass returns when the last bit arrives at the
 // other end, and the transmission time, both in ps.
 func (w *Wire) Pass(at, took int64, size olaf.Size) (arrives, takes int64, fate Fate) {
 	if w.Line != nil && !w.Line.admitFrame(at, w.Free) {
@@ -117,8 +117,8 @@ func NewLine(slots int) *Line {
 	return &Line{slots: slots, starts: make([]int64, 0, slots)}
 }
 
-// admitFrame reports whether there is room for a frame that arrives at at. If there is, the frame is recorded as
-// waiting until the wire is free.
+// admitFrame reports whether there is room for a frame that arrives at the time at. If there is, the frame is recorded
+// as waiting until the wire is free.
 func (l *Line) admitFrame(at, free int64) bool {
 	gone := 0
 	for gone < len(l.starts) && l.starts[gone] <= at {

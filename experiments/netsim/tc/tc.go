@@ -33,8 +33,8 @@ func (s Status) ReduceToBit() Status {
 	return s
 }
 
-// MoreCongestedThan compares the ratio Active/Slots without dividing. A status without slots is unknown and is never
-// more congested than another status.
+// MoreCongestedThan reports whether the ratio Active/Slots is larger in s than in o. It does not divide. A status
+// without slots is unknown and is never more congested than another status.
 func (s Status) MoreCongestedThan(o Status) bool {
 	if s.Slots == 0 || o.Slots == 0 {
 		return s.Slots != 0
@@ -42,7 +42,8 @@ func (s Status) MoreCongestedThan(o Status) bool {
 	return uint64(s.Active)*uint64(o.Slots) > uint64(o.Active)*uint64(s.Slots)
 }
 
-// PassHop returns the status in an ACK after it has passed a hop: the status of whichever is more congested.
+// PassHop returns the status in an ACK after it has passed a hop. It is the hop's status if the hop is more congested
+// than the status in the ACK.
 func (s Status) PassHop(hop Status) Status {
 	if hop.MoreCongestedThan(s) {
 		return hop

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments returns the experiments that reproduce the slides. Systems are looked up in set.
+// Experiments returns the experiments that reproduce the slides. set contains the available systems.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name: "atp/sharing", Artefact: "Sharing", Needs: "40 s",

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments returns the paper's experiments in the order of the paper. Systems are looked up in set.
+// Experiments returns the paper's experiments in the order of the paper. set contains the available systems.
 func Experiments(set system.Set) experiments.Set {
 	one := func(name, artefact, about, needs string, run func(context.Context, *lab,
 		experiments.Options) (result.Report, error)) experiments.Experiment {

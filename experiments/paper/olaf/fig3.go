@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// fig3 is the experiment that reproduces that training with more workers needs fewer iterations (§2.1, Fig. 3).
+// fig3 is the experiment that shows that training with more workers needs fewer iterations (§2.1, Fig. 3).
 var fig3 = experiments.Experiment{
 	Name:     "olaf/fig3",
 	Artefact: "Fig. 3",
@@ -23,8 +23,8 @@ var fig3 = experiments.Experiment{
 	Parts:    trainings(fig3Schemes, 5, 2),
 }
 
-// fig3Reward is the reward, half-way between crashing and landing, that training must exceed. The figure shows when it
-// does so for the first time.
+// fig3Reward is the reward half-way between crashing and landing. The figure shows when training exceeds this reward
+// for the first time.
 const fig3Reward = 0
 
 // Fig3 returns asynchronous training schemes that differ in the number of workers only.

@@ -224,7 +224,8 @@ func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][
 	f.Say("the speed-up depends on how many clusters send at once, which the paper does not state")
 }
 
-// judge compares the curve with all clusters active with the paper's claims. It shows the other curves next to it.
+// judge compares the curve for which all clusters are active to the paper's claims. It shows the other curves next to
+// it.
 func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []fig7Variant, points [][][]fig7Point) {
 	grows, least := paper.Falls(speedups(points[0])), smallest(points[0])
 	for v := 1; v < len(variants); v++ {

@@ -60,7 +60,7 @@ func traceVariants() []traceVariant {
 	}
 }
 
-// table1Cells lists the compared numbers, in per cent of the updates sent.
+// table1Cells lists the numbers that are compared, in per cent of the updates sent.
 var table1Cells = []struct {
 	name, queue, claim string
 	of                 func(olaf.Counts) float64

@@ -50,7 +50,7 @@ func (r *multiHopRow) gap() float64 {
 	return math.Abs(float64(r.publishedAge(0).Mean - r.publishedAge(1).Mean))
 }
 
-// narrowsFrom returns, seed by seed, how much smaller the gap between the groups is than in the row before.
+// narrowsFrom returns, seed by seed, how much smaller the gap between the groups is in r than in before.
 func (r *multiHopRow) narrowsFrom(before *multiHopRow) paper.Measured {
 	return paper.Over(paper.Gap(before.publishedBySeed(0), before.publishedBySeed(1)), paper.Gap(r.publishedBySeed(0), r.publishedBySeed(1)))
 }

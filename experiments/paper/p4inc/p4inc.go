@@ -209,7 +209,8 @@ func falls(m policy.Metric, scenario int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured { return paper.Falls(curve(cells, scenario, m)) }
 }
 
-// spread returns a function that measures the spread of a scenario's curve from point from on, in per cent.
+// spread returns a function that measures, in per cent, how far a scenario's curve spreads. It considers the points
+// from index from.
 func spread(m policy.Metric, scenario, from int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured { return paper.Spread(curve(cells, scenario, m)[from:]) }
 }

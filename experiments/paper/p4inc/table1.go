@@ -204,7 +204,8 @@ func fill(t *result.Result, ours paper.Ours, done tally, a assumption, judges bo
 	}
 }
 
-// span returns the lowest and the highest excess over TW without reconfigurations among the lines, in per cent.
+// span returns by how many per cent planning without reconfigurations takes longer than TW: the lowest and the highest
+// value among the lines.
 func span(done tally) (low, high results.Statistic) {
 	for i, jobs := range tableJobs {
 		tw, still := done.values("tw", jobs, policy.CTBTI), done.values("norecon", jobs, policy.CTBTI)

@@ -83,7 +83,7 @@ func rackAssumptions() []assumption {
 	}}}
 }
 
-// iterations is the number of iterations in the jobs that have several.
+// iterations is the number of iterations in the jobs that have more than one.
 const iterations = 20
 
 // rackJobs lists the numbers of jobs in Figs. 6 and 7.
@@ -148,7 +148,7 @@ func runFig6(ctx context.Context, o experiments.Options) (result.Report, error) 
 	return f, nil
 }
 
-// halfway returns the mean of two statistics. Its interval is the wider of theirs.
+// halfway returns the mean of two statistics, with the wider of their two intervals.
 func halfway(a, b results.Statistic) results.Statistic {
 	wide := a
 	if b.CI95 > a.CI95 {

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments returns the experiments on SwitchML. Systems are looked up in set.
+// Experiments returns the experiments on SwitchML. set contains the available systems.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name: "switchml/pool", Artefact: "Pool", Needs: "10 s",

@@ -129,7 +129,7 @@ func Loads() []Load {
 	}
 }
 
-// Contestant is a compared system with its parameters.
+// Contestant is one of the compared systems, with its parameters.
 type Contestant struct {
 	Name   string
 	System *system.System
@@ -243,7 +243,8 @@ func (s *Setting) newPort(of *system.System, rate olaf.Rate, sink engine.Sink) (
 	return port, err
 }
 
-// newInlet returns the unit in front of a program. It returns nil if all frames enter the program at once.
+// newInlet returns the accelerator unit through which frames enter the switch program. It returns nil if the setting
+// has no accelerator, so that frames enter the program at once.
 func (s *Setting) newInlet(of *system.System) *aggregator.Inlet {
 	if !s.Accelerator {
 		return nil

@@ -106,7 +106,7 @@ const (
 	roundBlocks
 )
 
-// roundNames lists the names and units of the blocks.
+// roundNames lists the names and units of the blocks for the synchronous systems.
 var roundNames = [roundBlocks]struct{ name, unit string }{
 	roundAges:       {"AoM, newest", "ns"},
 	roundArithmetic: {"AoM, newest, by arithmetic", "ns"},
@@ -201,6 +201,6 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 		"rounds decide themselves")
 }
 
-// besideRounds is the column with which rounds are compared. Its workers do not wait, and a sum contains as many
-// gradients, H = 3.
+// besideRounds is the column with which the rounds are compared. Its workers do not wait, and its sums contain as many
+// gradients as those of a round, H = 3.
 const besideRounds = 1

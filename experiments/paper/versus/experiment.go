@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments returns the experiments that compare systems from different papers. Systems are looked up in set.
+// Experiments returns the experiments that compare systems from different papers. set contains the available systems.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name:     "versus/aom",

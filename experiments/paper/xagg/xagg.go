@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments returns the paper's experiments in the order of the paper. Systems are looked up in set.
+// Experiments returns the paper's experiments in the order of the paper. set contains the available systems.
 func Experiments(set system.Set) experiments.Set {
 	one := func(name, artefact, about, needs string, run func(context.Context, system.Set,
 		experiments.Options) (result.Report, error)) experiments.Experiment {
@@ -153,7 +153,7 @@ func only(v float64) results.Statistic {
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// fig1Time is the time at which the root has the last sum in the example.
+// fig1Time contains the time at which the root has the last sum in the example, and the transmission time of a packet.
 type fig1Time struct{ summed, packet float64 } // ns; packet is a full one on W2's half link
 
 // deviation returns the difference between the time and a published time in seconds, as a number of packets. It is

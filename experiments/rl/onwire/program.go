@@ -31,8 +31,9 @@ import (
 // ErrProgram reports that a program that computes gradients failed.
 var ErrProgram = olaf.NewError(olaf.Failed, "the program failed")
 
-// Program is training in which a command computes the gradients. There is one process for each worker, and one for the
-// server if the system has weights there. The processes attach to workers and a server that exchange real packets.
+// Program describes training in which a command computes the gradients. There is one process for each worker, and one
+// for the server if the system has weights there. The processes attach to workers and a server that exchange real
+// packets.
 type Program struct {
 	Command  string    `json:"command"` // for a shell
 	Systems  []string  `json:"systems"`
@@ -125,7 +126,7 @@ type attempt struct {
 	points   [][]Point
 }
 
-// computation is one running process of the command that computes.
+// computation is one running process of the command that computes gradients.
 type computation struct {
 	name   string
 	cmd    *exec.Cmd
@@ -271,8 +272,8 @@ func (a *attempt) startPrograms(ctx context.Context) error {
 	return nil
 }
 
-// endTime is the longest time that a program or a daemon may take to end after it was told to stop or after the other
-// one failed.
+// endTime is the longest time that a program or its daemon may take to end after it was told to stop or after its
+// counterpart failed.
 const endTime = 15 * time.Second
 
 // program starts the command for worker k, or for the server if k is -1. The command's environment is that of torchrun,
@@ -492,7 +493,7 @@ func (d *child) watchEnd(ctx context.Context, failed chan<- error) {
 	}
 }
 
-// outlive waits for a program whose worker has ended, and returns the reason why either failed. A program that said
+// outlive waits for a program whose worker has ended, and returns an error if one of them failed. A program that said
 // goodbye may take some time, for example to store its model. A program whose worker failed is expected to end.
 func (c *computation) outlive(ctx context.Context, failed error) error {
 	if failed != nil {

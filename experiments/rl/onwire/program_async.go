@@ -271,7 +271,7 @@ func (n *asyncNet) askServer(a *endpoint.Aggregate, marks []uint64) *asyncModel 
 	return &asyncModel{version: n.version, values: reply}
 }
 
-// asyncSends is an asyncNet as an observer of its job. It records which updates were sent.
+// asyncSends makes an asyncNet an observer of its job. It records which updates were sent.
 type asyncSends asyncNet
 
 // OnSend implements closedloop.Observer. It records that the worker's update was sent.

@@ -138,7 +138,7 @@ func buildTables(c *rl.Config, h *testbed.Hosts) p4ctl.Tables {
 	return t.WithGroups(0)
 }
 
-// witness is a device that reports the quality of its own work.
+// witness is a device that reports how well it works.
 type witness interface {
 	Decisions() (*olaf.Decisions, error)
 	Pacing() *fpga.Pacing

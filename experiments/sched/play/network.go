@@ -92,7 +92,7 @@ type worker struct {
 	wakes int
 }
 
-// leg is the part of its path on which a packet is.
+// leg identifies the part of its path on which a packet currently is.
 type leg uint8
 
 const (
@@ -210,7 +210,7 @@ func (l *layout) trunkWire(from, to int) int32 {
 	return l.trunks[[2]int{from, to}]
 }
 
-// serverWires returns the wires from the switch of a unit to the job's server, and those back.
+// serverWires returns the wires from the switch of a unit to the job's server, and the wires in the other direction.
 func (l *layout) serverWires(unit int) (up, down []int32) {
 	if unit == l.server {
 		return []int32{l.in}, []int32{l.out}

@@ -139,7 +139,7 @@ func (o *Options) setDefaults(plan *sched.Plan) error {
 }
 
 // takePaced adds the results of the paced simulation to the report. It returns an error unless every fragment of every
-// job was summed exactly one time.
+// job was summed exactly once.
 func (r *Report) takePaced(p *play, in *sched.Instance) error {
 	var wrong []error
 	for k := range p.jobs {

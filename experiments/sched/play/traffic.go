@@ -98,8 +98,8 @@ func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, u
 	return w.report, w.finishTraffic(ctx)
 }
 
-// firstChange returns the first slot, not before the given one, in which the switch's configuration changes, and that
-// configuration.
+// firstChange returns the first slot, from the given one on, in which the switch's configuration changes, together with
+// the new configuration.
 func firstChange(plan *sched.Plan, unit string, from int, hosts p4ctl.Tables) (slot int, first *Orders, err error) {
 	for slot = from; slot < max(plan.Slots, from+1); slot++ {
 		o, err := PlanOrders(plan, unit, slot, hosts)
@@ -375,7 +375,7 @@ func (w *watch) checkFrames() {
 	}
 }
 
-// checkFrame checks which tables an update found, by its identity after the queue.
+// checkFrame determines from an update's identity after the queue which tables the frame found.
 func (w *watch) checkFrame(p *twin.Packet) {
 	w.report.Frames++
 	has := identity{p.Update.Cluster, p.Update.Worker}
@@ -386,7 +386,7 @@ func (w *watch) checkFrame(p *twin.Packet) {
 	})
 }
 
-// checkAnswer checks which tables an answer found, by all of its copies.
+// checkAnswer determines from all copies of an answer which tables the answer found.
 func (w *watch) checkAnswer(copies []twin.Packet) {
 	w.report.Copies += len(copies)
 	cluster := copies[0].Update.Cluster

@@ -21,7 +21,7 @@ var ErrTooBig = olaf.NewError(olaf.Usage, "the model is too big")
 // maxVariables is the maximum number of variables in a model. Solvers fail long before this number is reached.
 const maxVariables = 2_000_000
 
-// Options configures the search for a schedule.
+// ExactOptions configures the search for the best schedule.
 type ExactOptions struct {
 	Solver  Solver
 	Repairs sched.Repairs
@@ -42,9 +42,9 @@ func (o *ExactOptions) say(format string, args ...any) {
 	}
 }
 
-// Plan computes a schedule for a problem that satisfies sched.Problem.Check. It starts from the better of the two
-// policies' plans. The plan's CT-BTI limits the search, and the plan is returned if the solver finds no better one in
-// time. The error matches ErrInfeasible, ErrTooBig, ErrAbsent or ErrSolver, or is the context's.
+// PlanExactly computes the best schedule for a problem that satisfies sched.Problem.Check. It starts from the better of
+// the two policies' plans. That plan's CT-BTI limits the search, and the plan is returned if the solver finds no better
+// one in time. The error matches ErrInfeasible, ErrTooBig, ErrAbsent or ErrSolver, or is the context's.
 func PlanExactly(ctx context.Context, p *sched.Problem, o ExactOptions) (*sched.Plan, error) {
 	start, err := incumbent(ctx, p, o.Repairs)
 	if err != nil {
@@ -257,7 +257,8 @@ func (s *search) plan() *sched.Plan {
 	return p
 }
 
-// countRises replaces the model's objective, the end, by the number of connections set up, which must be at most most.
+// countRises replaces the model's objective, which is the end, by the number of connections set up. most limits this
+// number.
 func (b *program) countRises(most int) {
 	b.Objective = nil
 	for k := range b.pairs {

@@ -161,7 +161,7 @@ func (w *network) fits(t *task, more float64) bool {
 }
 
 // slack returns how much more each worker of a task can send, in bit/s, over the connections that this slot's loads
-// already need and extra further ones. Fixed connections cannot be extended.
+// already need and over extra additional connections. Fixed connections cannot be extended.
 func (w *network) slack(t *task, extra int) float64 {
 	least := math.Inf(1)
 	crossing(t, func(v, streams int) {

@@ -1,4 +1,9 @@
-// Package milp finds the schedule with the smallest CT-BTI, or a bound on it. It builds the repaired model from the
+// Package policy contains the schedulers. Two of them decide slot by slot (paper §V, §VII-A). TW first serves the ports
+// that will be busy longest, and FCFS serves jobs in order of arrival. Without a repair, they follow the printed text;
+// the resulting plan contains the text's mistakes, and sched.CheckPlan reports them. Cells compares the policies with
+// and without switches that aggregate (the four scenarios in §VII-A) for several numbers of jobs and seeds.
+//
+// PlanExactly finds the schedule with the smallest CT-BTI, or a bound on it. It builds the repaired model from the
 // paper's §IV-B as a mixed integer linear program, writes it as an LP file and runs an installed solver. The model
 // differs from the printed one by the repairs in package sched, by start variables instead of a variable for every
 // interval of slots, and by rows for unit traffic and busy slots. These rows follow from the others and tighten the

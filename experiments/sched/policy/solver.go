@@ -54,8 +54,8 @@ type Solver interface {
 // Solvers returns the solvers in order of preference.
 func Solvers() []Solver { return []Solver{Highs{}, CBC{}, GLPK{}} }
 
-// Find returns the solver with the given name or, if the name is empty, the first solver that is installed. The error
-// matches ErrAbsent, except for an unknown name.
+// FindSolver returns the solver with the given name or, if the name is empty, the first solver that is installed. The
+// error matches ErrAbsent, except for an unknown name.
 func FindSolver(name string) (Solver, error) {
 	var absent []string
 	for _, s := range Solvers() {

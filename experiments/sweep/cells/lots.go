@@ -57,7 +57,8 @@ func runLot(ctx context.Context, bed *testbed.Testbed, s bench.Spec, from, n int
 	return runs, nil
 }
 
-// takeTwin returns an idle twin with the given options, or opens one. A twin that is the lot's own is not reused.
+// takeTwin returns an idle twin with the given options, or opens one. If own is set, the twin cannot be used for other
+// lots.
 func (l *Lots) takeTwin(ctx context.Context, o testbed.OpenOptions, own bool) (*testbed.Testbed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

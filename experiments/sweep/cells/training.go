@@ -31,8 +31,8 @@ type Job struct {
 	Options system.Options `json:"options"`
 }
 
-// Spec returns the job for a system in systems. It has links of 10 Gbps to one switch, as in iSwitch's cluster, and no
-// host costs in addition to the cost model.
+// Spec returns the job for the named system, which must be in systems. It has links of 10 Gbps to one switch, as in
+// iSwitch's cluster, and no host costs in addition to the cost model.
 func (j *Job) Spec(systems system.Set) (*job.Spec, error) {
 	s, err := systems.Find(j.System)
 	if err != nil {

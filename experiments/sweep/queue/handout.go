@@ -73,8 +73,8 @@ func (q *Queue) creationTimes(ctx context.Context) (at [2]time.Time, err error) 
 	return at, nil
 }
 
-// monitor checks periodically whether the streams are still those that existed at the start. If a stream was deleted,
-// jobs or results of this sweep are lost, even if the stream was created again.
+// monitor checks periodically whether the streams are still the original ones. If a stream was deleted, jobs or results
+// of this sweep are lost, even if the stream was created again.
 func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.CancelCauseFunc) {
 	defer lose(nil)
 	ticker := time.NewTicker(look)

@@ -170,8 +170,8 @@ func (l *Labour) doJob(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (
 	return false
 }
 
-// handBack submits a job again that did not kill its worker. Another worker gets it immediately. Deliveries count
-// killed workers, so the count starts at one again.
+// handBack submits a job again if the job did not kill its worker. Another worker gets it immediately. The count of
+// deliveries, which counts killed workers, starts at one again.
 func (l *Labour) handBack(ctx context.Context, msg jetstream.Msg) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer stop()

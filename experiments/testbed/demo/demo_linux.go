@@ -184,7 +184,7 @@ func (r *Report) gatherReports(ctx context.Context, workers []*child, server *ch
 	}
 }
 
-// errEarly is the error for a server that ends too early, but without an error of its own.
+// errEarly is the error for a server that ends too early without reporting an error.
 var errEarly = errors.New("it ended before the job")
 
 // runJob starts the workers and the server and waits for their reports.

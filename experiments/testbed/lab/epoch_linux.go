@@ -168,7 +168,7 @@ func (e *epochs) join(at seat, vectors uint64, ticket uint32) (uint16, xagg.Answ
 }
 
 // begin begins a new job because a worker was restarted. Workers of an equally long job that wait for it learn about
-// the new job when they ask again. Those that have no sum yet switch to it, and the others give up. A job that has all
+// the new job when they ask again. A worker that has no sum yet switches to it; the others give up. A job that has all
 // packets from the restarted worker ends normally.
 func (e *epochs) begin(next begun, anew seat) {
 	if e.begun.vectors == next.vectors && e.waits(anew) {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// LinkCheck is the result of sending probe frames over a link of a testbed.
+// LinkCheck is the result of sending probe frames over one link of a testbed.
 type LinkCheck struct {
 	From LinkEnd `json:"from"`
 	To   LinkEnd `json:"to"`
@@ -23,7 +23,7 @@ type LinkCheck struct {
 	Unchecked string `json:"unchecked,omitempty"`
 }
 
-// LinkEnd is one end of a link.
+// LinkEnd describes one end of a link.
 type LinkEnd struct {
 	Role      string `json:"role"` // or node
 	Host      string `json:"host"`
@@ -38,12 +38,13 @@ func (e LinkEnd) String() string {
 	return e.Interface + " of host " + e.Host
 }
 
-// err returns the link's fault as an error that matches ErrUnfit.
+// err returns the fault of the link as an error that matches ErrUnfit.
 func (c *LinkCheck) err() error {
 	return fmt.Errorf("link from %s to %s: %w: %s", c.From.Role, c.To.Role, ErrUnfit, c.Fault)
 }
 
-// findLinks returns the links of a plan, unchecked: those between roles, or the cables between hosts.
+// findLinks returns the links of a plan, which are not checked yet. These are the links between roles or the cables
+// between hosts.
 func (p *RolePlan) findLinks() (all []LinkCheck) {
 	if p.Nodes != nil {
 		for i := range p.Nodes.Cables {
@@ -67,8 +68,8 @@ func (p *RolePlan) findLinks() (all []LinkCheck) {
 	return all
 }
 
-// CheckLinks sends probe frames over all links at once. A frame that is sent at one end must arrive at the other. The
-// result has the links in order; links of devices whose cables are inside are not checked.
+// CheckLinks sends probe frames over all links in parallel. A frame that is sent at one end must arrive at the other.
+// The result contains the links in order. Cables inside a device are not checked.
 func (s *Hosts) CheckLinks(ctx context.Context) []LinkCheck {
 	all := s.plan.findLinks()
 	var checks sync.WaitGroup
@@ -79,7 +80,7 @@ func (s *Hosts) CheckLinks(ctx context.Context) []LinkCheck {
 	return all
 }
 
-// requireLinks returns an error for each link that cannot be used. It matches ErrUnfit.
+// requireLinks checks all links and returns an error for each link that cannot be used. The error matches ErrUnfit.
 func (s *Hosts) requireLinks(ctx context.Context) (all []LinkCheck, err error) {
 	var errs []error
 	all = s.CheckLinks(ctx)
@@ -91,7 +92,7 @@ func (s *Hosts) requireLinks(ctx context.Context) (all []LinkCheck, err error) {
 	return all, errors.Join(append(errs, ctx.Err())...)
 }
 
-// linkOf returns the connection to a host.
+// linkOf returns the connection to the host with the given name.
 func (s *Hosts) linkOf(host string) hostLink {
 	for i := range s.plan.Hosts {
 		if s.plan.Hosts[i].Name == host {
@@ -109,7 +110,7 @@ const (
 	probePoll     = 2 * time.Millisecond
 )
 
-// checkLink sends probe frames over a link until one arrives.
+// checkLink sends probe frames over a link until one of them arrives.
 func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
 	for _, end := range []LinkEnd{c.From, c.To} {
 		if end.Interface == "" {
@@ -172,7 +173,7 @@ func awaitProbe(ctx context.Context, frames testbed.Frames, token []byte) (arriv
 	}
 }
 
-// explainUnchecked returns why no frame can be sent to or from an end inside a device.
+// explainUnchecked returns the reason why no frame can be sent to or from an end that is inside a device.
 func (s *Hosts) explainUnchecked(end LinkEnd) string {
 	if lasts, err := s.access.IsLasting(end.Device); err == nil && lasts {
 		return fmt.Sprintf("%s has no interface on its host; each run compares the counts of its ports", end)
@@ -180,7 +181,7 @@ func (s *Hosts) explainUnchecked(end LinkEnd) string {
 	return fmt.Sprintf("the cable is part of %s", end)
 }
 
-// capture captures at an interface of this host.
+// capture starts a capture at an interface of this host.
 func (l localHost) capture(_ context.Context, o live.Options) (testbed.Frames, error) {
 	if l.a.OpenCapture == nil {
 		return nil, fmt.Errorf("%w: this program captures nothing", testbed.ErrUnsupported)
@@ -188,12 +189,12 @@ func (l localHost) capture(_ context.Context, o live.Options) (testbed.Frames, e
 	return l.a.OpenCapture(o)
 }
 
-// SendProbe sends a probe frame at an interface of this host.
+// SendProbe sends a probe frame through an interface of this host.
 func (l localHost) SendProbe(_ context.Context, name string, token []byte) error {
 	return l.a.SendProbe(name, token)
 }
 
-// capture captures at an interface of the host.
+// capture starts a capture at an interface of the host.
 func (h farHost) capture(ctx context.Context, o live.Options) (testbed.Frames, error) {
 	frames, err := h.OpenFrames(ctx, o)
 	if err != nil {
@@ -202,10 +203,10 @@ func (h farHost) capture(ctx context.Context, o live.Options) (testbed.Frames, e
 	return sharedFrames{frames}, nil
 }
 
-// sharedFrames are frames of a host whose connection is used further after them.
+// sharedFrames is a capture on a host whose connection is still used after the capture.
 type sharedFrames struct{ *testbed.HostFrames }
 
-// Close ends the capture only.
+// Close ends the capture but keeps the connection.
 func (f sharedFrames) Close() error {
 	f.Stop()
 	return nil

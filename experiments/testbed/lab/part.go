@@ -82,7 +82,7 @@ func stateHere(name string) (*State, error) {
 	return s, err
 }
 
-// letGoHere ends the holder of this host's part of a testbed if there is one.
+// letGoHere ends the holder of this host's part of a testbed, if there is one.
 func letGoHere(name string) error {
 	if err := Down(name); !errors.Is(err, ErrAbsent) {
 		return err

@@ -272,7 +272,7 @@ func (p *Plan) Lines() []string {
 	return slices.Concat(lines, p.queueLines(), p.elsewhere())
 }
 
-// elsewhere returns lines with the commands that must be run on the hosts of a tree that are behind interfaces.
+// elsewhere returns lines with the commands that must be run on a tree's hosts behind interfaces.
 func (p *Plan) elsewhere() (lines []string) {
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; p.Switch == nil && n.Device != "" {

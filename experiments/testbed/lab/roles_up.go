@@ -26,7 +26,7 @@ var (
 )
 
 // Fault returns the first fault of the examined hosts, or nil if there is none. If forRun is set, a reason to withhold
-// ages does not count as a fault.
+// ages is not a fault.
 func Fault(all []Examination, forRun bool) error {
 	for i := range all {
 		e := &all[i]
@@ -111,9 +111,10 @@ func loadUp(name string) (*RolePlan, error) {
 	return p, nil
 }
 
-// UpRoles brings a testbed of roles up: it examines all hosts, sends probe frames over the links, reserves them for a time, starts a holder on each, stops their
-// generators and remembers the plan under its name. A testbed that is already up is examined and reserved again, and missing
-// holders are started. If it fails, it leaves reservations and holders as they were.
+// UpRoles sets up a testbed with roles. It examines all hosts, sends probe frames over the links, reserves the hosts
+// for the given time, starts a holder on each, stops their generators and stores the plan under the testbed's name. A
+// testbed that is already up is examined and reserved again, and missing holders are started. If UpRoles fails, it
+// leaves reservations and holders as they were.
 func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) (all []Examination, links []LinkCheck,
 	err error) {
 	there, err := loadUp(p.Name)
@@ -207,7 +208,8 @@ func DoctorRoles(ctx context.Context, p *RolePlan, a testbed.Access) (all []Exam
 	return all, links, ctx.Err()
 }
 
-// LinkFault returns an error for the first link that cannot be used; nil if there is none. It matches ErrUnfit.
+// LinkFault returns an error for the first link that cannot be used, or nil if all links can. The error matches
+// ErrUnfit.
 func LinkFault(links []LinkCheck) error {
 	for i := range links {
 		if links[i].Fault != "" {

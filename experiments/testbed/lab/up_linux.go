@@ -241,8 +241,8 @@ func (l *Lab) route(node int) error {
 	return nil
 }
 
-// adder loads the program of an aggregator and attaches it to the cables of its children. Frames that are redirected in
-// native mode are lost unless a program is attached to the other end, so it attaches one there.
+// adder loads the program of an aggregator and attaches it to the cables of its children. If it redirects in native
+// mode, it also attaches a program to the other end, because frames are lost without one.
 func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	if p.Mode == User {
 		return l.addInUserSpace(p)

@@ -9,7 +9,7 @@ import (
 func (a *Adder) runsInKernel() bool { return a.Aggregator != nil }
 
 // addInUserSpace runs the aggregating program of a node in this process, on the node's socket. It assigns no epochs, so
-// jobs must begin with an epoch of their own choice.
+// each job must choose its first epoch.
 func (l *Lab) addInUserSpace(p *PlannedAdder) error {
 	a := &Adder{Planned: p, latched: map[string]uint64{}}
 	l.Adders = append(l.Adders, a)

@@ -90,7 +90,7 @@ func (f *Feeder) topAggregator() int {
 	return f.lab.Plan.Cables[f.lab.Plan.Nodes[f.lab.Server()].Down[0]].Child
 }
 
-// below returns the socket address at the lower end of a node's cable towards the server; above returns the address at
+// below returns the socket address at the lower end of a node's cable towards the server. above returns the address at
 // the upper end.
 func (f *Feeder) below(node int) netip.AddrPort {
 	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Lower, olaf.UDPPort)
@@ -420,9 +420,9 @@ func (f *Feeder) countArrived() (came []uint64, err error) {
 	return came, nil
 }
 
-// checkVanished marks a run as invalid if fewer frames left a cable than sums were redirected into it. Frames vanish in
-// this way, without any error, if no program is attached to the other end. Repeated sums and control packets hide some
-// of these losses.
+// checkVanished marks a run as invalid if fewer frames left a cable than sums were redirected into it. Such frames
+// vanish without any error if no program is attached to the other end of the cable. Repeated sums and control packets
+// hide some of these losses.
 func (f *Feeder) checkVanished(r *Run) error {
 	came, err := f.countArrived()
 	if err != nil {

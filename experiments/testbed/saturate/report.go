@@ -65,7 +65,7 @@ var numbers = []number{
 const real = "frames, cables and the kernel's program are real; a pair of virtual interfaces is no network card, " +
 	"and senders, program and server share this machine's processors"
 
-// realCables is the statement about real packets in reports of runs whose program is in this process.
+// realCables is the statement about real packets in the reports of runs whose program is in this process.
 const realCables = "frames and cables are real; the program runs in this process, and shares the processors with senders and server"
 
 // sums contains the totals of all checks over all runs, including invalid runs.

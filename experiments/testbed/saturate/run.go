@@ -35,7 +35,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// Run is the result of sending all vectors one time.
+// Run is the result of sending all vectors once.
 type Run struct {
 	Seed      uint64         `json:"seed"`
 	TookNS    int64          `json:"took_ns"`
@@ -65,7 +65,7 @@ func ValueAt(seed uint64, worker, vector, place int) int32 {
 }
 
 // checkRun checks the accounting identities of a run. There must not be more decisions than packets sent, each sum must
-// be made exactly one time, and every value must be correct.
+// be made exactly once, and every value must be correct.
 func (r *Run) checkRun(p *lab.Plan, c *Config) {
 	say := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
 	sums := uint64(p.Fragments * c.Vectors)

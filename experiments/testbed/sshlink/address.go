@@ -1,7 +1,6 @@
 // Package sshlink starts an agent on another host through the ssh program and forwards the agent's socket to this host.
-// The agent runs as long as its ssh session: it ends when its standard input ends, or when it receives no sign of life
-// from the other side for the time Patience. The agent runs the same build as this program, which is copied to the
-// other host if it is missing there.
+// The agent ends when its standard input ends, or when it receives no sign of life from the other side during Patience.
+// The agent runs the same build as this program, which is copied to the other host if it is missing there.
 package sshlink
 
 import (

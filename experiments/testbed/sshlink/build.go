@@ -19,8 +19,8 @@ type Build struct {
 }
 
 // ReadBuild identifies the program in a file. version is the program's version, which the caller must know. The hash is
-// that of the Go toolchain's build ID, which depends on all of the program's code. If the file has no build ID, it is
-// the hash of the whole file.
+// the hash in the Go toolchain's build ID, which depends on all of the program's code. If the file has no build ID, the
+// whole file is hashed.
 func ReadBuild(path, version string) (Build, error) {
 	b := Build{Version: strings.Join(strings.Fields(version), "_"), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	file, err := os.Open(path)

@@ -30,8 +30,8 @@ const (
 )
 
 // Attend exchanges greetings with the other side over in and out, and waits until that side accepts this build. The
-// returned context ends with ErrHeadGone when in ends or after Patience without a sign of life; the process then exits
-// within another Patience. The caller must call ready when it serves.
+// returned context ends with ErrHeadGone when in ends or when there is no sign of life during Patience. The process
+// then exits within another Patience. The caller must call ready when it serves.
 func Attend(ctx context.Context, in io.Reader, out io.Writer, b Build) (alive context.Context, ready func() error, err error) {
 	return attend(ctx, in, out, b, os.Exit)
 }

@@ -227,7 +227,8 @@ func (l *Link) mayBeOlder(found *otherBuild) bool {
 	return !found.cached && (code == exitUsage || code == exitMissing)
 }
 
-// exitUsage is the exit code of a program that is older than this one, and exitMissing that of a missing program.
+// exitUsage is the exit code of a program that is older than this one. exitMissing is the exit code if the program is
+// missing.
 const exitUsage, exitMissing = 2, 127
 
 // giveSigns sends signs of life until the link ends.
@@ -289,8 +290,8 @@ func (l *Link) Err() error {
 
 func (l *Link) kill() { _ = l.cmd.Process.Kill() } // an error means that it has ended
 
-// Close ends the agent and the connection, and waits for ssh. An agent that does not end in time is ended later,
-// because it receives no more signs of life.
+// Close ends the agent and the connection, and waits for ssh. If the agent does not end in time, it ends later because
+// it receives no more signs of life.
 func (l *Link) Close() error {
 	_ = l.in.Close()
 	timer := time.AfterFunc(Patience, l.kill)
