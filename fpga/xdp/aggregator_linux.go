@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"net/netip"
 
 	"github.com/cilium/ebpf"
 	"github.com/olafctl/olaf"
@@ -40,6 +41,10 @@ type Parent struct {
 	Children int
 	Child    olaf.WorkerID // the aggregator's id at its parent
 	Source   olaf.Addresses
+
+	// Addresses are the IPv4 addresses to which the children send, by child. A child's frame to another address is
+	// bypassed, because the child has moved to another aggregator. nil accepts every destination.
+	Addresses []netip.Addr
 }
 
 // Aggregator is a kernel program that sums the fragments sent by the children of one parent. Its methods must not be
@@ -100,6 +105,9 @@ func (a *Aggregator) Configure(p Parent) error {
 	if p.Children < 1 || p.Children > MaxChildren {
 		return fmt.Errorf("xdp: xagg: %d children; an aggregator has 1 to %d", p.Children, MaxChildren)
 	}
+	if n := len(p.Addresses); n > 0 && n != p.Children {
+		return fmt.Errorf("xdp: xagg: %d addresses for %d children", n, p.Children)
+	}
 	a.parent = p
 	return a.configure()
 }
@@ -125,6 +133,13 @@ func (a *Aggregator) configure() error {
 	b = append(b, p.Source.DstIP[:]...)
 	b = append(b, p.Source.SrcMAC[:]...)
 	b = append(b, p.Source.DstMAC[:]...)
+	var own [MaxChildren][4]byte
+	for i, at := range p.Addresses {
+		own[i] = at.As4()
+	}
+	for i := range own {
+		b = append(b, own[i][:]...)
+	}
 	return a.put("config", b)
 }
 

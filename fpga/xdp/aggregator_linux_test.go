@@ -8,8 +8,10 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"net/netip"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -465,5 +467,33 @@ func TestChecks(t *testing.T) {
 	}
 	if _, err := LoadAggregator(AggregatorBuild{Fragments: 1, Lanes: 1, Group: 48}); err == nil {
 		t.Error("groups of 48 were taken")
+	}
+}
+
+// TestMovedChildrenPass sends a child's frames to other addresses than the aggregator's: they pass, change no sum and are
+// counted as bypassed. An aggregator without addresses adds them.
+func TestMovedChildrenPass(t *testing.T) {
+	a := loadAggregator(t, AggregatorBuild{Fragments: 1, Lanes: 2, Senders: 2}, 2)
+	own, other := netip.MustParseAddr("10.255.0.1"), netip.MustParseAddr("10.255.1.1") // encode sends to own
+	child := data{job: 7, child: 1, count: 1, lanes: []int32{1, 1}}
+	for _, c := range []struct {
+		addresses []netip.Addr
+		want      Verdict
+	}{{[]netip.Addr{other, other}, Pass}, {[]netip.Addr{own, other}, Pass}, {[]netip.Addr{other, own}, Drop}, {nil, Drop}} {
+		if err := a.Configure(Parent{Job: 7, Children: 2, Addresses: c.addresses}); err != nil {
+			t.Fatal(err)
+		}
+		child.epoch++
+		if got, err := a.Arrive(child.encode(t, addressOf(1).As4())); err != nil || got != c.want {
+			t.Errorf("own addresses %v: verdict %d, %v; want %d", c.addresses, got, err, c.want)
+		}
+	}
+	got, err := a.Latch()
+	if err != nil || got["bypassed"] != 2 || got["consumed"] != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if err := a.Configure(Parent{Job: 7, Children: 3, Addresses: []netip.Addr{own, own}}); err == nil ||
+		!strings.Contains(err.Error(), "2 addresses for 3 children") {
+		t.Errorf("addresses for some of the children: %v", err)
 	}
 }

@@ -353,7 +353,11 @@ func (l *Lab) parent(node int) (xdp.Parent, error) {
 		}
 		a.DstMAC = [6]byte(mac)
 	}
-	return xdp.Parent{Job: l.Job, Children: len(n.Down), Child: olaf.WorkerID(slices.Index(above.Down, n.Up)), Source: a}, nil
+	p := xdp.Parent{Job: l.Job, Children: len(n.Down), Child: olaf.WorkerID(slices.Index(above.Down, n.Up)), Source: a}
+	for _, c := range n.Down {
+		p.Addresses = append(p.Addresses, l.Plan.Cables[c].Upper)
+	}
+	return p, nil
 }
 
 // Faults describes changes since the start: interfaces that are missing or down, and programs that were detached.

@@ -60,6 +60,7 @@ struct config {
 	u32 destination;
 	u8 source_mac[6];
 	u8 destination_mac[6];
+	u32 addresses[MAX_CHILDREN]; // of this aggregator, by child and as on the wire; 0 matches every destination
 };
 
 // outcome is what becomes of a packet. It lies in the slot's memory, of which the verifier assumes nothing, so that the many ways
@@ -90,6 +91,7 @@ struct slot {
 struct packet {
 	u64 gen;
 	u32 source;
+	u32 destination;
 	u32 fragment;
 	u16 job;
 	u16 child;
@@ -177,6 +179,7 @@ INLINE u32 read_packet(void *data, void *end, struct packet *p)
 		return MALFORMED;
 	p->gen = (u64)be16(FIELD(data, OFF_GEN, u16)) << 32 | be32(FIELD(data, OFF_GEN + 2, u32));
 	p->source = FIELD(data, OFF_SOURCE, u32);
+	p->destination = FIELD(data, OFF_SOURCE + 4, u32);
 	p->fragment = be32(FIELD(data, OFF_FRAGMENT, u32));
 	p->job = be16(FIELD(data, OFF_CLUSTER, u16));
 	p->child = be16(FIELD(data, OFF_WORKER, u16));
@@ -336,6 +339,13 @@ INLINE void admit(struct xdp_md *ctx, const struct packet *p, const struct confi
 		bpf_spin_unlock(&s->lock);
 }
 
+// is_ours reports whether a child addressed a packet to this aggregator. A child that moved to another one sends past it.
+INLINE bool is_ours(const struct packet *p, const struct sender *who, const struct config *c)
+{
+	u32 own = c->addresses[who->worker & (MAX_CHILDREN - 1)];
+	return !own || own == p->destination;
+}
+
 SEC("xdp")
 int arrive(struct xdp_md *ctx)
 {
@@ -361,7 +371,7 @@ int arrive(struct xdp_md *ctx)
 		return XDP_PASS;
 	}
 	struct sender *who = sender_of(p.source);
-	if (!who || who->cluster != c->job) {
+	if (!who || who->cluster != c->job || !is_ours(&p, who, c)) {
 		b->bypassed++;
 		return XDP_PASS;
 	}
