@@ -22,6 +22,9 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 			totals.Add("lost_before_engine", int64(ports[i].Dropped))
 		}
 	}
+	if b.withheld > 0 {
+		totals.Add("tc_withheld", b.withheld)
+	}
 	var others *uint64
 	if seen != nil {
 		others = seen.Others

@@ -152,6 +152,9 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		b.Statements = append(b.Statements, o.burstStatement())
 	}
 	b.Statements = append(b.Statements, o.Plan.Spec.topologyStatements()...)
+	if said := o.Plan.Spec.controlStatement(); said != "" {
+		b.Statements = append(b.Statements, said)
+	}
 	if n := o.Plan.Spec.Workload.Segments(); n > 1 {
 		b.Statements = append(b.Statements,
 			fmt.Sprintf("an update is a vector of %d values in %d frames, sent one after the other, each of "+

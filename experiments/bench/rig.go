@@ -84,6 +84,10 @@ func (p *Plan) checkDevice(dev fpga.Device, c *Config) error {
 	if p.Spec.Loop != nil {
 		return checkLooper(dev, c)
 	}
+	if _, answers := dev.(testbed.Answerer); p.Spec.Control != nil && !answers {
+		return fmt.Errorf("transmission control: %w: %s does not answer its generator's updates with ACKs; host: does",
+			testbed.ErrUnsupported, dev.Identity().Address)
+	}
 	if !c.system.Adds() {
 		return nil
 	}

@@ -186,6 +186,7 @@ type station struct {
 	recorder     FrameRecorder // while the frames of a run are recorded
 	ends         testbed.Ends  // captured at both ends of the device; else nil
 	packets      []twin.Packet
+	withheld     int64 // updates of the run that transmission control withheld
 }
 
 // runSeed loads the traffic for one seed and runs every configuration with it.
@@ -223,8 +224,12 @@ func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, er
 			err = errors.Join(err, b.Generator.Abort())
 		}
 	}()
-	counters, err := b.watchRun(ctx, id, portsBefore)
+	stop, err := b.startControl(id)
 	if err != nil {
+		return run, err
+	}
+	counters, err := b.watchRun(ctx, id, portsBefore)
+	if err = errors.Join(err, stop()); err != nil {
 		return run, err
 	}
 	portsNow, err := fpga.PortCounts(b.Device)

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/aggregator"
@@ -57,6 +59,9 @@ type Spec struct {
 	RewardFilter    bool    `json:"reward_filter"`
 	RewardThreshold float64 `json:"reward_threshold"`
 
+	// Control is the workers' transmission control, on a device that answers updates; nil: every update is sent.
+	Control *Control `json:"control,omitempty"`
+
 	Runs int    `json:"runs"`
 	Seed uint64 `json:"seed"`
 }
@@ -100,6 +105,9 @@ func (s *Spec) Validate() error {
 		return olaf.InField("reward_threshold",
 			fmt.Errorf("%w: a reward threshold does nothing without the reward filter; switch reward_filter on "+
 				"(--reward-filter), or leave the threshold out", ErrSpec))
+	}
+	if err := s.checkControl(); err != nil {
+		return olaf.InField("control", fmt.Errorf("%w: %w", ErrSpec, err))
 	}
 	return olaf.InField("out_rates", s.checkRates())
 }
@@ -569,6 +577,10 @@ func FileSchema(systems system.Set) ([]byte, error) {
 		Texts: map[reflect.Type]map[string]any{
 			reflect.TypeFor[system.Range](): yamlfile.QuantitySchema("the first and the last slot of a job, such as 0-63",
 				"^[0-9]+-[0-9]+$"),
+			reflect.TypeFor[tc.LawName]():    yamlfile.ChoiceSchema(tc.LawNames()...),
+			reflect.TypeFor[tc.Slope]():      yamlfile.ChoiceSchema(tc.Slopes()...),
+			reflect.TypeFor[tc.AckContent](): yamlfile.ChoiceSchema(tc.AckContents()...),
+			reflect.TypeFor[netsim.Count]():  yamlfile.ChoiceSchema(netsim.CountNames()...),
 		}}
 	return schema.Generate(reflect.TypeFor[File]())
 }

@@ -342,7 +342,7 @@ func (n *network) addOutputs(t *Topology) error {
 		p.up.SetLoss(p.spec.Loss, 0, t.Seed, 2*i)
 		p.down.SetLoss(p.spec.Loss, 0, t.Seed, 2*i+1)
 		p.slots = uint32(sw.Slots)
-		p.activity = tc.NewActivity(t.activityWindow(), max(highest[i], 1))
+		p.activity = engine.NewActivity(t.activityWindow(), max(highest[i], 1))
 	}
 	return nil
 }

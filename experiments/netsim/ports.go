@@ -19,7 +19,7 @@ type portState struct {
 	down closedloop.Wire      // the opposite direction; it carries
 	acks line[ack]            // the ACKs in it
 
-	activity tc.Activity
+	activity engine.Activity
 
 	framesLost                    uint64 // on the link, including failures
 	updateFramesLost, updatesLost uint64 // without background frames

@@ -137,26 +137,10 @@ type Config struct {
 	PPO          LearnerConfig `json:"ppo"`
 	Cost         Cost          `json:"cost"`
 	Network      Network       `json:"network"`
-	Control      *Control      `json:"control,omitempty"` // nil: workers send every update
-}
-
-// Control configures the transmission control at the workers (paper §5). In an emulated queue, N counts the clusters
-// that sent an update within the last mean period of the slowest worker. On the card, the register, and therefore the
-// ACKs, count the clusters with an update in the queue.
-type Control struct {
-	Law       tc.LawName    `json:"law"`
-	Threshold olaf.Duration `json:"threshold,omitempty"` // Δ̄T
-	Slope     tc.Slope      `json:"slope,omitempty"`
-	Ack       tc.AckContent `json:"ack,omitempty"` // empty: tc.NumberAck
-}
-
-// buildLaw returns the control law. The error matches ErrConfig.
-func (c *Control) buildLaw() (tc.Law, error) {
-	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope, Ack: c.Ack})
-	if err != nil {
-		return nil, fmt.Errorf("%w: transmission control: its %w", ErrConfig, err)
-	}
-	return law, nil
+	// Control is the workers' transmission control; nil: they send every update. Through an emulated queue, N counts the
+	// clusters with an update in the last mean period of the slowest worker; a card's register, and so its ACKs, count those
+	// inside the queue.
+	Control *tc.Control `json:"control,omitempty"`
 }
 
 // Defaults returns the configuration of a training run with eight workers in one job on an ideal network. It learns to
@@ -267,8 +251,8 @@ func (c *Config) checkNetwork() error {
 		return err
 	}
 	if c.Control != nil {
-		if _, err := c.Control.buildLaw(); err != nil {
-			return err
+		if _, err := c.Control.Build(); err != nil {
+			return fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 	}
 	if n.Kind == Ideal {

@@ -129,8 +129,8 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 		return nil, err
 	}
 	if c.Control != nil {
-		if t.law, err = c.Control.buildLaw(); err != nil {
-			return nil, err
+		if t.law, err = c.Control.Build(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 		}
 	}
 	if c.Network.Kind != Ideal {

@@ -209,7 +209,7 @@ func TestAgesFollowFromCurves(t *testing.T) {
 	if slow, err := MeanAge(&c, out.Curves); err != nil || !(slow > fast) {
 		t.Errorf("the same updates have an age of %v at a quarter of the rate, %v before; error %v", slow, fast, err)
 	}
-	c.Control = &Control{Threshold: olaf.Second}
+	c.Control = &tc.Control{Threshold: olaf.Second}
 	if _, err := MeanAge(&c, out.Curves); !errors.Is(err, ErrConfig) {
 		t.Errorf("with transmission control: error %v", err)
 	}
@@ -217,7 +217,7 @@ func TestAgesFollowFromCurves(t *testing.T) {
 
 // Workers withhold updates while more clusters are active than the queue has slots, and no control trains as before.
 func TestControlWithholdsUpdates(t *testing.T) {
-	through := func(control *Control) *Outcome {
+	through := func(control *tc.Control) *Outcome {
 		c := configurations()["olaf"]
 		c.Control = control
 		out, all := run(t, c)
@@ -226,10 +226,10 @@ func TestControlWithholdsUpdates(t *testing.T) {
 		}
 		return out
 	}
-	if out := through(&Control{Threshold: olaf.Second}); out.Withheld == 0 {
+	if out := through(&tc.Control{Threshold: olaf.Second}); out.Withheld == 0 {
 		t.Error("three clusters behind two slots withheld nothing")
 	}
-	if off := through(nil); !reflect.DeepEqual(off, through(&Control{Law: tc.NoLaw})) {
+	if off := through(nil); !reflect.DeepEqual(off, through(&tc.Control{Law: tc.NoLaw})) {
 		t.Error("the law none trains otherwise than no control")
 	}
 }
@@ -423,9 +423,9 @@ func TestBadTrainingsAreRefused(t *testing.T) {
 		{func(c *Config) { c.Network.Lanes = 2206 }, "packets of 2206 values; an update has 2205"},
 		{func(c *Config) { c.Network.Lanes, c.Network.Frame = 552, 9036 }, "in one frame or in several packets"},
 		{func(c *Config) { c.Start = "late" }, `unknown start "late"`},
-		{func(c *Config) { c.Control = &Control{Threshold: 1} }, "transmission control through network ideal"},
-		{func(c *Config) { c.Network.Kind, c.Control = "olaf", &Control{Law: tc.FullLaw} }, "its threshold is 0ps"},
-		{func(c *Config) { c.Network.Kind, c.Control = "olaf", &Control{Law: "psychic", Threshold: 1} }, `its law "psychic" is not one of`},
+		{func(c *Config) { c.Control = &tc.Control{Threshold: 1} }, "transmission control through network ideal"},
+		{func(c *Config) { c.Network.Kind, c.Control = "olaf", &tc.Control{Law: tc.FullLaw} }, "its threshold is 0ps"},
+		{func(c *Config) { c.Network.Kind, c.Control = "olaf", &tc.Control{Law: "psychic", Threshold: 1} }, `its law "psychic" is not one of`},
 		{func(c *Config) { c.Network.RewardFilter = true }, "network ideal has no reward filter, unlike olaf"},
 		{func(c *Config) { c.Network.Kind, c.Network.RewardFilter = "fifo", true }, "network fifo has no reward filter"},
 		{func(c *Config) { c.Network.Kind, c.Network.RewardThreshold = "olaf", 5 }, "does nothing without the reward filter"},

@@ -39,6 +39,7 @@ const (
 	TakesGenerator                     // another device's generator can send to its queue
 	PassesDriver                       // it passes the driver of a card's tables on to the card's host
 	BenchesModels                      // a server in it adds whole models in a bench
+	AnswersUpdates                     // it answers its generator's updates with ACKs; see Answerer
 )
 
 // abilities contains a phrase for each ability that describes what a device without it cannot do. It is in the order of
@@ -53,7 +54,7 @@ var abilities = []string{
 	"be captured at both ends", "add up what workers send without waiting",
 	"let hosts wait whose packets have no frames", "have racks below it", "be reached through an agent",
 	"take frames from the generator of another device", "pass the driver of a card's tables on",
-	"add models up on servers",
+	"add models up on servers", "answer its generator's updates with ACKs",
 }
 
 // String returns a phrase that describes what a device without the abilities in a cannot do.

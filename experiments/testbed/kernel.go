@@ -41,7 +41,7 @@ func kernelNamed(name string) error {
 func HostDevice(built ...program.Description) Device {
 	return LocalDevice(Device{
 		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop |
-			TakesPrograms | BenchesModels, Guarded: true, Programs: built,
+			TakesPrograms | BenchesModels | AnswersUpdates, Guarded: true, Programs: built,
 		NotCard: "its server captures in its own namespace",
 	}, func(_ context.Context, _ string, o OpenOptions) (*Parts, error) { return openHost(built, o) })
 }

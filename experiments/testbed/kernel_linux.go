@@ -32,7 +32,40 @@ func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 
 // openHost opens the engine in this process as the switch.
 func openHost(built []program.Description, o OpenOptions) (*Parts, error) {
-	return openRealtime(host.NewBackend(built...), o)
+	p, err := openRealtime(host.NewBackend(built...), o)
+	if err != nil {
+		return nil, err
+	}
+	p.Cards[0].Device = hostCard{p.Cards[0].Device.(*realtimeCard)}
+	return p, nil
+}
+
+// hostCard is a card whose updates can be answered.
+type hostCard struct{ *realtimeCard }
+
+// StartControl implements Answerer.
+func (c hostCard) StartControl(o *Control) (func() (int64, error), error) {
+	var mu realtime.Lock
+	c.SetGate(func(w olaf.WorkerID, now olaf.Time) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return int(w) >= len(o.Gates) || o.Gates[w].Sends(now)
+	})
+	answers, err := host.StartAnswers(c.Card, o.Window, o.Weights, func(now olaf.Time, f olaf.Frame) {
+		mu.Lock()
+		defer mu.Unlock()
+		u := f.Update()
+		for w, g := range o.Gates {
+			if w == int(u.Worker) || u.Count > 1 && o.Clusters[w] == u.Cluster {
+				g.Heard(now, f.QueueStatus())
+			}
+		}
+	})
+	if err != nil {
+		c.SetGate(nil)
+		return nil, err
+	}
+	return func() (int64, error) { return c.SetGate(nil), answers.Close() }, nil
 }
 
 // openRealtime opens a card that runs in real time, with its capture and its tables.

@@ -71,6 +71,29 @@ type EndsRecorder interface {
 	Ends() Ends
 }
 
+// Gate decides from ACKs which updates of a worker are sent; tc.Gate is one.
+type Gate interface {
+	Heard(now olaf.Time, s olaf.QueueStatus)
+	Sends(now olaf.Time) bool
+}
+
+// Control is the transmission control of a run.
+type Control struct {
+	Gates    []Gate           // by worker
+	Clusters []olaf.ClusterID // by worker; a merged update's ACK reaches all workers of its cluster
+	// Window and Weights let ACKs count the clusters that sent in this window or the previous one, each with its weight. A
+	// window of 0 lets them count the clusters with an update inside.
+	Window  olaf.Duration
+	Weights []uint32 // by cluster
+}
+
+// Answerer is a device with AnswersUpdates.
+type Answerer interface {
+	// StartControl answers delivered updates with ACKs that cross the queue's switch, and lets each worker's gate decide
+	// which updates the generator sends, until stop. The queue must be configured, and the generator idle.
+	StartControl(c *Control) (stop func() (withheld int64, err error), err error)
+}
+
 // Ends is a capture at the end of the workers and the end of the server, in this order.
 type Ends interface {
 	// Drain visits what was captured since the last call, by time; bytes are reused.

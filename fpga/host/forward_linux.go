@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net/netip"
 
 	"github.com/olafctl/olaf"
@@ -87,8 +88,11 @@ func (p *plane) mark(b []byte) {
 		return
 	}
 	p.mu.Lock()
-	s := olaf.QueueStatus{Occupancy: uint32(p.discipline.Occupancy()),
-		ActiveClusters: uint16(p.discipline.ActiveClusters()), Slots: uint16(p.settings.Depth),
+	active := uint32(p.discipline.ActiveClusters())
+	if p.activity != nil {
+		active = min(p.activity.Count(int64(toEngineTime(readClock()))), math.MaxUint16)
+	}
+	s := olaf.QueueStatus{Occupancy: uint32(p.discipline.Occupancy()), ActiveClusters: uint16(active), Slots: uint16(p.settings.Depth),
 		Full: p.discipline.Occupancy() >= p.settings.Depth}
 	p.mu.Unlock()
 	if s.Busier(f.QueueStatus()) {

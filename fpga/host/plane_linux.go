@@ -42,6 +42,9 @@ type plane struct {
 	clusters   []xdp.ClusterCounts
 	lanes      []int32
 
+	activity *engine.Activity // of the senders; nil: ACKs count the clusters inside
+	weights  []uint32         // of a cluster in activity
+
 	ways atomic.Pointer[forwarding] // nil if packets are not forwarded
 }
 
@@ -127,6 +130,9 @@ func (p *plane) arrive(b []byte) (bypassed bool) {
 		*fate++
 		return fate == &p.counts.bypassed
 	}
+	if p.activity != nil && int(u.Cluster) < len(p.weights) {
+		p.activity.Record(int64(toEngineTime(at)), u.Cluster, p.weights[u.Cluster])
+	}
 	lanes := p.lanes[:f.Lanes(p.lanes)]
 	p.counts.settle(at, p.discipline)
 	o := p.discipline.Offer(toEngineTime(at), &u, lanes, nil)
@@ -194,6 +200,17 @@ func (p *plane) Decisions(visit func(*xdp.Decision)) error {
 		visit(&log[i])
 	}
 	return nil
+}
+
+// countActive lets ACKs count the clusters that sent an update in this window or the previous one, each with its weight; a
+// window of 0 lets them count the clusters inside.
+func (p *plane) countActive(window olaf.Duration, weights []uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.activity, p.weights = nil, weights; window > 0 {
+		a := engine.NewActivity(int64(window), len(weights))
+		p.activity = &a
+	}
 }
 
 // Cluster returns the counts of one cluster since they were last cleared.

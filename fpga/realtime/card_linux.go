@@ -251,6 +251,24 @@ func (c *Card) Workers() *netlab.Interface { return c.in[0].A }
 // SetVisible sets whether captures at Workers see the generator's frames. It must not be called while frames are sent.
 func (c *Card) SetVisible(on bool) error { return c.generator.out.SetVisible(on) }
 
+// SetGate sets the function that decides, at an instant of the kernel's monotonic clock, whether the generator sends a
+// worker's next update; nil sends all. It returns the number of updates withheld since the last call. The generator must be
+// idle.
+func (c *Card) SetGate(gate func(olaf.WorkerID, olaf.Time) bool) (withheld int64) {
+	c.generator.gate = gate
+	return c.generator.withheld.Swap(0)
+}
+
+// Cables returns the cables between workers and switch, and between switch and server. The first one is the generator's.
+func (c *Card) Cables() (in []*netlab.Cable, out *netlab.Cable) { return c.in, c.out }
+
+// CurrentPlane returns the plane in use. It is valid until the queue is configured again.
+func (c *Card) CurrentPlane() Plane {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.plane
+}
+
 // Identity returns the device's identity.
 func (c *Card) Identity() fpga.Identity {
 	return fpga.Identity{

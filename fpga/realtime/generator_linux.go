@@ -37,6 +37,8 @@ type generator struct {
 	stop   atomic.Bool
 	ended  chan struct{} // closed when the thread ends; nil before the first run
 
+	gate      func(olaf.WorkerID, olaf.Time) bool // nil: every update is sent; set while idle
+	withheld  atomic.Int64                        // updates that gate rejected
 	flows     []sender
 	templates [regfile.Templates][]int32
 	limit     uint64
@@ -276,6 +278,10 @@ func (g *generator) playDescriptors(began chan<- int64) {
 			return // the function that stops it sets the state
 		}
 		now := g.card.clock.now()
+		if g.gate != nil && !g.gate(f.Worker, olaf.Time(now)*olaf.Time(olaf.Nanosecond)) {
+			g.withheld.Add(1)
+			continue
+		}
 		frame := g.encodeFrame(buf, f, &d, size, uint64(now-zero))
 		err := g.out.Send(frame)
 		g.lastNS.Store(now)

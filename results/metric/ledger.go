@@ -14,8 +14,8 @@ func sendingTo(arrivals ...string) *olaf.Ledger {
 			{Name: "sent", Title: "Sent", Unit: "updates", Doc: "offered by the workers or the generator", Paper: "§8.1",
 				Register: "generator.sent_packets"},
 			{Name: "tc_withheld", Title: "Withheld by transmission control", Unit: "updates", Paper: "§5", Sparse: true,
-				Doc: "withheld by transmission control, in addition to `sent` and in no identity below; only " +
-					"simulated workers have control, and the count is left out if nothing was withheld"},
+				Doc: "withheld by transmission control, in addition to `sent` and in no identity below; the " +
+					"count is left out if nothing was withheld"},
 		},
 		Identities: []olaf.Identity{{Left: []string{"sent"}, Right: slices.Concat(arrivals,
 			[]string{"bypassed", "malformed", "lost_before_engine"})}},

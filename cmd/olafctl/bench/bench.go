@@ -21,6 +21,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results/result"
@@ -58,6 +59,8 @@ type Flags struct {
 	beside    string
 	rows      *bench.Rows // for a dashboard that compares ages with the twin's; nil otherwise
 	timeScale string
+	tc        tc.Control // settled into Spec, with tcCount
+	tcCount   netsim.Count
 	notes     []string
 	wires     testbed.Wires // from a testbed file
 	models    modelFlags
@@ -161,6 +164,9 @@ func (f *Flags) addReal(cmd *cobra.Command) {
 			"compare ages with the twin's, for the plan and for the logged arrivals: twin")
 		cmd.Flags().StringVar(&f.timeScale, "time-scale", "",
 			"divide all rates, such as 1/500; for devices timed by a processor")
+		cli.AddControl(cmd, &f.tc)
+		f.tcCount = netsim.CountClusters
+		cli.Choose(cmd, &f.tcCount, "tc-count", "clusters that ACKs count as active, with --tc", netsim.CountNames()...)
 	})
 	cli.Complete(cmd, "beside", func() []string { return []string{besideTwin} })
 }
@@ -271,6 +277,9 @@ func (f *Flags) ResolveSpec(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.applyOverrides(given); err != nil {
 		return err
 	}
+	if cli.ControlGiven(cmd) != "" {
+		f.settleControl()
+	}
 	if f.trace.name != "" && given("burst") {
 		return cli.UsageError("--burst and --trace do not go together: the trace determines when updates leave")
 	}
@@ -290,6 +299,16 @@ func (f *Flags) parseRates() error {
 		f.Spec.OutRates = append(f.Spec.OutRates, rate)
 	}
 	return nil
+}
+
+// settleControl sets the workers' transmission control in the specification; without a threshold it is off.
+func (f *Flags) settleControl() {
+	f.Spec.Control = nil
+	if c := cli.SettleControl(f.tc); c != nil {
+		if f.Spec.Control = (&bench.Control{Control: *c}); f.tcCount != netsim.CountClusters {
+			f.Spec.Control.Count = f.tcCount
+		}
+	}
 }
 
 // applyOverrides sets the fields whose flags are given. They override values from a system or a profile.
@@ -347,6 +366,14 @@ func (f *Flags) checkFlags(cmd *cobra.Command, env *cli.Env) error {
 	if f.pcap != "" {
 		if err := env.Devices.Check(f.Device, testbed.Records); err != nil {
 			return fmt.Errorf("--pcap: %w; elsewhere capture at the parameter server's interface", err)
+		}
+	}
+	if flag := cli.ControlGiven(cmd); flag != "" {
+		if err := env.Devices.Check(f.Device, testbed.AnswersUpdates); err != nil {
+			return fmt.Errorf("%s: %w; 'olafctl simulate' has control in virtual time", flag, err)
+		}
+		if err := cli.RefuseFlags(cmd, []string{"pcap", "beside", "tui"}, flag); err != nil {
+			return err
 		}
 	}
 	switch f.beside {

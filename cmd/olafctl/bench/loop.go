@@ -40,6 +40,7 @@ var (
 		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging",
 		"trace-spread", "trace-limit", "trace-frames", "first-frame-only", system.OptionH, "topology", "accelerator",
 		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "time-scale",
+		"tc", "tc-law", "tc-ack", "tc-count", "slope",
 	}
 )
 

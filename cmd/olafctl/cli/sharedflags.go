@@ -113,6 +113,39 @@ func AddAckContent(cmd *cobra.Command, ack *tc.AckContent) {
 	Choose(cmd, ack, "tc-ack", "part of an ACK that the law uses: slots in use, or whether the queue is full (§5)", tc.AckContents()...)
 }
 
+// controlFlags are the flags of transmission control.
+var controlFlags = []string{"tc", "tc-law", "tc-ack", "tc-count", "slope"}
+
+// AddControl adds the flags of the workers' transmission control. SettleControl completes c.
+func AddControl(cmd *cobra.Command, c *tc.Control) {
+	c.Slope, c.Law, c.Ack = tc.Urgency, tc.PaperLaw, tc.NumberAck
+	cmd.Flags().Var(&c.Threshold, "tc", "transmission control threshold for the time since the last ACK (§5); 0s for off")
+	Choose(cmd, &c.Slope, "slope", "slope v of transmission control", tc.Slopes()...)
+	Choose(cmd, &c.Law, "tc-law", "law of transmission control, with --tc", tc.LawNames()...)
+	AddAckContent(cmd, &c.Ack)
+}
+
+// ControlGiven returns the first flag of transmission control on the command line, or "".
+func ControlGiven(cmd *cobra.Command) string {
+	for _, name := range controlFlags {
+		if cmd.Flags().Changed(name) {
+			return "--" + name
+		}
+	}
+	return ""
+}
+
+// SettleControl returns the transmission control of AddControl's flags; nil if it is off, as without a threshold.
+func SettleControl(c tc.Control) *tc.Control {
+	if c.Threshold == 0 && (c.Law == tc.PaperLaw || c.Law == tc.NoLaw) && c.Ack == tc.NumberAck {
+		return nil
+	}
+	if c.Ack == tc.NumberAck {
+		c.Ack = "" // as in the documents of older runs
+	}
+	return &c
+}
+
 // float32Value is a flag value of type float32, in which the learner computes.
 type float32Value struct{ value *float32 }
 

@@ -192,7 +192,7 @@ func (f *openFlags) options(worker olaf.WorkerID) (endpoint.Olaf, error) {
 	if err != nil {
 		return o, cli.UsageError("--tc-law %s: its %v (--tc)", f.law, err)
 	}
-	o.Gate = onwire.NewControl(law, f.ack, f.seed, worker)
+	o.Gate = tc.NewGate(law, f.ack, f.seed, worker)
 	return o, nil
 }
 

@@ -3,6 +3,7 @@ package train
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/sweep/cells"
@@ -27,7 +28,7 @@ func newTrainCells(set system.Set) *sweepcmd.Cells[trainFlags] {
 	f.addConfig(cmd)
 	f.job.add(cmd)
 	return &sweepcmd.Cells[trainFlags]{Cmd: cmd, Said: f, Spec: func(f *trainFlags) (any, error) {
-		f.settleControl()
+		f.config.Control = cli.SettleControl(f.tc)
 		if f.waitsForAnswers() {
 			return f.buildTraining(cmd)
 		}

@@ -23,7 +23,7 @@ import (
 type trainFlags struct {
 	set    system.Set // the known systems
 	config rl.Config
-	tc     rl.Control // settled into config
+	tc     tc.Control // settled into config
 	film   string
 	force  bool
 	quiet  bool
@@ -58,25 +58,10 @@ func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	cli.AddRewardFilter(flags, &n.RewardFilter, &n.RewardThreshold)
 	cli.Choose(cmd, &f.config.Start, "start", "initial weights: common | first (those of the fastest worker; §2.1)",
 		rl.CommonStart, rl.FirstStart)
-	f.tc.Slope, f.tc.Law, f.tc.Ack = tc.Urgency, tc.PaperLaw, tc.NumberAck
-	flags.Var(&f.tc.Threshold, "tc", "transmission control threshold for the time since the last ACK (§5); 0s for off")
-	cli.Choose(cmd, &f.tc.Slope, "slope", "slope v of transmission control", tc.Slopes()...)
-	cli.Choose(cmd, &f.tc.Law, "tc-law", "law of transmission control, with --tc", tc.LawNames()...)
-	cli.AddAckContent(cmd, &f.tc.Ack)
+	cli.AddControl(cmd, &f.tc)
 	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false,
 		"scale the server's step by the number of merged updates (not in the paper)")
 	cli.ProfileFlag(cmd, &n.Profile)
-}
-
-// settleControl copies the workers' transmission control into the configuration. It is off if no threshold is set.
-func (f *trainFlags) settleControl() {
-	if f.config.Control = nil; f.tc.Threshold != 0 || f.tc.Law != tc.PaperLaw && f.tc.Law != tc.NoLaw || f.tc.Ack != tc.NumberAck {
-		control := f.tc
-		if control.Ack == tc.NumberAck {
-			control.Ack = "" // as in the documents of older runs
-		}
-		f.config.Control = &control
-	}
 }
 
 func New(env *cli.Env) *cobra.Command {
@@ -115,7 +100,7 @@ processes, packets are real, and the Linux kernel merges them. With --program yo
 // train runs the training that the flags select: with several seeds or systems, with closed-loop workers, or through
 // one network.
 func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
-	f.settleControl()
+	f.config.Control = cli.SettleControl(f.tc)
 	if f.own.command != "" {
 		return f.runProgram(cmd, env)
 	}

@@ -1,6 +1,5 @@
 // Package tc implements the worker's side of OLAF's transmission control (paper §5). From the queue status in ACKs, it
-// decides whether to send a new update. It has no clock and no random source, so that a simulator and a real worker can
-// use the same code.
+// decides whether to send a new update. It has no clock, so that a simulator and a real worker can use the same code.
 package tc
 
 import (

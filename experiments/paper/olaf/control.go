@@ -69,6 +69,8 @@ func runControl(ctx context.Context, o experiments.Options) (result.Report, erro
 	}
 	var err error
 	r.simulated, r.rows, err = simulateVariants(ctx, r.Experiment, &o, r.config.Seeds, points)
+	r.Say("the same laws apply in 'olafctl simulate' and 'olafctl train' in virtual time, and in 'olafctl testbed worker' and " +
+		"'olafctl bench -d host:' with real ACKs")
 	r.Say("%s", controlExpected)
 	r.Say("%s", controlBitExpected)
 	for i := range r.rows {

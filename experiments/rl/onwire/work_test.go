@@ -161,7 +161,7 @@ func TestControlReadsTheBit(t *testing.T) {
 		occupancy uint32
 		want      bool // it withholds some updates
 	}{{true, 0, true}, {false, 10, false}} {
-		k := NewControl(law, cfg.Ack, 1, 2)
+		k := tc.NewGate(law, cfg.Ack, 1, 2)
 		k.Heard(0, olaf.QueueStatus{ActiveClusters: 40, Slots: 10, Occupancy: c.occupancy, Full: c.full})
 		withheld := false
 		for range 100 {
@@ -175,7 +175,7 @@ func TestControlReadsTheBit(t *testing.T) {
 
 // TestControl checks that a status congests and that time opens again.
 func TestControl(t *testing.T) {
-	k := NewControl(tc.Config{Threshold: 10 * olaf.Millisecond}, tc.NumberAck, 1, 2)
+	k := tc.NewGate(tc.Config{Threshold: 10 * olaf.Millisecond}, tc.NumberAck, 1, 2)
 	sends := func(now olaf.Time) (n int) {
 		for range 1000 {
 			if k.Sends(now) {

@@ -1,9 +1,9 @@
-package tc
+package engine
 
 import "github.com/olafctl/olaf"
 
 // Activity counts the clusters, or the workers in them, whose updates a port received in the current or the previous
-// window. The count is the N of Status.
+// window. The count is the N of transmission control (paper §5).
 type Activity struct {
 	window    int64 // ps
 	epoch     int64 // of the counts
