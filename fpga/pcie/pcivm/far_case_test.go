@@ -63,6 +63,9 @@ func bootFar(t *testing.T, w *wire, name string) *farGuest {
 	m := bootOnWire(t, w, name, "-device", "virtio-net-pci,netdev=head,romfile=",
 		"-netdev", fmt.Sprintf("user,id=head,restrict=on,hostfwd=tcp:127.0.0.1:%d-:22", port))
 	m.do(t, "await /sys/class/net/eth1")
+	if err := makeKeys(); err != nil {
+		t.Fatal(err)
+	}
 	script := []byte(sshdScript)
 	for word, file := range map[string]string{"HOST": "host", "USER": "user.pub"} {
 		key, err := os.ReadFile(filepath.Join(buildFolder, file))
@@ -74,6 +77,15 @@ func bootFar(t *testing.T, w *wire, name string) *farGuest {
 	m.send(t, Command{Args: []string{"sh", "-c", string(script)}}).awaitLine(t, "Server listening")
 	return &farGuest{m, fmt.Sprintf("ssh://root@127.0.0.1:%d/", port)}
 }
+
+// makeKeys makes the guests' host key and this host's key.
+var makeKeys = sync.OnceValue(func() (err error) {
+	for _, key := range []string{"host", "user"} {
+		_, err2 := output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(buildFolder, key))
+		err = errors.Join(err, err2)
+	}
+	return err
+})
 
 // sshdScript prepares a guest for sshd and starts it. HOST and USER stand for keys. OpenSSH's usual key exchange would take
 // seconds there.
@@ -126,15 +138,10 @@ type farLab struct {
 	wire             *wire
 }
 
-func newFarLab(t *testing.T) *farLab {
-	needImages(t)
-	for _, key := range []string{"host", "user"} {
-		if _, err := output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(buildFolder, key)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l := &farLab{wire: newWire(t)}
-	l.generator, l.queue = bootFar(t, l.wire, "generator"), bootFar(t, l.wire, "queue")
+// newFarLab puts joined cards into a new guest, which has the generator, and into the queue's.
+func newFarLab(t *testing.T, queueGuest *farGuest, w *wire) *farLab {
+	t.Helper()
+	l := &farLab{wire: w, queue: queueGuest, generator: bootFar(t, w, "generator")}
 	for range 2 {
 		c, err := newCard("twin")
 		if err != nil {
@@ -148,6 +155,7 @@ func newFarLab(t *testing.T) *farLab {
 	}
 	queue.feeds, queue.send = generator, l.wire.send
 	for i, m := range []*farGuest{l.generator, l.queue} {
+		m.remove(t)
 		b := newBoard(joined{l.cards[i], &l.both, queue}, openNIC, 1)
 		m.insert(t, b)
 		m.enable(t)
@@ -187,11 +195,9 @@ func (l *farLab) expectIdle(t *testing.T, when string) {
 	}
 }
 
-// TestFar uses the cards of two guests from this host, through each guest's sshd.
-func TestFar(t *testing.T) {
-	needMatrix(t)
-	t.Parallel()
-	l := newFarLab(t)
+// checkFar uses the cards of two guests from this host, through each guest's sshd.
+func checkFar(t *testing.T, queueGuest *farGuest, w *wire) {
+	l := newFarLab(t, queueGuest, w)
 	device := " -d " + l.queue.url + "pci:" + address
 	single := device + " --capture eth0 " + driverFlags
 	roles := device + " --generator " + l.generator.url + "pci:" + address + " --server " + l.generator.url + "eth0 " + driverFlags

@@ -95,18 +95,19 @@ func bootOnWire(t *testing.T, w *wire, name string, qemu ...string) *machine {
 	return m
 }
 
-// TestTables benches and writes tables on a card.
+// TestTables benches and writes tables on a card, and then from another host.
 func TestTables(t *testing.T) {
 	needMatrix(t)
 	t.Parallel()
 	w := newWire(t)
-	m := bootOnWire(t, w, "owner")
+	m := bootFar(t, w, "owner")
 	m.runCases(t, []busCase{
 		{"bench", func(t *testing.T, m *machine) { checkBench(t, m, w) }, false},
 		{"link dies in a table batch", checkDyingBatch, false},
 		{"replugged behind an agent with tables", checkReplugTables, false},
 		{"link dies in a bench", checkDyingBench, false},
 	})
+	t.Run("far", func(t *testing.T) { checkFar(t, m, w) })
 }
 
 // checkBench compares what a bench counted on the card with a bench on the twin: the card's registers, and the run where
