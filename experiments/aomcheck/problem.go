@@ -56,8 +56,8 @@ type Mean string
 const (
 	// Departed takes the mean over the delivered frames only.
 	Departed Mean = "departed"
-	// AllUpdates takes the paper's mean literally: replaced and unsent updates count with a peak of 0. With this mean,
-	// clusters look alike however rarely they deliver.
+	// AllUpdates averages over all updates, as the paper's text says. Replaced and unsent updates have a peak of 0.
+	// With this mean, clusters look alike however rarely they deliver.
 	AllUpdates Mean = "all"
 )
 

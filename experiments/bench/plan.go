@@ -290,7 +290,7 @@ func (t Topology) String() string {
 	return string(t)
 }
 
-// Type returns the name of the flag's type in help.
+// Type returns the name of the flag's type, which the help shows.
 func (t Topology) Type() string { return "P|S|P,S" }
 
 // muteSystems returns the names of the systems whose switches do not send results to their workers.

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// HostFrames encodes and decodes the frames of a host around a Stand. It implements process.FrameCodec.
+// HostFrames encodes and decodes the frames of a host that is connected to a Stand. It implements process.FrameCodec.
 type HostFrames struct {
 	parts   *system.Parts
 	framer  *closedloop.Framer
@@ -20,7 +20,7 @@ type HostFrames struct {
 	lanes   []uint32
 }
 
-// NewHostFrames returns the codec of host number of a job with the given number of workers.
+// NewHostFrames returns the codec of the host with the given number, in a job with the given number of workers.
 func NewHostFrames(parts *system.Parts, workers, number int) *HostFrames {
 	net := &closedloop.Network{Jobs: 1, Workers: workers}
 	return &HostFrames{parts: parts, framer: closedloop.NewFramer(parts.Frame, net, parts.Server != nil), workers: workers,
@@ -52,8 +52,9 @@ func (c *HostFrames) Encode(dst []byte, p *program.Packet, lanes []uint32, to ne
 	return c.parts.Frame.Encode(dst, &outer, p, lanes)
 }
 
-// Decode implements process.FrameCodec. It adds what a frame does not contain: a sum is assumed to have the vectors of
-// all workers in this host's round, or as many as it counts. The job's programs check that.
+// Decode implements process.FrameCodec. The frame of a sum does not contain the sum's contributors. Decode assumes all
+// workers in this host's round, and as many vectors as the frame counts, or one per worker. The job's programs check
+// these assumptions.
 func (c *HostFrames) Decode(b []byte, vector uint32, p *program.Packet) (lanes []uint32, from netip.AddrPort, ok bool) {
 	v, err := c.parts.Frame.Decode(b)
 	if err != nil {

@@ -230,7 +230,7 @@ func (r *run) addHost(hub *netlab.Node, number int) error {
 	return r.addPort(number, cable.B)
 }
 
-// layCable creates a host's namespace, and its cable to the switch.
+// layCable creates the namespace of a host, and the cable from the host to the switch.
 func (r *run) layCable(hub *netlab.Node, number int) (*netlab.Cable, error) {
 	node, err := r.lab.Node(r.names[number])
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // HostInterface is the name of the interface of a host in a namespace.
 const HostInterface = "uplink"
 
-// Stand is a switch of one job with synchronous workers, around which the hosts run as other processes.
+// Stand is a running switch for one job with synchronous workers. The hosts are other processes.
 type Stand struct {
 	Names []string // of the hosts, the server last
 	Paths []string // of their namespaces; empty for interfaces of this machine
@@ -23,9 +23,10 @@ type Stand struct {
 	hears []io.Closer
 }
 
-// OpenStand starts a switch. interfaces are its ports to the workers, in the order of their numbers, and to the server
-// if the system has one; without them every host gets a namespace with an interface HostInterface. The error matches
-// system.ErrOptions, ErrNetwork, netlab.ErrRights or netlab.ErrNetwork.
+// OpenStand starts a switch. interfaces contains the switch's ports to the workers, in the order of their numbers,
+// followed by the port to the server if the system has one. If interfaces is empty, every host gets a namespace with an
+// interface named HostInterface. The error matches system.ErrOptions, ErrNetwork, netlab.ErrRights or
+// netlab.ErrNetwork.
 func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, interfaces []string) (s *Stand, err error) {
 	net.Jobs = 1
 	r := &run{net: &net, job: &job, parts: &parts, begun: time.Now()}
@@ -50,7 +51,7 @@ func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, i
 	return s, err
 }
 
-// layCables creates the hosts' namespaces.
+// layCables creates a namespace for every host and connects it to the switch.
 func (s *Stand) layCables() (err error) {
 	r := s.run
 	if r.lab, err = netlab.New(); err != nil {
@@ -73,10 +74,10 @@ func (s *Stand) layCables() (err error) {
 	return nil
 }
 
-// ethernetHeader is the part of a frame that its MTU does not count.
+// ethernetHeader is the size in bytes of the part of a frame that is not counted in an MTU.
 const ethernetHeader = 14
 
-// useInterfaces makes interfaces of this machine the switch's ports.
+// useInterfaces connects the switch to the named interfaces of this machine.
 func (s *Stand) useInterfaces(names []string) error {
 	if len(names) != len(s.Names) {
 		return fmt.Errorf("%w: %s for %s; give one for each worker, then one for the server if the system has one",
@@ -102,11 +103,11 @@ func (s *Stand) useInterfaces(names []string) error {
 	return nil
 }
 
-// Done is closed when the switch has failed.
+// Done returns a channel that is closed when the switch has failed.
 func (s *Stand) Done() <-chan struct{} { return s.run.sw.Done() }
 
-// Close stops the switch and removes the namespaces. It returns the program's counts, and the frames that it did not
-// know under "strange".
+// Close stops the switch and removes the namespaces. It returns the counters of the program and of the switch.
+// "strange" counts frames in another format or without a known destination.
 func (s *Stand) Close() (counts map[string]uint64, err error) {
 	err = s.run.sw.Close()
 	counts = map[string]uint64{"arrived": s.run.sw.Counts().Arrived, "left": s.run.sw.Counts().Left,

@@ -484,7 +484,8 @@ func (c *computation) watchServer(ctx context.Context, failed chan<- error) {
 	}
 }
 
-// watchEnd reports that the server ended, which it should not before the programs.
+// watchEnd waits for the server to end and sends an error to failed. The server should not end before the programs, so
+// watchEnd stops without an error if ctx ends first.
 func (d *child) watchEnd(ctx context.Context, failed chan<- error) {
 	select {
 	case <-d.process.Done():

@@ -117,7 +117,7 @@ func (b *bench) closeLab() error {
 	return b.lab.Close()
 }
 
-// below returns the socket address at the lower end of a node's cable towards the server; above returns the address at
+// below returns the socket address at the lower end of a node's cable towards the server. above returns the address at
 // the upper end.
 func (b *bench) below(node int) netip.AddrPort {
 	return netip.AddrPortFrom(b.cable(node).Lower, olaf.UDPPort)

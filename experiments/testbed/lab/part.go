@@ -125,8 +125,8 @@ func (s *Hosts) heldBy(ctx context.Context) (all []*State, err error) {
 	})
 }
 
-// holdOrder returns the hosts in the order in which their holders start: that of a switch first, because workers send as soon
-// as they are up, and the others by name.
+// holdOrder returns the indexes of the hosts in the order in which their holders start. The host of a switch comes
+// first, because workers send as soon as they are up. The other hosts follow in the order of their names.
 func (p *RolePlan) holdOrder() (order []int) {
 	for i := range p.Hosts {
 		if p.Nodes != nil && p.Nodes.Switch != nil && p.Nodes.Nodes[p.Nodes.Switch.Node].Host == p.Hosts[i].Name {

@@ -286,7 +286,7 @@ func (q *queue) faults() (faults []string) {
 	return faults
 }
 
-// programFaults lists programs that ended.
+// programFaults describes the programs that have ended.
 func (l *Lab) programFaults() (faults []string) {
 	for _, h := range l.programs {
 		select {
