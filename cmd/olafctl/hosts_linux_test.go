@@ -19,6 +19,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
@@ -90,11 +92,48 @@ func TestAgentIsCopiedOnce(t *testing.T) {
 	if _, said, code := runOnHead(t, l, info...); code != 3 || !strings.Contains(said, "has no olafctl; --push copies this one") {
 		t.Errorf("exit code %d without --push: %s", code, said)
 	}
+	unfill := fillDisk(t, l.Hosts[0].Folder)
+	if _, said, code := runOnHead(t, l, append(info, "--push")...); code != 3 || !strings.Contains(said, "root@10.29.0.2") ||
+		!strings.Contains(said, "No space left on device") {
+		t.Errorf("exit code %d on a full disk: %s", code, said)
+	}
+	unfill()
 	if out, said, code := runOnHead(t, l, append(info, "--push")...); code != 0 || !strings.Contains(out, "twin-1") {
 		t.Errorf("exit code %d with --push: %s", code, said)
 	}
 	if _, said, code := runOnHead(t, l, info...); code != 0 {
 		t.Errorf("exit code %d when it is there: %s", code, said)
+	}
+	l.AwaitIdle(t)
+}
+
+// fillDisk replaces a folder by a file system without room until undo is called or the test ends.
+func fillDisk(t *testing.T, folder string) (undo func()) {
+	t.Helper()
+	if err := unix.Mount("full", folder, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	undo = func() { _ = unix.Unmount(folder, unix.MNT_DETACH) } // once
+	t.Cleanup(undo)
+	return undo
+}
+
+// TestFarHostWithoutRights measures with real packets as a user without the rights for them on the other host: its message
+// names the host and the right, and nothing is left.
+func TestFarHostWithoutRights(t *testing.T) {
+	peer.NeedProgram(t, "setpriv")
+	l := sshlinktest.New(t, 1, pathOfOlafctl(t),
+		`ForceCommand setpriv --bounding-set=-all --inh-caps=-all sh -c "$SSH_ORIGINAL_COMMAND"`)
+	file := writeRoles(t, l, "hosts: {q: {ssh: HOST0}, here: {}}\nroles:\n  generator: {host: here, nic: to0}\n"+
+		"  queue: {host: q, device: 'xdp:lan,lo'}\n  server: {host: here, interface: lo}\n")
+	for _, args := range [][]string{
+		{"bench", "-d", l.Hosts[0].URL("xdp:"), "--keep=false"}, {"testbed", "doctor", file},
+		{"bench", "-d", "testbed:" + file, "--keep=false"},
+	} {
+		_, said, code := runOnHead(t, l, args...)
+		if code != 3 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "CAP_") || !strings.Contains(said, "host q") && !strings.Contains(said, "10.29.0.2") {
+			t.Errorf("%v: exit code %d, want 3 and one line with the host and the right: %s", args, code, said)
+		}
 	}
 	l.AwaitIdle(t)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/olafctl/olaf/fpga"
@@ -51,6 +52,7 @@ type NIC struct {
 	MAC    string `json:"mac"`
 	MTU    int    `json:"mtu"`
 	Up     bool   `json:"up"`
+	Mbps   int    `json:"mbps,omitempty"` // its line rate, 0 if the driver reports none
 }
 
 // leastFree is the free disk space, in bytes, that the files of a run need.
@@ -69,8 +71,10 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 			about.Build = b.Hash
 		}
 	}
-	if free, err := freeBytes(os.TempDir()); err == nil && free < leastFree {
-		fail("%s has room for %d MB, a run's files take up to %d; make room", os.TempDir(), free>>20, leastFree>>20)
+	if free, err := freeBytes(os.TempDir()); err == nil {
+		if err := checkRoom(os.TempDir(), free); err != nil {
+			fail("%v", err)
+		}
 	}
 	if what.Device != "" {
 		id, counts, err := a.describeDevice(ctx, &what)
@@ -145,15 +149,29 @@ func (what *AboutRequest) checkRole(built uint32) error {
 // given MTU.
 func findInterface(name string, leastMTU int) (*NIC, error) {
 	nic, err := describeInterface(name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case !nic.Up:
-		err = fmt.Errorf("interface %s is down; sudo ip link set %[1]s up", nic.Name)
-	case nic.MTU < leastMTU:
-		err = fmt.Errorf("interface %s has an MTU of %d, frames take %d; sudo ip link set %[1]s mtu %[3]d", nic.Name, nic.MTU, leastMTU)
 	}
-	return nic, err
+	return nic, nic.check(leastMTU)
+}
+
+// check returns an error if the interface is down or has a smaller MTU.
+func (nic *NIC) check(leastMTU int) error {
+	switch {
+	case !nic.Up:
+		return fmt.Errorf("interface %s is down; sudo ip link set %[1]s up", nic.Name)
+	case nic.MTU < leastMTU:
+		return fmt.Errorf("interface %s has an MTU of %d, frames take %d; sudo ip link set %[1]s mtu %[3]d", nic.Name, nic.MTU, leastMTU)
+	}
+	return nil
+}
+
+// checkRoom returns an error if a folder has too little free space, in bytes, for a run's files.
+func checkRoom(folder string, free int64) error {
+	if free >= leastFree {
+		return nil
+	}
+	return fmt.Errorf("%s has room for %d MB, a run's files take up to %d; make room", folder, free>>20, leastFree>>20)
 }
 
 // describeInterface describes an interface of this host.
@@ -172,5 +190,9 @@ func describeInterface(name string) (*NIC, error) {
 	if link, err := os.Readlink(filepath.Join("/sys/class/net", name, "device/driver")); err == nil {
 		driver = filepath.Base(link)
 	}
-	return &NIC{Name: name, Driver: driver, MAC: i.HardwareAddr.String(), MTU: i.MTU, Up: i.Flags&net.FlagUp != 0}, nil
+	rate := 0
+	if text, err := os.ReadFile(filepath.Join("/sys/class/net", name, "speed")); err == nil { // not of every driver
+		rate, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	return &NIC{Name: name, Mbps: max(rate, 0), Driver: driver, MAC: i.HardwareAddr.String(), MTU: i.MTU, Up: i.Flags&net.FlagUp != 0}, nil
 }

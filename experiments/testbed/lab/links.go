@@ -143,11 +143,27 @@ func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
 			failed(c.To, err)
 			return
 		case arrived:
+			s.compareRates(ctx, c)
 			return
 		}
 	}
 	c.Fault = fmt.Sprintf("no probe frame from %s reached %s in %v; check the cable between them, and the ports and VLANs of a switch",
 		c.From, c.To, probePatience)
+}
+
+// compareRates sets the link's fault if its ends run at different line rates. Drivers that report none are not compared.
+func (s *Hosts) compareRates(ctx context.Context, c *LinkCheck) {
+	rateOf := func(end LinkEnd) int {
+		about, err := s.linkOf(end.Host).About(ctx, testbed.AboutRequest{Interface: end.Interface})
+		if err != nil || about.NIC == nil {
+			return 0
+		}
+		return about.NIC.Mbps
+	}
+	if from, to := rateOf(c.From), rateOf(c.To); from > 0 && to > 0 && from != to {
+		c.Fault = fmt.Sprintf("%s has a line rate of %d Mbit/s and %s one of %d; set both to the same (ethtool -s INTERFACE speed …)", c.From,
+			from, c.To, to)
+	}
 }
 
 // awaitProbe reports whether a probe frame arrives within probeAgain.

@@ -29,6 +29,12 @@ type wiredHost struct {
 	name  string
 	wires *fakeWires
 	fails map[string]error // by interface
+	rates map[string]int   // by host/interface, in Mbit/s
+}
+
+func (h wiredHost) About(_ context.Context, what testbed.AboutRequest) (about testbed.HostAbout, err error) {
+	about.NIC = &testbed.NIC{Mbps: h.rates[h.name+"/"+what.Interface]}
+	return about, nil
 }
 
 func (h wiredHost) SendProbe(_ context.Context, name string, token []byte) error {
@@ -90,13 +96,15 @@ func TestLinksAreProbed(t *testing.T) {
 		cables        map[string]string
 		loses         int
 		fails         map[string]error // by host/interface
-		queue, server string           // part of each link's fault, or of the reason why it is not checked
-		bad           int              // faults
+		rates         map[string]int
+		queue, server string // part of each link's fault, or of the reason why it is not checked
+		bad           int    // faults
 	}{
 		"good":             {text: between, cables: right},
 		"a lossy one":      {text: between, cables: right, loses: 5},
 		"nowhere":          {text: between, cables: map[string]string{toServer: "ps/eth0"}, queue: nowhere, bad: 1},
 		"crossed":          {text: between, cables: map[string]string{toQueue: "ps/eth0", toServer: "q/in"}, queue: nowhere, server: "reached eth0 of host ps", bad: 2},
+		"two line rates":   {text: between, cables: right, rates: map[string]int{toQueue: 100_000, "q/in": 25_000, toServer: 25_000}, queue: "eth0 of host gen has a line rate of 100000 Mbit/s and in of host q one of 25000", bad: 1},
 		"reserved":         {text: between, cables: right, fails: map[string]error{toQueue: testbed.ErrReserved}, queue: "host gen: it is reserved"},
 		"without rights":   {text: between, cables: right, fails: map[string]error{toServer: errors.New("not permitted")}, server: "host q: not permitted", bad: 1},
 		"nothing captured": {text: between, cables: right, fails: map[string]error{"ps/eth0": live.ErrPermission}, server: "host ps: capturing is not permitted", bad: 1},
@@ -116,7 +124,7 @@ func TestLinksAreProbed(t *testing.T) {
 						fails[end] = err
 					}
 				}
-				s.links = append(s.links, wiredHost{name: h.Name, wires: wires, fails: fails})
+				s.links = append(s.links, wiredHost{name: h.Name, wires: wires, fails: fails, rates: c.rates})
 			}
 			links, err := s.requireLinks(t.Context())
 			for i, want := range []string{c.queue, c.server}[:len(links)] {
