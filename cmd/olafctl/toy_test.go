@@ -13,17 +13,18 @@ import (
 )
 
 // toyRows are the table rows that the recipes of docs/reference/extending.md add, besides the files of
-// testdata/toy/toys.txtar and generated code: for two queues, a switch program and a system.
+// testdata/toy/toys.txtar and generated code: for two queues, a switch program, a system, a device and an export format.
 var toyRows = []struct{ file, after, row string }{
 	{"fpga/engine/disciplines.go", "{Name: \"fifo\", Code: 0, make: newFIFO},\n", "{Name: \"half\", Code: 2, make: newHalf},\n{Name: \"deaf\", Code: 3, make: newDeaf},\n"},
 	{"fpga/program/programs/programs.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
 	{"fpga/program/programs/programs.go", "xagg.Describe()", ", echo.Describe()"},
 	{"experiments/system/system.go", "all := Set{", "echoSystem(), "},
 	{"cmd/olafctl/devices.go", "testbed.RTLDevice(), ", "testbed.Toy(), "},
+	{"results/export/formats.go", "var formats = []Format{\n", "listMarkdown,\n"},
 }
 
-// TestToys builds the program with additional queues, a switch program and a system, without other changes to the tree,
-// and uses them in every command. What this test adds is the cost of a new one.
+// TestToys builds the program with additional queues, a switch program, a system, a device and an export format, without
+// other changes to the tree, and uses them in every command. What this test adds is the cost of a new one.
 func TestToys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program again")
@@ -68,6 +69,55 @@ func TestAnotherDepartureOrder(t *testing.T) {
 	b.file("fpga/engine/lcfs.go", lastComeFirstServed)
 	b.run(b.root, "go", "test", "-vet=off", "-overlay", b.overlay(), "-run", "TestPortIsTheReference", "./fpga/engine")
 }
+
+// TestAnotherPage adds a page in the middle of the dashboard, by its file and a row, and runs the dashboard's tests on it. Only
+// a golden file with the tab bar may change.
+func TestAnotherPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the dashboard's tests again")
+	}
+	b := &builder{t: t, root: filepath.Join("..", ".."), dir: t.TempDir(), replace: map[string]string{}}
+	b.insert("tui/queues/queues.go", "s.devicesPage(), ", "s.sentPage(), ")
+	b.file("tui/queues/sent.go", sentPage)
+	b.file("tui/queues/sent_test.go", sentPageTest)
+	b.run(b.root, "go", "test", "-vet=off", "-overlay", b.overlay(), "-skip", "TestPages/form", "./tui/queues")
+}
+
+const sentPage = `package queues
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+func (s *session) sentPage() tui.Page {
+	return tui.Page{Title: "Sent", About: "The number of updates that were sent.", Draw: func(_ *tui.Frame, r screen.Region) {
+		if s.snapshot != nil {
+			r.Text(0, 0, theme.Text, fmt.Sprintf("%d updates sent so far", s.snapshot.Sent))
+		}
+	}}
+}
+`
+
+const sentPageTest = `package queues
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSentPage(t *testing.T) {
+	text := shown(at(t, instant, nil), 160, 40, nil).open("Sent").Text()
+	for _, want := range []string{"updates sent so far", "6 Sent", "7 Results"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the new page or its tab lacks %q:\n%s", want, text)
+		}
+	}
+}
+`
 
 // lastComeFirstServed moves each arrival ahead of the waiting updates.
 const lastComeFirstServed = `package engine

@@ -136,21 +136,35 @@ func (d *dash) press(names ...string) *dash {
 	return d
 }
 
+// find returns the number of the page with a title, from 1; 0 if the dashboard has no such page.
+func (d *dash) find(title string) int {
+	return 1 + slices.IndexFunc(d.pages, func(p tui.Page) bool { return p.Title == title })
+}
+
+// open presses the number key of the page with a title. Tests name pages, so that a new page breaks none of them.
+func (d *dash) open(title string) *dash { return d.press(strconv.Itoa(d.find(title))) }
+
+// body returns the body of the open page.
+func (d *dash) body(width, height int) string {
+	return tuitest.DrawBody(d.Frame, &d.pages[d.Page()], width, height)
+}
+
 // sizes are the page sizes on terminals of 80×24, 90×30, 100×30, 120×40 and 200×60.
 var sizes = [][2]int{{80, 21}, {90, 27}, {100, 27}, {120, 37}, {200, 57}}
 
 // TestPages compares the bodies of the pages with the golden files.
 func TestPages(t *testing.T) {
 	source := at(t, instant, nil)
-	for i, name := range []string{"run", "clusters", "tables", "registers", "testbed", "results"} {
+	for _, title := range []string{"Run", "Clusters", "Tables", "Registers", "Testbed", "Results"} {
+		name := strings.ToLower(title)
 		for _, size := range sizes {
 			if name != "run" && name != "clusters" && size[0] != 120 && size[0] != 80 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s-%dx%d", name, size[0], size[1]), func(t *testing.T) {
-				d := shown(source, size[0], size[1]+3, nil).press(strconv.Itoa(i + 1))
+				d := shown(source, size[0], size[1]+3, nil).open(title)
 				d.session.inspects.changed = nil
-				teatest.RequireEqualOutput(t, []byte(tuitest.DrawBody(d.Frame, &d.pages[i], size[0], size[1])))
+				teatest.RequireEqualOutput(t, []byte(d.body(size[0], size[1])))
 			})
 		}
 	}
@@ -161,7 +175,7 @@ func TestPages(t *testing.T) {
 		{"sorted", []string{"2", "s", "s", "down", "down", "enter"}}} {
 		t.Run(c.name, func(t *testing.T) {
 			d := shown(source, 100, 30, nil).press(c.keys...)
-			teatest.RequireEqualOutput(t, []byte(tuitest.DrawBody(d.Frame, &d.pages[d.Page()], 100, 27)))
+			teatest.RequireEqualOutput(t, []byte(d.body(100, 27)))
 		})
 	}
 	t.Run("form", func(t *testing.T) {
@@ -310,7 +324,7 @@ func TestFatesAddUp(t *testing.T) {
 // TestResultsPage shows a bench's report once there is one and shifts its lines.
 func TestResultsPage(t *testing.T) {
 	bench := &Bench{Done: 3, Total: 8}
-	d := shown(at(t, instant, nil), 100, 30, func(o *Options) { o.Bench = func() *Bench { return bench } }).press("6")
+	d := shown(at(t, instant, nil), 100, 30, func(o *Options) { o.Bench = func() *Bench { return bench } }).open("Results")
 	if text := d.Text(); !strings.Contains(text, "bench 3/8") || !strings.Contains(text, "3 of 8 runs") ||
 		!strings.Contains(text, "AoM/worker") {
 		t.Errorf("while it runs:\n%s", text)
@@ -334,8 +348,8 @@ func TestResultsPage(t *testing.T) {
 
 // TestSlots shows the slots of a switch that adds up, in every size; other runs have no such page.
 func TestSlots(t *testing.T) {
-	if pages := New(Options{Source: at(t, instant, nil)}).Pages; len(pages) != 6 {
-		t.Errorf("a run of queues has %d pages", len(pages))
+	if shown(at(t, instant, nil), 80, 24, nil).find("Slots") > 0 {
+		t.Error("a run of queues has a page of slots")
 	}
 	source := at(t, instant, func(s *bench.Spec) { s.Queue, s.Versus, s.H = "iswitch", "", new(4) })
 	table := source.in.Cards[0].Table
@@ -347,9 +361,9 @@ func TestSlots(t *testing.T) {
 			t.Errorf("slot %d holds %d contributions of %v", i, h.Count, h.Inside)
 		}
 	}
-	d := shown(source, 80, 24, nil).press("7")
-	teatest.RequireEqualOutput(t, []byte(tuitest.DrawBody(d.Frame, &d.pages[6], 80, 21)))
-	text := shown(source, 100, 30, nil).press("7").Text()
+	d := shown(source, 80, 24, nil).open("Slots")
+	teatest.RequireEqualOutput(t, []byte(d.body(80, 21)))
+	text := shown(source, 100, 30, nil).open("Slots").Text()
 	for _, want := range []string{"Slots", fmt.Sprintf("iswitch: %d of 4096 slots have a partial sum, H=4",
 		len(table.Held)), " of 4", "whose"} {
 		if !strings.Contains(text, want) {
@@ -357,7 +371,7 @@ func TestSlots(t *testing.T) {
 		}
 	}
 	source.in.Cards[0].Table = nil
-	if text := shown(source, 100, 30, nil).press("7").Text(); !strings.Contains(text, "cannot be looked into") {
+	if text := shown(source, 100, 30, nil).open("Slots").Text(); !strings.Contains(text, "cannot be looked into") {
 		t.Errorf("without a table:\n%s", text)
 	}
 }
@@ -382,31 +396,31 @@ func TestTwin(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := at(t, instant, nil)
-	if n := len(shown(source, 120, 40, nil).pages); n != 6 {
-		t.Errorf("a run of the twin has %d pages", n)
+	if shown(source, 120, 40, nil).find("Twin") > 0 {
+		t.Error("a run of the twin has a page that compares it with the twin")
 	}
 	source.snapshot.Logs = true
-	if text := shown(source, 120, 40, nil).press("7").Text(); !strings.Contains(text, "nothing yet") {
+	if text := shown(source, 120, 40, nil).open("Twin").Text(); !strings.Contains(text, "nothing yet") {
 		t.Errorf("before the end:\n%s", text)
 	}
 	source.snapshot.Queues[0].Pair = &row
-	watched := shown(source, 120, 40, nil).press("7")
+	watched := shown(source, 120, 40, nil).open("Twin")
 	state := &Bench{Done: 1, Total: 3, Rows: []results.Row{row}}
 	source.snapshot.Logs = false
 	benched := shown(source, 120, 40, func(o *Options) {
 		o.Beside, o.Measured, o.Bench = true, "xdp:",
 			func() *Bench { return state }
-	}).press("7")
+	}).open("Twin")
 	for _, want := range []string{"on xdp: beside twin:"} {
 		if !strings.Contains(benched.Text(), want) {
 			t.Errorf("no %q in the head:\n%s", want, benched.Text())
 		}
 	}
-	if page := benched.press("5").Text(); !strings.Contains(page, "xdp: measures; the plan also plays on") ||
+	if page := benched.open("Testbed").Text(); !strings.Contains(page, "xdp: measures; the plan also plays on") ||
 		!strings.Contains(page, "1 of 3 runs done") {
 		t.Errorf("the device that measures is not on the page of devices:\n%s", page)
 	}
-	benched.press("7")
+	benched.open("Twin")
 	var plain strings.Builder
 	told := NewPlain(&plain)
 	for range 2 {
@@ -430,15 +444,15 @@ func TestTwin(t *testing.T) {
 		}
 	}
 	for _, size := range sizes {
-		sized(t, shown(source, size[0], size[1]+3, nil).press("7"), size[0], size[1]+3)
+		sized(t, shown(source, size[0], size[1]+3, nil).open("Twin"), size[0], size[1]+3)
 	}
 }
 
 // TestHostsPage lists the hosts of a testbed with roles, their clocks, and the one that does not answer.
 func TestHostsPage(t *testing.T) {
 	source := at(t, instant, nil)
-	if d := shown(source, 120, 40, nil); len(d.pages) != 6 {
-		t.Errorf("%d pages on a device without hosts, want 6", len(d.pages))
+	if shown(source, 120, 40, nil).find("Hosts") > 0 {
+		t.Error("a device without hosts has a page of hosts")
 	}
 	source.snapshot.Hosts = true
 	source.in.Hosts = []results.Host{
@@ -446,8 +460,8 @@ func TestHostsPage(t *testing.T) {
 		{Name: "q", SSH: "root@fpga1", Roles: []string{"queue"}, OffsetNS: 1500, BoundNS: 21_000, DriftNS: -300},
 		{Name: "ps", SSH: "lab@ps", Roles: []string{"server"}, NIC: "enp1s0f0", Driver: "ice", OffsetNS: 0, BoundNS: 9_000, DriftNS: results.Missing()},
 	}
-	d := shown(source, 120, 40, nil).press("7")
-	text := tuitest.DrawBody(d.Frame, &d.pages[6], 120, 37)
+	d := shown(source, 120, 40, nil).open("Hosts")
+	text := d.body(120, 37)
 	for _, want := range []string{"3 hosts; clocks are compared", "here", "this machine", "ssh root@fpga1", "1.5µs ± 21µs ahead, -300ns since then",
 		"enp1s0f0 (ice)", "0s ± 9µs ahead when opened; the host does not answer now"} {
 		if !strings.Contains(text, want) {
@@ -487,7 +501,7 @@ func TestAnswersToWorkers(t *testing.T) {
 func TestInspectionFails(t *testing.T) {
 	source := at(t, instant, nil)
 	source.in = nil
-	if text := shown(source, 100, 30, nil).press("3").Text(); !strings.Contains(text, "the device does not answer") {
+	if text := shown(source, 100, 30, nil).open("Tables").Text(); !strings.Contains(text, "the device does not answer") {
 		t.Errorf("it does not say why:\n%s", text)
 	}
 }
@@ -564,7 +578,7 @@ func TestOneAge(t *testing.T) {
 				"┐")[i], "mean "+want) {
 				t.Errorf("queue %d, %v: want %s, the Run page says %s", i, olaf.Reading(reading), want, titles)
 			}
-			tuitest.PressKeys(d.Frame, "6")
+			tuitest.PressKeys(d.Frame, strconv.Itoa(d.find("Results")))
 			if row := d.line("│" + source.snapshot.Queues[i].Name); !strings.Contains(row, want) {
 				t.Errorf("queue %d, %v: want %s, the Results page says %s", i, olaf.Reading(reading), want, row)
 			}
@@ -590,8 +604,8 @@ func (d *dash) line(text string) string {
 // TestUnits finds units in two spellings.
 func TestUnits(t *testing.T) {
 	source := at(t, instant, nil)
-	for i := range 6 {
-		if text := shown(source, 120, 40, nil).press(strconv.Itoa(i + 1)).Text(); i != 3 &&
+	for i, page := range shown(source, 120, 40, nil).pages {
+		if text := shown(source, 120, 40, nil).open(page.Title).Text(); page.Title != "Registers" &&
 			strings.Contains(strings.NewReplacer("status", "", "cluster", "", "bus", "").Replace(text), "us ") {
 			t.Errorf("page %d writes us:\n%s", i+1, text)
 		}

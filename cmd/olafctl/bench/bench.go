@@ -198,8 +198,8 @@ func ratePointers(rates []olaf.Rate) []*olaf.Rate {
 
 func (f *Flags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.to.Xlsx, "xlsx", "", "write a workbook to this file")
-	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report to this file")
+	f.to.Add(flags, "xlsx", "write a workbook to this file")
+	f.to.Add(flags, "report", "write a self-contained HTML report to this file")
 	flags.StringVar(&f.pcap, "pcap", "", "write the first run's frames: .pcapng or .pcap")
 	flags.StringVar(&f.prom, "metrics-file", "", "write the results for Prometheus' node exporter to this .prom file, which all users can read")
 	cli.AddForce(flags, &f.to.Force, "existing output files")
@@ -633,7 +633,7 @@ func (a *announcer) Event(e bench.Event) error {
 }
 
 // listFiles returns the names of the requested files. A name is empty if its file was not requested.
-func (f *Flags) listFiles() []string { return []string{f.to.Xlsx, f.to.Report, f.pcap, f.prom} }
+func (f *Flags) listFiles() []string { return []string{f.to.Path("xlsx"), f.to.Path("report"), f.pcap, f.prom} }
 
 // reportUnwritten lists the requested files that were not written because the run did not finish.
 func (f *Flags) reportUnwritten(env *cli.Env) {

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results/archive"
@@ -17,11 +21,42 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Exports contains the paths of the files to which a result is written. Csv, Parquet, Svg, Pdf and Png are folders.
+// Exports contains the paths to which a result is written, by the name of the format, as in export.Formats.
 type Exports struct {
-	Xlsx, Json, Report          string
-	Csv, Parquet, Svg, Pdf, Png string
-	Force                       bool
+	paths map[string]*string
+	Force bool
+}
+
+// Add adds the flag for the path of a format.
+func (e *Exports) Add(flags *pflag.FlagSet, format, usage string) {
+	flags.StringVar(e.path(format), format, "", usage)
+}
+
+func (e *Exports) path(format string) *string {
+	if e.paths == nil {
+		e.paths = map[string]*string{}
+	}
+	if e.paths[format] == nil {
+		e.paths[format] = new(string)
+	}
+	return e.paths[format]
+}
+
+// Path returns the path for a format; empty if it is not requested.
+func (e *Exports) Path(format string) string { return *e.path(format) }
+
+// IsEmpty reports whether no format is requested.
+func (e *Exports) IsEmpty() bool {
+	return !slices.ContainsFunc(slices.Collect(maps.Values(e.paths)), func(p *string) bool { return *p != "" })
+}
+
+// clone returns a copy whose paths can be changed.
+func (e *Exports) clone() *Exports {
+	c := &Exports{Force: e.Force}
+	for name, path := range e.paths {
+		*c.path(name) = *path
+	}
+	return c
 }
 
 // ExportRun writes the requested files for a stored run and records them in the store. It prints which requested
@@ -35,18 +70,18 @@ func (e *Exports) ExportRun(env *Env, s *store.Store, f *store.Folder) error {
 	if err != nil {
 		return err
 	}
-	rest := *e
+	rest := e.clone()
 	missing := rest.leaveOut(f, r)
-	if rest == (Exports{Force: e.Force}) {
+	if rest.IsEmpty() {
 		return UsageError("nothing was written: %s has no %s", f.ID(), strings.Join(missing, " and no "))
 	}
 	if archive.HasDocument(f) {
-		rest.Json = "" // written as the report's own document
+		*rest.path("json") = "" // written as the report's own document
 	}
 	if archive.HasDocumentOnly(f) {
-		rest.Csv = "" // written as the report's own table
+		*rest.path("csv") = "" // written as the report's own table
 	}
-	if err := rest.WriteFiles(env, r, append(own, frameTargets(env, f, rest.Parquet)...)...); err != nil {
+	if err := rest.WriteFiles(env, r, append(own, frameTargets(env, f, rest.Path("parquet"))...)...); err != nil {
 		return err
 	}
 	if len(missing) > 0 {
@@ -57,16 +92,13 @@ func (e *Exports) ExportRun(env *Env, s *store.Store, f *store.Folder) error {
 
 // leaveOut removes the requests for formats that a run does not have and returns their names.
 func (e *Exports) leaveOut(f *store.Folder, r *sheets.Result) (missing []string) {
-	if e.Parquet != "" && archive.HasDocumentOnly(f) {
-		e.Parquet, missing = "", append(missing, "single runs for --parquet")
+	if e.Path("parquet") != "" && archive.HasDocumentOnly(f) {
+		*e.path("parquet"), missing = "", append(missing, "single runs for --parquet")
 	}
 	var figures []string
-	for _, to := range []struct {
-		flag, format string
-		path         *string
-	}{{"--svg", "svg", &e.Svg}, {"--pdf", "pdf", &e.Pdf}, {"--png", "png", &e.Png}} {
-		if *to.path != "" && len(export.Figures(*to.path, to.format, r)) == 0 {
-			*to.path, figures = "", append(figures, to.flag)
+	for _, x := range export.Formats() {
+		if path := e.path(x.Name); x.HasFigures() && *path != "" && len(x.List(*path, r)) == 0 {
+			*path, figures = "", append(figures, "--"+x.Name)
 		}
 	}
 	if len(figures) > 0 {
@@ -78,47 +110,33 @@ func (e *Exports) leaveOut(f *store.Folder, r *sheets.Result) (missing []string)
 // CheckNames rejects file names with a wrong extension, the same name for two files, and standard output. To print a
 // result, use 'runs show'.
 func (e *Exports) CheckNames() error {
-	for _, to := range []struct{ flag, path string }{
-		{"--xlsx", e.Xlsx}, {"--csv", e.Csv}, {"--parquet", e.Parquet}, {"--json", e.Json}, {"--report", e.Report},
-		{"--svg", e.Svg}, {"--pdf", e.Pdf}, {"--png", e.Png},
-	} {
-		if to.path == "-" {
-			return UsageError("%s -: export writes files, not standard output; give a name ('olafctl runs show ID "+
-				"-o json' prints a run's document)", to.flag)
+	var files []string
+	for _, x := range export.Formats() {
+		path := e.Path(x.Name)
+		if path == "-" {
+			return UsageError("--%s -: export writes files, not standard output; give a name ('olafctl runs show ID "+
+				"-o json' prints a run's document)", x.Name)
+		}
+		if !x.Folder {
+			files = append(files, path)
 		}
 	}
-	for _, err := range []error{
-		CheckExtension("--xlsx", e.Xlsx, ".xlsx"), CheckExtension("--report", e.Report, ".html", ".htm"),
-		CheckDistinct(e.Xlsx, e.Json, e.Report),
-	} {
-		if err != nil {
+	for _, x := range export.Formats() {
+		if x.Extensions == nil {
+			continue
+		}
+		if err := CheckExtension("--"+x.Name, e.Path(x.Name), x.Extensions...); err != nil {
 			return err
 		}
 	}
-	return nil
+	return CheckDistinct(files...)
 }
 
 // listTargets returns the files to write.
 func (e *Exports) listTargets(r *sheets.Result) (targets []export.Target) {
-	one := func(of func(string, *sheets.Result) export.Target) func(string) []export.Target {
-		return func(path string) []export.Target { return []export.Target{of(path, r)} }
-	}
-	figures := func(format string) func(string) []export.Target {
-		return func(path string) []export.Target { return export.Figures(path, format, r) }
-	}
-	for _, t := range []struct {
-		path string
-		of   func(path string) []export.Target
-	}{
-		{e.Xlsx, one(export.Workbook)},
-		{e.Json, func(path string) []export.Target { return []export.Target{export.Document(path, r.Bench)} }},
-		{e.Report, one(export.Report)},
-		{e.Csv, func(path string) []export.Target { return export.CSV(path, r) }},
-		{e.Parquet, func(path string) []export.Target { return export.Parquet(path, r) }},
-		{e.Svg, figures("svg")}, {e.Pdf, figures("pdf")}, {e.Png, figures("png")},
-	} {
-		if t.path != "" {
-			targets = append(targets, t.of(t.path)...)
+	for _, x := range export.Formats() {
+		if path := e.Path(x.Name); path != "" {
+			targets = append(targets, x.List(path, r)...)
 		}
 	}
 	return targets
@@ -137,12 +155,11 @@ func (e *Exports) documentTargets(f *store.Folder) (targets []export.Target, err
 		return export.Target{Path: path, Folder: folder,
 			Write: func(w io.Writer) error { _, err := w.Write(content); return err }}
 	}
-	if e.Json != "" {
-		targets = append(targets, bytes(e.Json, "", d.JSON))
+	if path := e.Path("json"); path != "" {
+		targets = append(targets, bytes(path, "", d.JSON))
 	}
-	if e.Csv != "" {
-		targets = append(targets, bytes(filepath.Join(e.Csv, paper.FileName(f.Manifest.Experiment)+".csv"), e.Csv,
-			d.Table))
+	if dir := e.Path("csv"); dir != "" {
+		targets = append(targets, bytes(filepath.Join(dir, paper.FileName(f.Manifest.Experiment)+".csv"), dir, d.Table))
 	}
 	return targets, nil
 }
@@ -162,7 +179,7 @@ func (e *Exports) WriteFiles(env *Env, r *sheets.Result, more ...export.Target) 
 // RecordExports records which exports 'olafctl runs verify' must reproduce. If the store is read-only or full, it only
 // prints a remark, because the files are already written.
 func (e *Exports) RecordExports(env *Env, s *store.Store, f *store.Folder) error {
-	for kind, path := range map[string]string{archive.KindWorkbook: e.Xlsx, archive.KindReport: e.Report} {
+	for kind, path := range map[string]string{archive.KindWorkbook: e.Path("xlsx"), archive.KindReport: e.Path("report")} {
 		if path == "" {
 			continue
 		}

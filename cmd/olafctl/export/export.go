@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/results/export"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -23,7 +24,7 @@ report, or figures. The same run gives the same bytes. A run is named by its id,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if to == (cli.Exports{Force: to.Force}) {
+			if to.IsEmpty() {
 				return cli.UsageError("nothing to write: add --xlsx, --csv, --parquet, --json, --report, --svg, " +
 					"--pdf or --png")
 			}
@@ -35,15 +36,9 @@ report, or figures. The same run gives the same bytes. A run is named by its id,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&to.Xlsx, "xlsx", "", "workbook with charts (.xlsx)")
-	flags.StringVar(&to.Csv, "csv", "", "folder for one CSV file per sheet")
-	flags.StringVar(&to.Parquet, "parquet", "",
-		"folder for one Parquet file per sheet and one with the kept frames (on the twin those of the first seed)")
-	flags.StringVar(&to.Json, "json", "", "JSON document")
-	flags.StringVar(&to.Report, "report", "", "self-contained HTML report")
-	flags.StringVar(&to.Svg, "svg", "", "folder for the figures as SVG")
-	flags.StringVar(&to.Pdf, "pdf", "", "folder for the figures as PDF")
-	flags.StringVar(&to.Png, "png", "", "folder for the figures as PNG")
+	for _, x := range export.Formats() {
+		to.Add(flags, x.Name, x.About)
+	}
 	cli.AddForce(flags, &to.Force, "existing files")
 	where.Add(cmd)
 	return cmd

@@ -51,8 +51,8 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.all, "all", false, "print every job and slot")
-	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report")
-	flags.StringVar(&f.to.Svg, "svg", "", "write the figures to this folder as SVG")
+	f.to.Add(flags, "report", "write a self-contained HTML report")
+	f.to.Add(flags, "svg", "write the figures to this folder as SVG")
 	cli.AddForce(flags, &f.to.Force, "existing files")
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		flags.BoolVar(&f.watch, "tui", false, "show the plan slot by slot; without a terminal, print it")
@@ -79,7 +79,7 @@ func (f *ganttFlags) showPlan(cmd *cobra.Command, env *cli.Env, file string) err
 	if f.all {
 		columns, jobs = plan.Slots, 0
 	}
-	if f.to != (cli.Exports{Force: f.to.Force}) {
+	if !f.to.IsEmpty() {
 		if err := exportPlan(env, plan, v, jobs, &f.to); err != nil {
 			return err
 		}

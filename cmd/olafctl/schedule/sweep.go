@@ -50,9 +50,9 @@ values of --sweep, and seeds. All scenarios of a seed have the same jobs. See do
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "first seed")
 	addWorkload(flags, s)
 	flags.BoolVar(&s.Joined, "joined", false, "connect all units evenly before the first slot")
-	flags.StringVar(&f.to.Xlsx, "xlsx", "", "write a workbook with charts")
-	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report")
-	flags.StringVar(&f.to.Svg, "svg", "", "write the figures to this folder as SVG")
+	f.to.Add(flags, "xlsx", "write a workbook with charts")
+	f.to.Add(flags, "report", "write a self-contained HTML report")
+	f.to.Add(flags, "svg", "write the figures to this folder as SVG")
 	cli.AddForce(flags, &f.to.Force, "existing files")
 	cli.AddQuiet(flags, &f.quiet)
 	cli.AddFormatFlag(cmd, &f.out)
@@ -70,7 +70,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.to.CheckNames(); err != nil {
 		return err
 	}
-	if err := cli.RefuseAnyExisting(f.to.Force, f.to.Xlsx, f.to.Report); err != nil {
+	if err := cli.RefuseAnyExisting(f.to.Force, f.to.Path("xlsx"), f.to.Path("report")); err != nil {
 		return err
 	}
 	started := env.Now()
@@ -89,7 +89,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	}
 	r := f.result(axis, values, cells)
 	by := cli.NewProvenance(env, started)
-	if f.to != (cli.Exports{Force: f.to.Force}) {
+	if !f.to.IsEmpty() {
 		config, err := json.Marshal(r.Config)
 		if err != nil {
 			return err

@@ -105,8 +105,8 @@ func (f *GridFlags) addMetrics(cmd *cobra.Command, env *cli.Env) {
 func (f *GridFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	cli.AddFormatFlag(cmd, &f.Format)
-	flags.StringVar(&f.To.Xlsx, "xlsx", "", "write a workbook to this file")
-	flags.StringVar(&f.To.Report, "report", "", "write a self-contained HTML report to this file")
+	f.To.Add(flags, "xlsx", "write a workbook to this file")
+	f.To.Add(flags, "report", "write a self-contained HTML report to this file")
 	cli.AddForce(flags, &f.To.Force, "existing output files")
 	cli.AddQuiet(flags, &f.Quiet)
 	f.Watch.Add(cmd)
@@ -241,7 +241,7 @@ func (f *GridFlags) checkFlags() error {
 	if err := f.To.CheckNames(); err != nil {
 		return err
 	}
-	return cli.RefuseAnyExisting(f.To.Force, f.To.Xlsx, f.To.Report)
+	return cli.RefuseAnyExisting(f.To.Force, f.To.Path("xlsx"), f.To.Path("report"))
 }
 
 // ThisBuild returns the build identity of this program.
@@ -385,7 +385,7 @@ func (f *GridFlags) finishSweep(env *cli.Env, s *store.Store, folder *sweep.Fold
 	if !f.Quiet && !f.unkept {
 		fmt.Fprintf(env.Stderr, "kept as %s\n", id)
 	}
-	if f.To != (cli.Exports{Force: f.To.Force}) {
+	if !f.To.IsEmpty() {
 		if err := f.writeExports(env, s, id); err != nil {
 			return err
 		}
