@@ -633,7 +633,9 @@ func (a *announcer) Event(e bench.Event) error {
 }
 
 // listFiles returns the names of the requested files. A name is empty if its file was not requested.
-func (f *Flags) listFiles() []string { return []string{f.to.Path("xlsx"), f.to.Path("report"), f.pcap, f.prom} }
+func (f *Flags) listFiles() []string {
+	return []string{f.to.Path("xlsx"), f.to.Path("report"), f.pcap, f.prom}
+}
 
 // reportUnwritten lists the requested files that were not written because the run did not finish.
 func (f *Flags) reportUnwritten(env *cli.Env) {
