@@ -183,10 +183,10 @@ func (e *loopMeter) followRun(last, next olaf.Time, look *closedloop.Look) (unti
 }
 
 // takeSnapshot returns a snapshot of the run at the given instant.
-func (e *loopMeter) takeSnapshot(at olaf.Time, takeSnapshot *closedloop.Look) *Snapshot {
+func (e *loopMeter) takeSnapshot(at olaf.Time, look *closedloop.Look) *Snapshot {
 	v := e.outside.sim.takeSnapshot(at)
 	v.Waits, v.Fate, v.Ports = e.topology.Title(), e.countFates(), nil
-	ports := takeSnapshot.Ports(at)
+	ports := look.Ports(at)
 	for i, sw := range e.way.switches {
 		p := &ports[i+1]
 		held := p.Waiting

@@ -199,8 +199,8 @@ func (o *externalMeter) recordFrame(cluster int, at, gen olaf.Time, updates int)
 }
 
 // recordWorker records one update of the frame that was recorded last.
-func (o *externalMeter) recordWorker(recordWorker int, at, gen olaf.Time) {
-	o.sim.meter.deliverWorker(int32(recordWorker), at, gen)
+func (o *externalMeter) recordWorker(worker int, at, gen olaf.Time) {
+	o.sim.meter.deliverWorker(int32(worker), at, gen)
 }
 
 // setNameless records that a frame did not identify its contributors.

@@ -198,7 +198,7 @@ func (p *Plan) CheckMetrics(metrics []string) ([]string, error) {
 }
 
 // sortOptions returns the options that the file sets for the command, sorted by name.
-func (f *File) sortOptions(c *Command) (sortOptions []Option, err error) {
+func (f *File) sortOptions(c *Command) (options []Option, err error) {
 	for _, name := range slices.Sorted(maps.Keys(f.Options)) {
 		plain := strings.ReplaceAll(name, "_", "-")
 		if !slices.Contains(c.Options, plain) {
@@ -206,9 +206,9 @@ func (f *File) sortOptions(c *Command) (sortOptions []Option, err error) {
 				fmt.Errorf("%w: %s has no option %q that a sweep can give; %s", ErrSpec, c.Name, name,
 					suggestNames(plain, c.Options)))
 		}
-		sortOptions = append(sortOptions, Option{plain, c.plainNumber(plain, f.Options[name])})
+		options = append(options, Option{plain, c.plainNumber(plain, f.Options[name])})
 	}
-	return sortOptions, nil
+	return options, nil
 }
 
 // plainNumber normalises an integer, such as 010 to 10, so that the document contains the number with which the cells
@@ -225,7 +225,7 @@ func (c *Command) plainNumber(option, value string) string {
 }
 
 // readAxes returns the axes of a grid. For a list, it returns the cells, and axes made from their values.
-func (f *File) readAxes(c *Command) (readAxes []grid.Axis, cells [][]string, err error) {
+func (f *File) readAxes(c *Command) (axes []grid.Axis, cells [][]string, err error) {
 	switch {
 	case len(f.Sweep) > 0 && len(f.List) > 0:
 		return nil, nil, f.atField("list", fmt.Errorf("%w: give a grid (sweep) or a list, not both", ErrSpec))
@@ -236,13 +236,13 @@ func (f *File) readAxes(c *Command) (readAxes []grid.Axis, cells [][]string, err
 		return f.listCells(c)
 	}
 	for i, text := range f.Sweep {
-		a, err := f.parseAxis(c, readAxes, text)
+		a, err := f.parseAxis(c, axes, text)
 		if err != nil {
 			return nil, nil, f.atField(fmt.Sprintf("sweep[%d]", i), err)
 		}
-		readAxes = append(readAxes, a)
+		axes = append(axes, a)
 	}
-	return readAxes, nil, nil
+	return axes, nil, nil
 }
 
 // parseAxis parses one axis and rejects a field that an earlier axis already varies.

@@ -138,11 +138,11 @@ func (t *tap) logUpdate(class engine.Class, slot uint16, who olaf.Contributor) {
 }
 
 // slotList returns the list of contributors in a slot.
-func (t *tap) slotList(slotList uint16) *[]olaf.Contributor {
-	for int(slotList) >= len(t.slots) {
+func (t *tap) slotList(slot uint16) *[]olaf.Contributor {
+	for int(slot) >= len(t.slots) {
 		t.slots = append(t.slots, nil)
 	}
-	return &t.slots[slotList]
+	return &t.slots[slot]
 }
 
 // takeContributors removes and returns the contributors of the oldest frame that has left the queue. It returns nil if

@@ -47,10 +47,10 @@ func (s *State) tablesOf(d *program.Description) (tables []*added) {
 }
 
 // jobMembers returns the workers to which the sums of a job are multicast.
-func (s *State) jobMembers(job olaf.ClusterID) (jobMembers []program.Member) {
+func (s *State) jobMembers(job olaf.ClusterID) (members []program.Member) {
 	replicas, _ := s.Group(job)
 	for _, r := range replicas {
-		jobMembers = append(jobMembers, program.Member{Worker: olaf.WorkerID(r.Instance), Port: program.Port(r.Port)})
+		members = append(members, program.Member{Worker: olaf.WorkerID(r.Instance), Port: program.Port(r.Port)})
 	}
-	return jobMembers
+	return members
 }

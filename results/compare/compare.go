@@ -305,13 +305,13 @@ func (p pair) name() string {
 
 // pairConfigurations pairs equal configurations and adds warnings about configurations that only one side has. If each
 // side has only one configuration and their output rates are equal, these are paired even if their names differ.
-func (d *Document) pairConfigurations(a, b []key) (pairConfigurations []pair) {
+func (d *Document) pairConfigurations(a, b []key) (pairs []pair) {
 	if len(a) == 1 && len(b) == 1 && a[0].rate == b[0].rate {
 		return []pair{{a[0], b[0]}}
 	}
 	for _, k := range a {
 		if slices.Contains(b, k) {
-			pairConfigurations = append(pairConfigurations, pair{k, k})
+			pairs = append(pairs, pair{k, k})
 		} else {
 			d.warn("%s only has %s%s", d.A, k.queue, atRate(k.rate))
 		}
@@ -321,7 +321,7 @@ func (d *Document) pairConfigurations(a, b []key) (pairConfigurations []pair) {
 			d.warn("%s only has %s%s", d.B, k.queue, atRate(k.rate))
 		}
 	}
-	return pairConfigurations
+	return pairs
 }
 
 // atRate returns " at RATE" for messages, or "" for a configuration without an output rate.

@@ -152,7 +152,7 @@ func compareRounds(ctx context.Context, set system.Set, t *result.Result, c *con
 }
 
 // describeRuns returns the statistics of a player's runs at a rate, one per block.
-func (p *player) describeRuns(rate olaf.Rate, runs []*closedloop.Result) (describeRuns [roundBlocks]results.Statistic) {
+func (p *player) describeRuns(rate olaf.Rate, runs []*closedloop.Result) (blocks [roundBlocks]results.Statistic) {
 	var ages, iterations, repeats, quiet []results.Float
 	for _, r := range runs {
 		again := results.Float(r.Endpoints.Of("packets_resent") + r.Endpoints.Of("control_sent"))

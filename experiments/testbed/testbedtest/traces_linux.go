@@ -48,21 +48,21 @@ func (tr *Traces) AwaitGone(t testing.TB, marker string) {
 	}
 }
 
-func (tr *Traces) findLeft(t testing.TB, marker string) (findLeft []string) {
+func (tr *Traces) findLeft(t testing.TB, marker string) (left []string) {
 	processes, held := listDescriptors(t, marker)
-	findLeft = append(findLeft, processes...)
+	left = append(left, processes...)
 	for _, id := range testbedPrograms() {
 		if !tr.programs[id] && !held[fmt.Sprint(uint32(id))] {
-			findLeft = append(findLeft, fmt.Sprintf("program %d, which no process holds", id))
+			left = append(left, fmt.Sprintf("program %d, which no process holds", id))
 		}
 	}
 	if now := linkNames(t); now != tr.links {
-		findLeft = append(findLeft, fmt.Sprintf("interfaces %s, were %s", now, tr.links))
+		left = append(left, fmt.Sprintf("interfaces %s, were %s", now, tr.links))
 	}
 	if now := namespaceMounts(t); now != tr.mounts {
-		findLeft = append(findLeft, "mounts "+now)
+		left = append(left, "mounts "+now)
 	}
-	return findLeft
+	return left
 }
 
 // ours contains the names of the programs that testbeds attach.
