@@ -7,8 +7,10 @@ import (
 
 	"google.golang.org/grpc/stats"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga/regmap"
 )
 
 // agentTraffic counts what an agent exchanges: requests, and bytes in both directions.
@@ -48,4 +50,60 @@ func TestFarRunsCostLittle(t *testing.T) {
 	if each, bytes := float64(many-few)/runs, float64(manyBytes-fewBytes)/runs; each > 5 || bytes > 150e3 {
 		t.Errorf("%.1f round trips and %.0f bytes a run, want at most 5 and 150,000", each, bytes)
 	}
+}
+
+// TestFarQueuesAreDrainedFirst configures a queue that is not empty, on a local and on a lent twin: the same time passes on both
+// until it is, and the counters are zero afterwards.
+func TestFarQueuesAreDrainedFirst(t *testing.T) {
+	local := reconfigure(t, "")
+	lent := reconfigure(t, testbedtest.ServeTwin(t, testbed.ServeOptions{}))
+	if local != lent || local == 0 {
+		t.Errorf("cycle %d on the local twin and %d on the lent one, want equal ones", local, lent)
+	}
+}
+
+// reconfigure configures the queue of a twin while it contains frames, and returns the device's cycle afterwards.
+func reconfigure(t *testing.T, address string) uint32 {
+	t.Helper()
+	plan, err := NewPlan(usualSpec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed, err := testbed.OpenTestbed(t.Context(), address, testbed.OpenOptions{Access: testbedtest.TestAccess(), Cards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	rig, err := plan.Rig(bed.Cards[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rig.Close()
+	var status, cycle uint32
+	for n, step := range []func() error{
+		func() error { _, err := plan.Program(t.Context(), bed); return err },
+		func() error { _, err := rig.Load(t.Context(), 0); return err },
+		func() error { return rig.Prepare(t.Context(), len(plan.Configs)-1) },
+		rig.Generator.ArmAndStart,
+		func() (err error) {
+			for status = regmap.QueueStatusEmpty; status&regmap.QueueStatusEmpty != 0 && err == nil; {
+				if err = rig.Device.Sleep(t.Context(), olaf.Microsecond); err == nil {
+					status, err = rig.Device.Read32(regmap.QueueStatus)
+				}
+			}
+			return err
+		},
+		rig.Generator.Abort,
+		func() error { return rig.Prepare(t.Context(), len(plan.Configs)-1) },
+		func() (err error) { cycle, err = rig.Device.Read32(regmap.CommonCycles); return err },
+	} {
+		if err := step(); err != nil {
+			t.Fatalf("step %d: %v", n, err)
+		}
+	}
+	counters, err := rig.Snapshot()
+	if err != nil || counters.Queue.DeliveredFrames != 0 || counters.Generator.SentPackets != 0 {
+		t.Errorf("%q: %+v, %v afterwards", address, counters, err)
+	}
+	return cycle
 }
