@@ -23,6 +23,7 @@ var waits = map[string]string{
 	"cmd/olafctl/testbed_roles_linux_test.go TestHoldersOutliveTheirHead": "an agent on another host starts, and notifies only its own head",
 	"cmd/olafctl/hosts_linux_test.go harm":                                "how long the cable is dead is the fault itself",
 	"cmd/olafctl/hosts_linux_test.go harmBench":                           "a process is killed at any moment of its life, drawn by a seed",
+	"experiments/testbed/saturate/hop_linux_test.go measureUsage":         "a processor that sleeps between packets is what is measured",
 	"experiments/testbed/sshlink/lifeline_test.go TestAgentEndsInSilence": "the time is a bubble's",
 	"experiments/testbed/sshlink/sshlinktest/lab_linux.go AwaitIdle":      "processes of other namespaces end, and tell nobody",
 	"experiments/bench/card_live_linux_test.go Wait":                      "it is the clock that the card lives by",

@@ -148,7 +148,7 @@ func reproductionTable(t *testing.T, rows []results.PaperRow) string {
 // listNotCarried returns the page's list of printed numbers that are not claims.
 func listNotCarried() string {
 	var b strings.Builder
-	b.WriteString("\n## Printed numbers that are not compared\n\nOf all numbers with a unit in the texts:\n\n| paper | numbers | why |\n|---|---|---|\n")
+	b.WriteString("\n## Printed numbers that are not compared\n\nOf all numbers with a unit or in a table in the texts:\n\n| paper | numbers | why |\n|---|---|---|\n")
 	for _, n := range paper.ListNotCarried() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", n.Paper, strings.Join(n.Numbers, ", "), n.Why)
 	}

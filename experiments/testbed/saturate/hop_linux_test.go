@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -198,6 +199,62 @@ func (h *hop) measureLoss(t *testing.T, p *point) {
 	}
 }
 
+// measureUsage returns the share of one processor, in percent, that a load takes, with the sender, which sleeps between the
+// milliseconds (Fig. 9).
+func (h *hop) measureUsage(t *testing.T, load int) float64 {
+	t.Helper()
+	before, began, sent := processTime(t), time.Now(), 0
+	for time.Since(began) < time.Duration(*hopSeconds)*time.Second/4 {
+		for due := int(time.Since(began).Seconds() * float64(load)); sent < due; sent++ {
+			h.sendOne(t)
+		}
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil) // woken early, it sends a little more often
+	}
+	return 100 * float64(processTime(t)-before) / float64(time.Since(began))
+}
+
+// hopStall is the lateness from which on the processor was taken away.
+const hopStall = 500 * time.Microsecond
+
+// measureLoadedLatency returns the median time of a packet from the instant at which it is due to the server's socket, in a
+// Poisson process of the given rate (Fig. 10). One processor sends and receives. Packets around a stall, in which other programs
+// had the processor, do not count.
+func (h *hop) measureLoadedLatency(t *testing.T, load int) float64 {
+	t.Helper()
+	ear, err := h.last().B.Packets(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ear.Close()
+	rng := rand.New(rand.NewPCG(1, uint64(load)))
+	due := make([]time.Time, hopFragments) // by fragment
+	var times []float64
+	buf := make([]byte, 1<<11)
+	next := time.Now()
+	stalled := next
+	for end := next.Add(time.Duration(*hopSeconds) * time.Second / 4); time.Now().Before(end); {
+		if now := time.Now(); now.Sub(next) > hopStall {
+			next, stalled = now, now
+		}
+		if !time.Now().Before(next) {
+			due[h.sent%hopFragments] = next
+			h.sendOne(t)
+			next = next.Add(time.Duration(rng.ExpFloat64() * 1e9 / float64(load)))
+		}
+		if n, err := ear.Receive(buf); err == nil && n == len(h.frame) {
+			fragment := binary.BigEndian.Uint32(buf[fragmentAt:])
+			if took := time.Since(due[fragment%hopFragments]); took < hopStall && time.Since(stalled) > hopStall {
+				times = append(times, float64(took))
+			}
+		}
+	}
+	slices.Sort(times)
+	if len(times) == 0 {
+		t.Fatalf("%s: no packet of %d a second came", h.mode, load)
+	}
+	return times[len(times)/2]
+}
+
 // processTime returns the processor time of this process, with that of the kernel on its behalf.
 func processTime(t *testing.T) time.Duration {
 	t.Helper()
@@ -216,6 +273,16 @@ func measurePoint(t *testing.T, mode string, values int, cable float64) point {
 	h.measureLatency(t, &p, cable)
 	h.measureLoss(t, &p)
 	return p
+}
+
+// measureLoads returns a row with processor share and latency by load, for packets of 256 values.
+func measureLoads(t *testing.T, mode string) string {
+	h := newHop(t, mode, 256)
+	row := "| " + mode
+	for _, load := range hopLoads {
+		row += fmt.Sprintf(" | %.0f %%, %.1f µs", h.measureUsage(t, load), h.measureLoadedLatency(t, load)/1000)
+	}
+	return row + " |\n"
 }
 
 // measureCable returns the time of a packet through one cable.
@@ -250,7 +317,7 @@ var publishedMpps = map[int]string{32: "4.19", 256: "1.59", 320: "1.11"}
 
 // TestXAggOnThisKernel measures what Figs. 6, 7, 9, 10 and 11 of XAgg show, with the program in the kernel and in user space,
 // and prints it for docs/papers/xagg.md. The sender is inside of a packet's time; BenchmarkAggregator in fpga/xdp has the
-// kernel's program alone. Fig. 8 needs several receive queues.
+// kernel's program alone, and BenchmarkAggregatorCores Fig. 8.
 func TestXAggOnThisKernel(t *testing.T) {
 	if *hopSeconds == 0 {
 		t.Skip("a measurement; -hop 2 runs it ('make xagg')")
@@ -274,6 +341,10 @@ func TestXAggOnThisKernel(t *testing.T) {
 					p.cpuNS, p.latencyNS/1000, p.lossPercent[0], p.lossPercent[1], p.lossPercent[2], p.lossy, p.windows)
 			})
 		}
+	}
+	fmt.Fprintf(&out, "\n| processor and median latency at %v a second | | | |\n", hopLoads)
+	for _, mode := range []string{lab.Native, lab.User} {
+		out.WriteString(measureLoads(t, mode))
 	}
 	for _, mode := range []string{lab.Native, lab.User} {
 		fmt.Fprintf(&out, "%s: %.2f %% sent again where each 50th sum was lost, all exact\n", mode, measureAcked(t, mode))
