@@ -286,7 +286,7 @@ func (s *Session) Err() error {
 	return s.err
 }
 
-// ElectionID returns the id that the session announces.
+// ElectionID returns the ID that the session announces.
 func (s *Session) ElectionID() ElectionID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,8 +2,8 @@ package pktgen
 
 import "math/bits"
 
-// fenwick is a binary indexed tree of integer weights. It draws by weight and changes a weight in O(log n) and is
-// exact.
+// fenwick is a binary indexed tree of integer weights. It draws by weight and changes a weight in O(log n). The
+// arithmetic is exact.
 type fenwick struct {
 	sums  []uint64 // 1-based partial sums
 	total uint64

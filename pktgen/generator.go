@@ -313,8 +313,8 @@ func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
 	}
 }
 
-// loadMemory writes the words that next returns to a memory, starting at address 0, and compares the CRCs. total is the
-// number of words. It performs the steps in before first and, if there was no error, further steps afterwards.
+// loadMemory performs the steps in before, writes the words that next returns to a memory, starting at address 0, and
+// compares the CRCs. If they are equal, it performs the steps in after. total is the number of words.
 func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, next func() ([]uint32, error), before, after []regmap.Step) error {
 	_, g.collects = g.regs.(regmap.Lister)
 	g.collects, g.collected = g.collects && g.burst == 0, g.collected[:0]

@@ -121,7 +121,7 @@ func (f *Frame) hasAct(a keys.Action) bool {
 	return f.actFor(a) != nil || len(f.pagesWith(a)) > 0
 }
 
-// AsAct wraps a function that returns no command for use in Acts.
+// AsAct wraps a function that returns no command, so that it can be used in Acts.
 func AsAct(do func(*Frame)) func(*Frame) tea.Cmd {
 	return func(f *Frame) tea.Cmd { do(f); return nil }
 }

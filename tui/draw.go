@@ -253,7 +253,7 @@ func (f *Frame) DrawList(box, inside screen.Region, l Listing) {
 	})
 }
 
-// mouseEvent handles clicks, which move the focus or select and open rows, and scrolling.
+// mouseEvent handles scrolling and clicks. A click moves the focus, selects a row or opens it.
 func (f *Frame) mouseEvent(msg tea.MouseMsg) tea.Cmd {
 	if f.over != nil {
 		if _, asks := f.over.(*question); msg.Action == tea.MouseActionPress && !asks {

@@ -76,7 +76,7 @@ func (m Film) picture(rows [][]string, looks []screen.Look, fore, back string, s
 	return b.String()
 }
 
-// writeRow writes a row that is visible during the frames from one index to another.
+// writeRow writes a row that is visible from frame number from up to, but not including, frame number to.
 func writeRow(b *strings.Builder, row string, from, to, frames int, seconds float64) {
 	if to-from == frames {
 		b.WriteString(row)

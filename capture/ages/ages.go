@@ -92,7 +92,7 @@ func (m *Meter) sinceStart(genNS uint64) uint64 {
 	return (genNS - uint64(m.origin)) & (1<<generationBits - 1)
 }
 
-// age returns the age of an update at an instant. The age is negative if the update is generated later.
+// age returns the age of an update at an instant. The age is negative if the update was generated later.
 func (m *Meter) age(at olaf.Time, genNS uint64) int64 {
 	const shift = 64 - generationBits
 	return int64((uint64(at.NS())-m.sinceStart(genNS))<<shift) >> shift

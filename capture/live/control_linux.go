@@ -55,7 +55,7 @@ func (c *control) parseStamps(b []byte) error {
 	return err
 }
 
-// stampNS returns the time with index i of three in ns. Its words have the machine's word size.
+// stampNS returns the i-th of the three times in b, in ns. The words in b have the machine's word size.
 func stampNS(b []byte, i int) (int64, error) {
 	var sec, nsec int64
 	switch len(b) {

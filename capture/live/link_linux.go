@@ -54,7 +54,7 @@ func (l *link) query() (linkState, error) {
 
 var errNetlink = errors.New("malformed answer about an interface")
 
-// parseLink parses the response to a RTM_GETLINK for one interface.
+// parseLink parses the response to an RTM_GETLINK request for one interface.
 func parseLink(b []byte) (linkState, error) {
 	if len(b) < unix.NLMSG_HDRLEN+4 || int(binary.NativeEndian.Uint32(b)) > len(b) {
 		return linkState{}, errNetlink

@@ -142,7 +142,7 @@ func completeTree(cmd *cobra.Command) {
 	}
 }
 
-// onStart calls started after the flags and arguments of a command were accepted and before the command does its work.
+// onStart calls started when the flags and arguments of a command have been accepted, before the command does its work.
 func onStart(cmd *cobra.Command, started func()) {
 	if work := cmd.RunE; work != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

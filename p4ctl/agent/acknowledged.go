@@ -139,8 +139,8 @@ func (s *sidecar) write(a acknowledged) (err error) {
 	return err
 }
 
-// withdraw overwrites the slot that a failed write began to fill with the newest acknowledgement, so that the failed
-// write never counts.
+// withdraw overwrites the slot that a failed write began to fill. It writes the newest acknowledgement there, so that
+// the failed write never counts.
 func (s *sidecar) withdraw(newest acknowledged) error {
 	if s.file == nil {
 		return nil

@@ -20,7 +20,7 @@ const (
 	rewardOffset = 1 << 31
 )
 
-// digitsRoom returns the number of float32 before the values.
+// digitsRoom returns the number of float32 values that precede the vector's values.
 func (c *Config) digitsRoom() int {
 	if c.Conversion.Block {
 		return c.Lanes - Overhead
@@ -28,11 +28,12 @@ func (c *Config) digitsRoom() int {
 	return floatDigits
 }
 
-// FloatsJob returns the number of float32 for a waiting worker's longest vector through an endpoint that converts them,
-// including those before its values. All vectors have this length in the network.
+// FloatsJob returns the number of float32 values in the longest vector of a worker that waits, if the endpoint converts
+// float32 values. It includes the numbers before the values. In the network, all vectors have this length.
 func (c *Config) FloatsJob() int { return c.digitsRoom() + c.Largest }
 
-// appendFloats appends a client's vector with its digits, padded to full length, and counts the values that change.
+// appendFloats appends a client's vector with its digits, padded to the full length. It counts the values that the
+// conversion changes.
 func (c *Config) appendFloats(lanes []uint32, h *handed, n *Numbers) []uint32 {
 	digits := func(v uint64, count int) {
 		for range count {
@@ -64,7 +65,7 @@ func (c *Config) appendFloats(lanes []uint32, h *handed, n *Numbers) []uint32 {
 	return lanes
 }
 
-// readDigits returns the sum of all workers' numbers of count digits at the beginning of a sum.
+// readDigits returns the sum of the numbers that all workers wrote in count digits at the beginning of their vectors.
 func readDigits(sum []uint32, count int) (v int64) {
 	for i := count - 1; i >= 0; i-- {
 		v = v<<digitBits + int64(math.RoundToEven(float64(math.Float32frombits(sum[i]))))
@@ -72,7 +73,8 @@ func readDigits(sum []uint32, count int) (v int64) {
 	return v
 }
 
-// applyFloats hands a sum of float32 to the client, or ends the job if workers disagree. The caller locks r.mu.
+// applyFloats passes a sum of float32 values to the client, or ends the job if the workers disagree. The caller must
+// hold r.mu.
 func (r *Rounds) applyFloats(a *endpoint.Aggregate) {
 	length, n := len(r.flying.values)/4, int64(r.config.Workers)
 	inside, lengths := readDigits(a.Values, 1), readDigits(a.Values[1:], lengthDigits)

@@ -242,7 +242,7 @@ func (s *session) accept(m Message, ok bool) (Message, bool, error) {
 	return m, false, nil
 }
 
-// send sends an answer. A client that does not read delays only its session.
+// send sends an answer. A client that does not read its answers delays only its own session.
 func (s *session) send(kind Kind, structure any, tail []byte) error {
 	s.out = Append(s.out[:0], kind, structure, tail)
 	_, err := s.conn.Write(s.out)

@@ -109,7 +109,8 @@ func (o *ATP) racks(workers int) int {
 	return (workers + o.PerRack - 1) / o.PerRack
 }
 
-// fewest returns the fan-in of one of the two switch levels, whichever is larger.
+// fewest returns the minimum fan-in that the switches must have. If there are two switch levels, it is the larger of
+// their fan-ins.
 func (o *ATP) fewest(workers int) int {
 	if o.racks(workers) == 1 {
 		return workers

@@ -153,7 +153,7 @@ func (w *syncWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// advance sends more packets or, if the sum is complete, applies it.
+// advance applies the sum if it is complete, or else sends more packets.
 func (w *syncWorker) advance() {
 	if !w.sum.isWhole() {
 		w.send()
@@ -286,7 +286,7 @@ func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32
 	w.host.Send(Peer(p.Worker), &w.out, w.cfg.cut(from.values, i))
 }
 
-// again sends a packet again after a reset, unless its sum is known.
+// again resends a packet after a reset, unless its sum is known.
 func (w *syncWorker) again(p *program.Packet) {
 	i := packet(p)
 	if w.busy || i >= w.sent || w.sum.have[i] {

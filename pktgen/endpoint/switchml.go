@@ -208,7 +208,7 @@ func (w *poolWorker) OnApplied(olaf.Time) {
 
 func (w *poolWorker) Next() olaf.Time { return w.next }
 
-// Timer sends packets again whose timeout has expired.
+// Timer resends packets whose timeout has expired.
 func (w *poolWorker) Timer(now olaf.Time) {
 	w.next = Never
 	for slot, due := range w.due {

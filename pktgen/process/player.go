@@ -86,7 +86,7 @@ type Report struct {
 	LateNS  olaf.Quantiles `json:"late_ns"`                   // of vectors
 }
 
-// carrier exchanges packets with the network, in batches: a UDP socket, or a wire.
+// carrier exchanges packets with the network in batches. It is either a UDP socket or a wire.
 type carrier interface {
 	wake()
 	setDeadline(until time.Time) error
@@ -131,7 +131,7 @@ func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.
 	return newPlaying(ctx, p, newSocket(conn, p.Codec)).play(make)
 }
 
-// RunFrames is Run for hosts that exchange whole frames. Codec and From are not used.
+// RunFrames is like Run for hosts that exchange whole frames. It does not use Codec and From.
 func (p *Player) RunFrames(ctx context.Context, conn FrameConn, codec FrameCodec,
 	make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
 	if err := p.Mishaps.check(); err != nil {
@@ -142,7 +142,7 @@ func (p *Player) RunFrames(ctx context.Context, conn FrameConn, codec FrameCodec
 	return k.play(make)
 }
 
-// play runs the endpoint that make creates.
+// play runs the endpoint that make creates, as described for Run.
 func (k *playing) play(make func(endpoint.Host) (endpoint.Endpoint, error)) (_ *Report, err error) {
 	if k.end, err = make(k); err != nil {
 		return nil, err
@@ -328,7 +328,7 @@ func (k *playing) takeComputed() bool {
 	}
 }
 
-// hand passes the vector that is due to the endpoint.
+// hand passes to the endpoint the vector that is due.
 func (k *playing) hand() {
 	c := k.ready
 	at := time.Since(k.Start)

@@ -21,7 +21,7 @@ type FrameConn interface {
 	SetReadDeadline(until time.Time) error
 }
 
-// FrameCodec encodes a host's packets as whole frames, with all headers.
+// FrameCodec encodes the packets of a host as whole frames that include all headers.
 type FrameCodec interface {
 	// Encode writes a frame for an address to dst, which has room for one, and returns its length.
 	Encode(dst []byte, p *program.Packet, lanes []uint32, to netip.AddrPort) (int, error)
@@ -30,7 +30,7 @@ type FrameCodec interface {
 	Decode(frame []byte, vector uint32, p *program.Packet) (lanes []uint32, from netip.AddrPort, ok bool)
 }
 
-// wire carries a player's packets as whole frames.
+// wire sends and receives a player's packets as whole frames.
 type wire struct {
 	conn    FrameConn
 	codec   FrameCodec
@@ -45,7 +45,7 @@ func (w *wire) counts() Traffic                   { return w.traffic }
 func (w *wire) refused() error                    { return w.unsent }
 func (w *wire) wake()                             { _ = w.conn.SetReadDeadline(time.Unix(1, 0)) }
 
-// flush does nothing: frames are sent one by one.
+// flush does nothing, because frames are sent one by one.
 func (w *wire) flush() {}
 
 func (w *wire) read(take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) (int, error) {

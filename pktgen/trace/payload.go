@@ -38,7 +38,7 @@ func writeGradients(out io.Writer, gradients []float32) error {
 	return nil
 }
 
-// Payload reads a payload file. It contains the gradients of every update in its trace, in little-endian float32.
+// Payload reads a payload file. The file contains the gradients of every update in its trace, in little-endian float32.
 type Payload struct {
 	in        io.Reader
 	bytes     []byte

@@ -96,8 +96,8 @@ type Recording struct {
 	workers []recorded
 }
 
-// recorded contains the updates of one worker after its first, and the interval before each update. raw is relative to
-// the worker's mean interval, and flat to the moving mean.
+// recorded contains the updates of one worker after the first update, and the interval before each. raw is relative to
+// the mean interval of the worker, and flat is relative to the moving mean.
 type recorded struct {
 	updates   []Update
 	raw, flat []float64
@@ -328,7 +328,7 @@ func (sc *Scaler) timeOf(w *emulated) int64 {
 	return int64(ns + 0.5)
 }
 
-// Interval draws the next interval of a worker. It is for closed-loop workers, whose updates have other times than in
+// Interval draws the next interval of a worker. It is for closed-loop workers, whose update times differ from those in
 // the trace. It must not be used together with Next.
 func (sc *Scaler) Interval(worker int) olaf.Duration {
 	w := &sc.workers[worker]

@@ -45,7 +45,7 @@ func MaxSawtooth(s *slowmotion.Snapshot, span chart.Span) float64 {
 	return chart.RoundUp(top)
 }
 
-// stillAges reports whether the model of the watched cluster is still ageing behind a queue, which it does until the
+// stillAges reports whether the model of the watched cluster is still ageing behind a queue. A model ages until its
 // cluster is done.
 func stillAges(s *slowmotion.Snapshot, queue int) bool {
 	clusters := s.Queues[queue].Clusters

@@ -98,7 +98,7 @@ func arrangePanels(width, height int) []row {
 // luxuries is the largest drop order of the panels that are shown only if all other panels have their comfort height.
 const luxuries = 2
 
-// missingRows returns how many rows the kept panels would need in addition for their comfort heights.
+// missingRows returns the number of additional rows that the kept panels would need to reach their comfort heights.
 func missingRows(kept [panelKinds]bool) int {
 	n := 0
 	for p := range panelKinds {

@@ -104,7 +104,7 @@ func writePair(b *strings.Builder, name string, r *results.Row) {
 	}
 }
 
-// agesText returns the age of model for every reading: the current age, if there is one, and the average.
+// agesText returns the age of model for every reading: the current age, if known, and the average age.
 func agesText(q *slowmotion.QueueSnapshot) string {
 	var parts []string
 	for reading := range olaf.Reading(olaf.Readings) {

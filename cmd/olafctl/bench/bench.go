@@ -301,7 +301,7 @@ func (f *Flags) parseRates() error {
 	return nil
 }
 
-// settleControl sets the workers' transmission control in the specification; without a threshold it is off.
+// settleControl sets the workers' transmission control in the specification. It is off if no threshold is set.
 func (f *Flags) settleControl() {
 	f.Spec.Control = nil
 	if c := cli.SettleControl(f.tc); c != nil {

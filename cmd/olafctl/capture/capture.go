@@ -234,8 +234,8 @@ func (s *session) lookInterval() time.Duration {
 	return cli.LogInterval
 }
 
-// takenAtOnce is the number of packets to take before the counters are read. Without a limit they would not be read
-// under load, because the buffer is never empty then.
+// takenAtOnce is the number of packets to take before the counters are read. Without this limit, the counters would not
+// be read under load, because the buffer would never be empty.
 const takenAtOnce = 1024
 
 // drainSocket empties the socket's buffer.

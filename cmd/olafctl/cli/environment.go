@@ -93,8 +93,8 @@ func (e *Env) Redraw(line string) {
 	fmt.Fprint(e.Stderr, line)
 }
 
-// View returns the settings for printing a page. The width comes from COLUMNS, or else from the terminal, or else it is
-// that of a plain page.
+// View returns the settings for printing a page. The width comes from COLUMNS or, if it is not set, from the terminal.
+// Without a terminal, it is the width of a plain page.
 func (e *Env) View(explain bool) text.View {
 	said := 0
 	if n, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && n > 0 {

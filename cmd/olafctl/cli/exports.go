@@ -21,13 +21,14 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Exports contains the paths to which a result is written, by the name of the format, as in export.Formats.
+// Exports contains the paths of the files or folders to which a result is written. The keys are the names of the
+// formats in export.Formats.
 type Exports struct {
 	paths map[string]*string
 	Force bool
 }
 
-// Add adds the flag for the path of a format.
+// Add adds the flag for the path to which a format is written.
 func (e *Exports) Add(flags *pflag.FlagSet, format, usage string) {
 	flags.StringVar(e.path(format), format, "", usage)
 }
@@ -42,15 +43,15 @@ func (e *Exports) path(format string) *string {
 	return e.paths[format]
 }
 
-// Path returns the path for a format; empty if it is not requested.
+// Path returns the path for a format, or "" if the format was not requested.
 func (e *Exports) Path(format string) string { return *e.path(format) }
 
-// IsEmpty reports whether no format is requested.
+// IsEmpty reports whether no format was requested.
 func (e *Exports) IsEmpty() bool {
 	return !slices.ContainsFunc(slices.Collect(maps.Values(e.paths)), func(p *string) bool { return *p != "" })
 }
 
-// clone returns a copy whose paths can be changed.
+// clone returns a copy whose paths can be changed independently.
 func (e *Exports) clone() *Exports {
 	c := &Exports{Force: e.Force}
 	for name, path := range e.paths {

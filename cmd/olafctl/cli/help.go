@@ -121,7 +121,8 @@ func hasMany(cmd *cobra.Command) bool {
 	return n >= manyFlags
 }
 
-// SetHelp sets the help of all commands in a tree. It is as wide as the page and groups the flags of large commands.
+// SetHelp sets the help of all commands in a tree. The help is as wide as the page and groups the flags of large
+// commands.
 func SetHelp(env *Env, root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		p := helpPage{cmd: cmd, width: helpWidth(env)}

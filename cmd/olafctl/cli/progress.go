@@ -36,7 +36,7 @@ func StartProgress(env *Env, quiet bool, look func() (done, total int)) *Progres
 	return StartNotedProgress(env, quiet, look, func() string { return "" })
 }
 
-// StartNotedProgress is like StartProgress and shows a note behind the bar.
+// StartNotedProgress is like StartProgress but also shows a note behind the bar.
 func StartNotedProgress(env *Env, quiet bool, look func() (done, total int), note func() string) *Progress {
 	p := &Progress{quit: make(chan struct{})}
 	if quiet {

@@ -87,17 +87,17 @@ func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags.Float64Var(&c.Spread, "spread", c.Spread, "slowest worker's time divided by the fastest's")
 }
 
-// AddQuiet adds --quiet.
+// AddQuiet adds the flag --quiet.
 func AddQuiet(flags *pflag.FlagSet, quiet *bool) {
 	flags.BoolVarP(quiet, "quiet", "q", false, "no progress on stderr")
 }
 
-// AddForce adds --force; what names the files that it overwrites.
+// AddForce adds the flag --force. what is the name of the files that it overwrites.
 func AddForce(flags *pflag.FlagSet, force *bool, what string) {
 	flags.BoolVar(force, "force", false, "overwrite "+what)
 }
 
-// AddWrite adds --write.
+// AddWrite adds the flag --write.
 func AddWrite(flags *pflag.FlagSet, path *string, usage string) {
 	flags.StringVarP(path, "write", "w", "", usage)
 }
@@ -113,10 +113,10 @@ func AddAckContent(cmd *cobra.Command, ack *tc.AckContent) {
 	Choose(cmd, ack, "tc-ack", "part of an ACK that the law uses: slots in use, or whether the queue is full (§5)", tc.AckContents()...)
 }
 
-// controlFlags are the flags of transmission control.
+// controlFlags lists the flags for transmission control.
 var controlFlags = []string{"tc", "tc-law", "tc-ack", "tc-count", "slope"}
 
-// AddControl adds the flags of the workers' transmission control. SettleControl completes c.
+// AddControl adds the flags for the workers' transmission control. SettleControl completes c.
 func AddControl(cmd *cobra.Command, c *tc.Control) {
 	c.Slope, c.Law, c.Ack = tc.Urgency, tc.PaperLaw, tc.NumberAck
 	cmd.Flags().Var(&c.Threshold, "tc", "transmission control threshold for the time since the last ACK (§5); 0s for off")
@@ -125,7 +125,7 @@ func AddControl(cmd *cobra.Command, c *tc.Control) {
 	AddAckContent(cmd, &c.Ack)
 }
 
-// ControlGiven returns the first flag of transmission control on the command line, or "".
+// ControlGiven returns the first flag for transmission control on the command line, or "" if there is none.
 func ControlGiven(cmd *cobra.Command) string {
 	for _, name := range controlFlags {
 		if cmd.Flags().Changed(name) {
@@ -135,7 +135,8 @@ func ControlGiven(cmd *cobra.Command) string {
 	return ""
 }
 
-// SettleControl returns the transmission control of AddControl's flags; nil if it is off, as without a threshold.
+// SettleControl returns the transmission control that the flags of AddControl select. It returns nil if the control is
+// off, for example without a threshold.
 func SettleControl(c tc.Control) *tc.Control {
 	if c.Threshold == 0 && (c.Law == tc.PaperLaw || c.Law == tc.NoLaw) && c.Ack == tc.NumberAck {
 		return nil

@@ -75,7 +75,7 @@ func (f *jobsFlags) writeJobs(cmd *cobra.Command, env *cli.Env) error {
 	return err
 }
 
-// addWorkload adds the flags of a generated workload that its commands declare alike.
+// addWorkload adds the flags for a generated workload that all commands with such a workload have.
 func addWorkload(flags *pflag.FlagSet, w *sched.Workload) {
 	flags.IntVar(&w.Units, "units", w.Units, "racks or pods")
 	flags.IntVar(&w.Ports, "ports", w.Ports, "optical ports per unit")

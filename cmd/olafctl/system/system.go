@@ -38,7 +38,7 @@ type place struct {
 	On []string `json:"on,omitempty"`
 }
 
-// listPlaces returns every place with whether a system can run there or the reason why it cannot.
+// listPlaces returns all places. Each place states whether the system can run there or why it cannot.
 func listPlaces(env *cli.Env, s *system.System) []place {
 	var places []place
 	for i := range env.Devices {

@@ -152,7 +152,7 @@ func completeLabs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return lab.ListHeld(), cobra.ShellCompDirectiveDefault
 }
 
-// onLab adds an argument to a command that selects a testbed, for which the command calls do.
+// onLab adds to a command an argument that selects a testbed. The command then calls do with the name of the testbed.
 func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), completeLabs
 	cmd.RunE = func(_ *cobra.Command, args []string) error {

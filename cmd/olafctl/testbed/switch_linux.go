@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// openFrames opens a packet socket at an interface of this namespace.
+// openFrames opens a packet socket on an interface in this network namespace.
 func openFrames(name string) (wireConn, error) {
 	at, err := netlab.FindInterface(name)
 	if err != nil {

@@ -25,14 +25,14 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// wireFlags are the flags of systems whose hosts exchange whole frames with a switch in user space. All processes of a
-// job need the same ones.
+// wireFlags are the flags for systems whose hosts exchange whole frames with a switch in user space. All processes of a
+// job must have the same values.
 type wireFlags struct {
 	interfaces string
 	options    system.Options
 }
 
-// wireConn is a socket for a host's frames.
+// wireConn is a socket for the frames of a host that can be closed.
 type wireConn interface {
 	endpoints.FrameConn
 	io.Closer
@@ -45,21 +45,22 @@ func (f *wireFlags) add(cmd *cobra.Command) {
 	f.addOptions(cmd)
 }
 
-// addOptions adds the flags that the switch needs, too.
+// addOptions adds the flags that the switch needs as well.
 func (f *wireFlags) addOptions(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.options.Slots, system.OptionSlots, 0, "slots of the switch's table; 0 for the system's default")
 	cmd.Flags().StringVar(&f.options.Profile, system.OptionProfile, "", "profile of the switch's program; default one whose "+
 		"sums are exact")
 }
 
-// wireEndpoints are the programs for these systems.
+// wireEndpoints contains the functions that run the workers and servers of systems around a switch in user space.
 var wireEndpoints = endpointSystem{(*workerFlags).runWire, (*serverFlags).runWire,
 	[]string{"interface", system.OptionSlots, system.OptionProfile, "workers"}}
 
-// wireForeign are flags that do not apply to them: their frames and addresses follow from the system.
+// wireForeign lists flags that do not apply to systems around a switch in user space, because the system determines
+// frames and addresses.
 var wireForeign = []string{"listen", "line", "lanes", "scale", "training", "id", "every", "start"}
 
-// wireSystems returns the systems whose workers wait for sums around a switch in user space.
+// wireSystems returns the systems whose workers can wait for sums around a switch in user space.
 func wireSystems(env *cli.Env) (names []string) {
 	for i := range env.Systems {
 		s := &env.Systems[i]
@@ -70,10 +71,10 @@ func wireSystems(env *cli.Env) (names []string) {
 	return names
 }
 
-// wireLongest bounds the time after which a host sends again while another host's program computes.
+// wireLongest is the maximum time after which a host resends packets while the program of another host is computing.
 const wireLongest = olaf.Second
 
-// wiredJob is a job around a switch in user space.
+// wiredJob is a job whose hosts are connected to a switch in user space.
 type wiredJob struct {
 	spec  *job.Spec
 	parts system.Parts
@@ -81,8 +82,8 @@ type wiredJob struct {
 	net   closedloop.Network
 }
 
-// build builds a job whose vectors have up to values values of programs. Without a profile, it chooses the first one
-// whose sums are exact.
+// build builds a job in which programs exchange vectors of up to the given number of values. Without a profile, it
+// chooses the first profile whose sums are exact.
 func (f *wireFlags) build(env *cli.Env, name string, workers, values int, timeout time.Duration) (*wiredJob, error) {
 	if workers < 1 || values < 1 || values > attach.MaxValues {
 		return nil, cli.UsageError("--workers %d, --values %d; use 1 or more, and up to %d values", workers, values,
@@ -119,7 +120,8 @@ func (f *wireFlags) build(env *cli.Env, name string, workers, values int, timeou
 		system.OptionProfile)
 }
 
-// layOut builds the parts, with room for a program's values and what precedes them.
+// layOut builds the parts of the system. The parts have room for a program's values and for the numbers that precede
+// the values.
 func (w *wiredJob) layOut(workers, values int) (err error) {
 	if w.parts, w.job, err = w.spec.Build(values, 1); err != nil {
 		return err
@@ -131,7 +133,7 @@ func (w *wiredJob) layOut(workers, values int) (err error) {
 	return err
 }
 
-// config adds the system's numbers to the description of a worker.
+// config adds the settings of the system to the configuration of a worker.
 func (w *wiredJob) config(c attach.Config) attach.Config {
 	c.Conversion = &w.parts.Conversion
 	c.System, c.Waits, c.Lanes = w.spec.System.Name, true, w.parts.PerPacket+attach.Overhead
@@ -140,7 +142,8 @@ func (w *wiredJob) config(c attach.Config) attach.Config {
 	return c
 }
 
-// frames returns the codec of host number, and a function that returns the destination of its packets.
+// frames returns the codec for the host with the given number, and a function that returns the destination of the
+// host's packets.
 func (w *wiredJob) frames(number int) (*wired.HostFrames, func(endpoint.Peer, *program.Packet) netip.AddrPort) {
 	codec := wired.NewHostFrames(&w.parts, w.net.Workers, number)
 	return codec, func(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
@@ -154,13 +157,13 @@ func (w *wiredJob) frames(number int) (*wired.HostFrames, func(endpoint.Peer, *p
 	}
 }
 
-// endpointConfig returns the configuration of a host whose job has this many vectors.
+// endpointConfig returns the configuration of a host in a job with the given number of vectors.
 func (w *wiredJob) endpointConfig(worker int, vectors uint32) endpoint.Config {
 	return endpoint.Config{Job: closedloop.FirstJob, Worker: olaf.WorkerID(worker), Workers: w.net.Workers,
 		Layout: w.job.Layout, Updates: vectors, Line: w.net.Link.Rate}
 }
 
-// openWire opens the socket at the interface to the switch.
+// openWire opens a socket on the interface that leads to the switch.
 func (f *wireFlags) openWire(cmd *cobra.Command, system string) (wireConn, error) {
 	if err := cli.RefuseFlags(cmd, wireForeign, "--system "+system); err != nil {
 		return nil, err
@@ -172,7 +175,8 @@ func (f *wireFlags) openWire(cmd *cobra.Command, system string) (wireConn, error
 	return openFrames(f.interfaces)
 }
 
-// runWire runs a worker at a switch in user space, with vectors and sums exchanged with a program.
+// runWire runs a worker connected to a switch in user space. An attached program provides the vectors and receives the
+// sums.
 func (f *workerFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	if !f.attach.isSet() {
 		return cli.UsageError("--system %s: its workers exchange a program's vectors; add --attach unix:PATH, or use "+
@@ -223,13 +227,13 @@ func (f *workerFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	return errors.Join(err, f.reportSums(env, report, &endpoints.Sums{Worker: olaf.WorkerID(f.number)}, nil))
 }
 
-// forwardWork is the work of a server that only adds.
+// forwardWork is the work of a server that only adds vectors.
 type forwardWork struct{ endpoints.Work }
 
-// Apply implements process.Work: the sum is the answer.
+// Apply implements process.Work. It does nothing, because the sum itself is the answer.
 func (forwardWork) Apply(*endpoint.Aggregate) {}
 
-// runWire runs the server of a system whose server adds vectors.
+// runWire runs the server of a system in which the server adds vectors.
 func (f *serverFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	w, err := f.wire.build(env, f.system, f.job.Workers, f.job.Values, 0)
 	switch {

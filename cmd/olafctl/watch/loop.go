@@ -164,8 +164,8 @@ func PaceOf(view *cli.ViewFlags, length olaf.Duration) (pace.Pace, error) {
 	return pace.Pace{Speed: pace.Speed(speed.NS() / 1e9), Paused: view.Paused}, nil
 }
 
-// PaceLoop clears the default speed for a loop. The length of a loop is not known beforehand, and without a speed it
-// takes about a minute.
+// PaceLoop clears the default speed for a loop, whose length is not known beforehand. Without a speed, a loop takes
+// about a minute.
 func PaceLoop(cmd *cobra.Command, view *cli.ViewFlags, spec *bench.Spec) {
 	if spec.Loop != nil && !cmd.Flags().Changed("speed") {
 		view.Speed = ""

@@ -50,9 +50,7 @@ func lineIn(said, file string) (line int, ok bool) {
 	return line, err == nil
 }
 
-// linesOf counts lines as YAML does. In YAML, other characters than
-//
-// can also end a line.
+// linesOf counts lines as YAML does. In YAML, a line can also end with other characters than a newline.
 func linesOf(text string) int {
 	ends := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 	return strings.Count(ends.Replace(text), "\n") + 1
