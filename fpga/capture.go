@@ -44,7 +44,9 @@ type Capture struct {
 	Pacing    *Pacing         `json:"pacing,omitempty"`
 	// Others counts the frames at the queue's input that were not OLAF's, up to the last latch; the counter bypassed
 	// includes them. It is nil for devices that count them only together with unknown workers' updates.
-	Others *uint64 `json:"others,omitempty"`
+	// OthersNow counts them up to now.
+	Others    *uint64 `json:"others,omitempty"`
+	OthersNow uint64  `json:"others_now,omitempty"`
 	// Withheld is the reason why the clocks do not allow ages; if empty, UncertaintyNS and DriftNS decide.
 	Withheld string `json:"withheld,omitempty"`
 	// Faults lists other reasons why the run must not be used, one sentence each.

@@ -133,15 +133,15 @@ func (j *Job) countFlows() int { return j.Workers * countSegments(j.Values, j.Si
 func (l Limits) checkJob(job *Job) error {
 	for _, c := range []struct {
 		need, built int64
-		what        string
+		what, hint  string
 	}{
-		{int64(job.countFlows()), int64(l.Flows), "flows (one a worker and segment), built_flows"},
-		{int64(job.Source.Total()), int64(l.Descriptors), "descriptors (one a frame), built_descriptors"},
-		{int64(job.Template) + 1, int64(l.Templates), "templates, built_templates"},
-		{int64(job.Size), int64(l.Packet), "bytes a frame, max_packet_bytes"},
+		{int64(job.countFlows()), int64(l.Flows), "flows (one a worker and segment), built_flows", ""},
+		{int64(job.Source.Total()), int64(l.Descriptors), "descriptors (one a frame), built_descriptors", ""},
+		{int64(job.Template) + 1, int64(l.Templates), "templates, built_templates", ""},
+		{int64(job.Size), int64(l.Packet), "bytes a frame, max_packet_bytes", " (a network interface's MTU + 14)"},
 	} {
 		if c.need > c.built {
-			return fmt.Errorf("%w: it needs %d %s is %d", ErrLimit, c.need, c.what, c.built)
+			return fmt.Errorf("%w: it needs %d %s is %d%s", ErrLimit, c.need, c.what, c.built, c.hint)
 		}
 	}
 	return nil

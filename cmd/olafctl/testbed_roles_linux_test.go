@@ -234,7 +234,7 @@ func TestKernelRolesOnThreeHosts(t *testing.T) {
 	quiet := sendARP(t, l.Hosts[0].Node)
 	l.expectBench(t, "testbed:"+l.file, 0)
 	quiet()
-	if said := strings.Join(l.statements, "\n"); !strings.Contains(said, "at the queue's input were not updates") {
+	if said := strings.Join(l.statements, "\n"); !strings.Contains(said, "at the queue's input that were not updates") {
 		t.Errorf("no statement mentions ARP: %s", said)
 	}
 	restore := netlabtest.LoseFrames(t, l.feed)

@@ -26,10 +26,11 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 		totals.Add("tc_withheld", b.withheld)
 	}
 	var others *uint64
+	later := uint64(0)
 	if seen != nil {
-		others = seen.Others
+		others, later = seen.Others, seen.OthersNow
 	}
-	doubts := bookCable(totals, ports, others)
+	doubts := bookCable(totals, ports, others, later)
 	run := b.collector.Finish(totals)
 	config := &b.plan.Configs[id.Config]
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
@@ -49,8 +50,8 @@ const quietCable = "a card's ports count every frame, so stop LLDP, ARP, IPv6 an
 // bookCable counts the updates lost on the cable from another card's generator to the queue, and returns the reasons to
 // doubt the counts. others is the number of frames at the queue's input that were not OLAF's. bookCable subtracts them
 // from the counts. If the queue does not count such frames, others is nil and the counters of the ports at both ends
-// are used. Without such a cable, or if another program latched the ports' counters, losses are not counted.
-func bookCable(n olaf.Counts, ports []fpga.Port, others *uint64) (why []string) {
+// are used. later is others when the ports were read, or more. Without such a cable, or if another program latched the ports' counters, losses are not counted.
+func bookCable(n olaf.Counts, ports []fpga.Port, others *uint64, later uint64) (why []string) {
 	if others != nil && n.Index("bypassed") >= 0 {
 		n.Add("bypassed", -int64(*others))
 	}
@@ -59,7 +60,7 @@ func bookCable(n olaf.Counts, ports []fpga.Port, others *uint64) (why []string) 
 		return nil
 	}
 	if others != nil {
-		return bookUpdates(n, ports[i].Sent, ports[0].Received, *others)
+		return bookUpdates(n, ports[i].Sent, ports[0].Received, later)
 	}
 	sent, received := int64(ports[i].Sent), int64(ports[0].Received)
 	if all := n.Of("sent"); sent != all {
@@ -80,8 +81,9 @@ func bookCable(n olaf.Counts, ports []fpga.Port, others *uint64) (why []string) 
 }
 
 // bookUpdates counts the updates lost on the cable to a queue that can distinguish them from other frames. left and
-// arrived are the numbers of frames that left one end of the cable and arrived at the other.
-func bookUpdates(n olaf.Counts, left, arrived, others uint64) (why []string) {
+// arrived are the numbers of frames that left one end of the cable and arrived at the other, of which up to later were
+// not OLAF's.
+func bookUpdates(n olaf.Counts, left, arrived, later uint64) (why []string) {
 	sent := n.Of("sent")
 	met := n.Of("in") + n.Of("bypassed") + n.Of("malformed") + n.Of("lost_before_engine")
 	if int64(left) < sent {
@@ -92,12 +94,15 @@ func bookUpdates(n olaf.Counts, left, arrived, others uint64) (why []string) {
 	case lost < 0:
 		why = append(why, fmt.Sprintf("%s reached the queue and the generator sent %d: something else sends updates to the queue",
 			olaf.Plural(met, "update"), sent))
-	case others == 0 && int64(arrived) > met:
+	case int64(arrived) > met+int64(later):
 		why = append(why, fmt.Sprintf("%s reached the queue's interface, but its program met %d: frames were lost inside the queue's host",
-			olaf.Plural(int64(arrived), "frame"), met))
+			olaf.Plural(int64(arrived), "frame"), met+int64(later)))
 	default:
 		n.Add("lost_on_cable", lost)
 		n.Add("lost_before_engine", lost)
+		if lost == sent && sent > 0 {
+			why = append(why, "no update reached the queue: check the cable, and the MTU at both ends")
+		}
 	}
 	return why
 }
@@ -398,8 +403,8 @@ func (s *captured) listStatements() []string {
 			olaf.Plural(w.InterfaceLost, "frame")))
 	}
 	if n := w.Others; n != nil && *n > 0 {
-		out = append(out, fmt.Sprintf("%s at the queue's input were not updates (LLDP, ARP, IPv6 …); they passed beside the queue, "+
-			"and no count includes them", olaf.Plural(int64(*n), "frame")))
+		out = append(out, fmt.Sprintf("frames at the queue's input that were not updates (LLDP, ARP, IPv6 …): %d; they passed beside "+
+			"the queue, and no count includes them", *n))
 	}
 	if w.LeftOver > 0 {
 		out = append(out, fmt.Sprintf("%s of an earlier run arrived late and were ignored",

@@ -146,7 +146,7 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 		return nil, err
 	}
 	if err := r.Generator.Program(ctx, job); err != nil {
-		return nil, fmt.Errorf("program the generator: %w", err)
+		return nil, fmt.Errorf("%s: program the generator: %w", r.Device.Identity().Address, err)
 	}
 	r.wire, r.loaded, r.span = job.Wire, true, counted.span
 	return counted.updates, nil
@@ -161,7 +161,7 @@ func (r *Rig) describeFlows(ctx context.Context, c *Config) error {
 	job := r.Plan.generatorJob(nil)
 	job.Wire = wire
 	if err := r.Generator.WriteFlows(ctx, job); err != nil {
-		return fmt.Errorf("program the generator: %w", err)
+		return fmt.Errorf("%s: program the generator: %w", r.Device.Identity().Address, err)
 	}
 	r.wire = wire
 	return nil

@@ -101,7 +101,12 @@ func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id str
 	}
 	if row.Describe != nil {
 		id, role, err := row.Describe(name)
-		return id, nil, errors.Join(err, what.checkRole(role))
+		if row.Uses != nil {
+			for _, resource := range row.Uses(name) {
+				counts = append(counts, interfaceCounts(strings.TrimPrefix(resource, InterfaceResource("")))...)
+			}
+		}
+		return id, counts, errors.Join(err, what.checkRole(role))
 	}
 	d, err := OpenDevice(ctx, what.Device, DeviceOptions{Access: *a, ReadOnly: true})
 	if err != nil {

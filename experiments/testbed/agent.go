@@ -88,6 +88,15 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 	return bed, nil
 }
 
+// OpenLent opens the testbed behind an agent of this process. Its device keeps its own address.
+func OpenLent(ctx context.Context, target string, o OpenOptions) (*Testbed, error) {
+	bed := new(Testbed)
+	if err := bed.attachAgent(ctx, target, o.Access, remote.Options{TLS: o.TLS, Local: true}); err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	return bed, nil
+}
+
 // attachAgent makes the device behind an agent the only card of the testbed.
 func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, dial remote.Options) error {
 	o.TLS = dial.TLS

@@ -39,8 +39,11 @@ func (c betweenCard) Capture() (*fpga.Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	others := c.OtherFrames()
-	return &fpga.Capture{Decisions: decisions, Others: &others, Withheld: c.Pacing().Withheld, Faults: c.Faults()}, nil
+	others, later, err := c.OtherFrames()
+	if err != nil {
+		return nil, err
+	}
+	return &fpga.Capture{Decisions: decisions, Others: &others, OthersNow: later, Withheld: c.Pacing().Withheld, Faults: c.Faults()}, nil
 }
 
 // tablesBetween returns the tables of a kernel queue between two interfaces.

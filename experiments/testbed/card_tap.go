@@ -311,7 +311,8 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 	if err != nil || q == nil {
 		return c, err
 	}
-	c.Decisions, c.Others, c.Faults = q.Decisions, q.Others, append(q.Faults, c.Faults...)
+	c.Decisions, c.Others, c.OthersNow = q.Decisions, q.Others, q.OthersNow
+	c.Faults = append(q.Faults, c.Faults...)
 	c.Withheld = cmp.Or(c.Withheld, q.Withheld)
 	return c, nil
 }

@@ -185,8 +185,11 @@ func (t *realtimeTap) Capture() (*fpga.Capture, error) {
 	if c.Decisions, err = t.card.Decisions(); err != nil {
 		return nil, err
 	}
-	others := t.card.OtherFrames()
-	c.Pacing, c.Others = t.card.Pacing(), &others
+	others, later, err := t.card.OtherFrames()
+	if err != nil {
+		return nil, err
+	}
+	c.Pacing, c.Others, c.OthersNow = t.card.Pacing(), &others, later
 	c.Faults = append(t.card.Faults(), c.Faults...)
 	return c, nil
 }

@@ -31,6 +31,7 @@ type copies struct {
 	late     olaf.Duration
 	widthNS  int64 // between copies of different updates with one generationID
 	missing  int64 // updates at the server without a copy
+	repeats  int64 // updates at the server that were not merged, where these are repeats of their copies
 	broken   error
 }
 
@@ -129,6 +130,7 @@ func (c *copies) takes(a *capture.Arrival) bool {
 	}
 	id := updateID{generationID{u.Cluster, u.GenNS}, u.Worker, u.Seq, u.Flags&olaf.Retransmission != 0}
 	if c.met[id] {
+		c.repeats++
 		return false
 	}
 	c.met[id] = true
@@ -165,6 +167,10 @@ func (c *copies) report(to *fpga.Capture) {
 	to.UncertaintyNS = int64(c.late/olaf.Nanosecond) + c.widthNS
 	if c.frames == nil {
 		to.Duplicates = 0 // a copy and its update
+		if len(c.met) > 0 && c.repeats == 0 {
+			to.Faults = append(to.Faults, fmt.Sprintf("no update reached %s twice, so no switch mirrors the generator's cable to it "+
+				"(clock.by mirror)", c.name))
+		}
 	}
 	why := ""
 	switch {

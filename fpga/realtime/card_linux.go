@@ -201,6 +201,8 @@ func (c *Card) redirectOutput() error {
 	err = c.pacer.out.Close()
 	c.pacer.out = out
 	if c.hosts.isBetween() { // frames keep their addresses, as behind a card
+		c.limitFrames(c.in[0].B)
+		c.limitFrames(c.out.A)
 		return errors.Join(err, c.hearAll(c.in[0].B))
 	}
 	c.pacer.hop = slices.Concat(c.serverMAC(), c.out.A.MAC)
@@ -216,9 +218,7 @@ func (c *Card) redirectGenerator() error {
 	if err != nil {
 		return err
 	}
-	if at.MTU < mtu {
-		c.generator.most = at.MTU + ethernetBytes
-	}
+	c.limitFrames(at)
 	out, err := at.Packets(false)
 	if err != nil {
 		return err
@@ -226,6 +226,13 @@ func (c *Card) redirectGenerator() error {
 	err = c.generator.out.Close()
 	c.generator.out, c.generator.at = out, at
 	return err
+}
+
+// limitFrames limits the size of frames to those that an interface takes.
+func (c *Card) limitFrames(at *netlab.Interface) {
+	if at.MTU < mtu {
+		c.generator.most = min(c.generator.maxBytes(), at.MTU+ethernetBytes)
+	}
 }
 
 // ethernetBytes is the length of the Ethernet header, which an MTU does not include.

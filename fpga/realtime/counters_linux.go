@@ -137,7 +137,10 @@ func (c *Card) countUnreceived() (int64, error) {
 
 // OtherFrames returns the number of frames at the queue's input that were not OLAF frames, from the last clear to the
 // last latch. The counter queue.bypassed includes them.
-func (c *Card) OtherFrames() uint64 { return c.total.others }
+func (c *Card) OtherFrames() (latched, now uint64, err error) {
+	err = c.latchPlane(false)
+	return c.total.others, c.total.foreign, err
+}
 
 // countClassified returns the number of updates to which the engine has assigned a class.
 func countClassified(q *regmap.QueueCounters) uint64 {

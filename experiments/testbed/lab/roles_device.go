@@ -159,8 +159,8 @@ func openHere(ctx context.Context, device string, o testbed.OpenOptions) (*testb
 	if err != nil {
 		return nil, err
 	}
-	o.Generator, o.Card.Capture = "", nil // the service has both
-	bed, err := testbed.OpenTestbed(ctx, lent.Target, o)
+	o.Generator, o.Card.Capture, o.Card.Mirror = "", nil, nil // the service has them
+	bed, err := testbed.OpenLent(ctx, lent.Target, o)
 	if err != nil {
 		return nil, errors.Join(err, lent.Close())
 	}
