@@ -5,8 +5,12 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"net"
 	"slices"
+	"time"
+
+	"github.com/olafctl/olaf/capture"
 )
 
 // probeType is the EtherType of probe frames, which IEEE 802 reserves for experiments.
@@ -62,4 +66,30 @@ func (a *Access) answerProbe(_ context.Context, body json.RawMessage) (any, erro
 // SendProbe sends a probe frame through an interface of the host.
 func (h *Host) SendProbe(ctx context.Context, name string, token []byte) error {
 	return h.Call(ctx, callProbe, probeRequest{name, token}, new(any))
+}
+
+// probePoll is the time between looks for a probe frame.
+const probePoll = 2 * time.Millisecond
+
+// AwaitProbe reports whether a probe frame with the token arrives within the given time.
+func AwaitProbe(ctx context.Context, frames Frames, token []byte, patience time.Duration) (arrived bool, err error) {
+	for began := time.Now(); ; {
+		var p capture.Packet
+		err := frames.Next(&p)
+		switch {
+		case err == nil && IsProbe(p.Data, token):
+			return true, nil
+		case err == nil:
+			continue
+		case !errors.Is(err, capture.ErrIdle):
+			return false, err
+		case time.Since(began) >= patience:
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(probePoll):
+		}
+	}
 }

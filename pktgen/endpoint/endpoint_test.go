@@ -110,7 +110,7 @@ func TestRingBeforeItBegins(t *testing.T) {
 	}
 }
 
-func sync(t *testing.T, isw ISwitch) (*desk, Endpoint) {
+func newSyncISwitch(t *testing.T, isw ISwitch) (*desk, Endpoint) {
 	t.Helper()
 	d := new(desk)
 	e, err := NewISwitchSync(Config{Workers: 2, Layout: Layout{Values: 6, PerPacket: 2}, Updates: 2}, isw, d)
@@ -127,7 +127,7 @@ func result(seg int) *program.Packet { return &program.Packet{Kind: program.Resu
 // TestSyncAsks checks that a worker asks late if nothing has arrived, and soon otherwise, and only for missing packets
 // of a published frame.
 func TestSyncAsks(t *testing.T) {
-	d, e := sync(t, ISwitch{})
+	d, e := newSyncISwitch(t, ISwitch{})
 	if sent := d.taken(); len(sent) != 3 || d.messages != 1 {
 		t.Fatalf("%d packets in %d messages", len(sent), d.messages)
 	}
@@ -162,7 +162,7 @@ func TestSyncAsks(t *testing.T) {
 // TestSyncAnswers checks that a worker answers from the other's round: under isw-x also from the one before, and at the
 // end from the last.
 func TestSyncAnswers(t *testing.T) {
-	d, e := sync(t, ISwitch{Profile: iswitch.Exactly})
+	d, e := newSyncISwitch(t, ISwitch{Profile: iswitch.Exactly})
 	d.taken()
 	ask := func(round uint16) []program.Packet {
 		e.Receive(1, &program.Packet{Kind: program.Control, Action: iswitch.Help, Worker: 1, Seg: 1, Round: round}, nil)

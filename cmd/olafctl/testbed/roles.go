@@ -132,9 +132,9 @@ func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examina
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			*lab.RolePlan
-			Examined  []lab.Examination `json:"examined"`
-			Links     []lab.LinkCheck   `json:"links,omitempty"`
-			LastError *lab.LastError    `json:"last_error,omitempty"`
+			Examined  []lab.Examination  `json:"examined"`
+			Links     []lab.LinkCheck    `json:"links,omitempty"`
+			LastError *testbed.LastError `json:"last_error,omitempty"`
 		}{cli.Check("hosts"), p, all, links, lab.FindLastError(p.Name)})
 	}
 	list := cli.Grid{Header: []string{"HOST", "ROLES", "DEVICE", "KERNEL", "RIGHTS", "CLOCK", "RESERVED"}}

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/xagg"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
@@ -63,7 +64,7 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	if a.runsInKernel() {
 		g.station.Heard = g.hears
 		g.server.SetEpochs(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
-			return l.epochs.handleRequest(seat{node, child}, action, vectors, ticket)
+			return l.epochs.HandleRequest(endpoint.Seat{Node: node, Child: child}, action, vectors, ticket)
 		})
 	}
 	g.station.Port, g.station.To = l.neighbours(n)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
 )
@@ -102,12 +101,10 @@ func (s *Hosts) linkOf(host string) hostLink {
 	return nil // a plan names no other hosts
 }
 
-// A probe frame is sent again after probeAgain, and given up after probePatience. probePoll is the time between looks for
-// it.
+// A probe frame is sent again after probeAgain, and given up after probePatience.
 const (
 	probePatience = time.Second
 	probeAgain    = 100 * time.Millisecond
-	probePoll     = 2 * time.Millisecond
 )
 
 // checkLink sends probe frames over a link until one of them arrives.
@@ -138,7 +135,7 @@ func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
 			failed(c.From, err)
 			return
 		}
-		switch arrived, err := awaitProbe(ctx, frames, token); {
+		switch arrived, err := testbed.AwaitProbe(ctx, frames, token, probeAgain); {
 		case err != nil:
 			failed(c.To, err)
 			return
@@ -163,29 +160,6 @@ func (s *Hosts) compareRates(ctx context.Context, c *LinkCheck) {
 	if from, to := rateOf(c.From), rateOf(c.To); from > 0 && to > 0 && from != to {
 		c.Fault = fmt.Sprintf("%s has a line rate of %d Mbit/s and %s one of %d; set both to the same (ethtool -s INTERFACE speed …)", c.From,
 			from, c.To, to)
-	}
-}
-
-// awaitProbe reports whether a probe frame arrives within probeAgain.
-func awaitProbe(ctx context.Context, frames testbed.Frames, token []byte) (arrived bool, err error) {
-	for began := time.Now(); ; {
-		var p capture.Packet
-		err := frames.Next(&p)
-		switch {
-		case err == nil && testbed.IsProbe(p.Data, token):
-			return true, nil
-		case err == nil:
-			continue
-		case !errors.Is(err, capture.ErrIdle):
-			return false, err
-		case time.Since(began) >= probeAgain:
-			return false, nil
-		}
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-time.After(probePoll):
-		}
 	}
 }
 

@@ -240,3 +240,30 @@ func (f *boundedFrames) WithholdAges() string {
 	f.beyond = ""
 	return why
 }
+
+// errorFile returns the path of the file with a testbed's last error. It is next to the testbed's plan.
+func errorFile(name string) (string, error) {
+	path, err := upFile(name)
+	return strings.TrimSuffix(path, ".json") + ".error", err
+}
+
+// noteError stores the failure of a command that used a testbed which is up. A testbed from a file has no stored
+// failure, because it is removed when the command ends.
+func noteError(name string, at time.Time, failure error) {
+	if strings.ContainsAny(name, "./") || errors.Is(failure, ErrAbsent) {
+		return
+	}
+	if path, err := errorFile(name); err == nil {
+		testbed.LastError{At: at, Error: failure.Error()}.Store(path)
+	}
+}
+
+// FindLastError returns the last failure of a command that used a testbed. It returns nil if the testbed is not up or
+// no command failed.
+func FindLastError(name string) *testbed.LastError {
+	path, err := errorFile(name)
+	if err != nil {
+		return nil
+	}
+	return testbed.LoadLastError(path)
+}

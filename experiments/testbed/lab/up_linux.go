@@ -18,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
@@ -40,9 +41,9 @@ type Lab struct {
 	lab      *netlab.Lab
 	opened   []io.Closer
 	attached map[*netlab.Interface]attachment
-	queue    *queue    // of a plan with a switch, on the switch's host
-	programs []*hosted // of a plan with a switch
-	epochs   epochs    // of the jobs of a plan with a tree
+	queue    *queue          // of a plan with a switch, on the switch's host
+	programs []*hosted       // of a plan with a switch
+	epochs   endpoint.Epochs // of the jobs of a plan with a tree
 }
 
 // Adder is a running program that aggregates at a node.
@@ -81,13 +82,13 @@ func Up(p *Plan, o Options) (*Lab, error) {
 	}
 	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables)),
 		attached: map[*netlab.Interface]attachment{}, here: o.Here}
-	l.epochs.newest, l.epochs.summed, l.epochs.lacks, l.epochs.seated = l.newest, l.summed, l.lacks, map[seat]answer{}
+	l.epochs.Newest, l.epochs.Summed, l.epochs.Lacks = l.newest, l.summed, l.lacks
 	if o.Here != "" {
-		l.epochs.newest = l.epochs.expected
+		l.epochs.Newest = l.epochs.Expected
 	}
-	l.epochs.mu.Lock() // requests to agents wait for the complete tree
+	l.epochs.Lock() // requests to agents wait for the complete tree
 	err := l.up(o)
-	l.epochs.mu.Unlock()
+	l.epochs.Unlock()
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
