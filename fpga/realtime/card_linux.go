@@ -259,8 +259,7 @@ func (c *Card) Workers() *netlab.Interface { return c.in[0].A }
 func (c *Card) SetVisible(on bool) error { return c.generator.out.SetVisible(on) }
 
 // SetGate sets the function that decides, at an instant of the kernel's monotonic clock, whether the generator sends a
-// worker's next update; nil sends all. It returns the number of updates withheld since the last call. The generator must be
-// idle.
+// worker's next update, from the next run on; nil sends all. It returns the number of updates withheld since the last call.
 func (c *Card) SetGate(gate func(olaf.WorkerID, olaf.Time) bool) (withheld int64) {
 	c.generator.gate = gate
 	return c.generator.withheld.Swap(0)

@@ -37,7 +37,7 @@ type generator struct {
 	stop   atomic.Bool
 	ended  chan struct{} // closed when the thread ends; nil before the first run
 
-	gate      func(olaf.WorkerID, olaf.Time) bool // nil: every update is sent; set while idle
+	gate      func(olaf.WorkerID, olaf.Time) bool // of the next run; nil: every update is sent
 	withheld  atomic.Int64                        // updates that gate rejected
 	flows     []sender
 	templates [regfile.Templates][]int32
@@ -249,7 +249,7 @@ func (g *generator) startRun() {
 	g.state.Store(running)
 	g.ended = make(chan struct{})
 	began := make(chan int64)
-	go g.playDescriptors(began)
+	go g.playDescriptors(began, g.gate)
 	zero := <-began
 	g.zero.Store(zero)
 	g.card.file.Set64(regmap.GeneratorStartCycle, uint64(g.card.cycle(zero)))
@@ -257,7 +257,7 @@ func (g *generator) startRun() {
 
 // playDescriptors sends the frames of all descriptors. The run clock begins when the thread is ready, which may take
 // some time.
-func (g *generator) playDescriptors(began chan<- int64) {
+func (g *generator) playDescriptors(began chan<- int64, gate func(olaf.WorkerID, olaf.Time) bool) {
 	defer close(g.ended)
 	OwnThread(Senders)
 	zero := g.card.clock.now()
@@ -278,7 +278,7 @@ func (g *generator) playDescriptors(began chan<- int64) {
 			return // the function that stops it sets the state
 		}
 		now := g.card.clock.now()
-		if g.gate != nil && !g.gate(f.Worker, olaf.Time(now)*olaf.Time(olaf.Nanosecond)) {
+		if gate != nil && !gate(f.Worker, olaf.Time(now)*olaf.Time(olaf.Nanosecond)) {
 			g.withheld.Add(1)
 			continue
 		}
