@@ -34,6 +34,8 @@ type Switch struct {
 	Passes  bool           // the program also sees frames addressed to hosts, and only counts them
 	// Ports lists the workers' ports, by their numbers in the program's members, then the servers' ports.
 	Ports []Port
+	// Accepts, if set, reports whether a host's frame may pass. Others are counted as strange.
+	Accepts func(port int, outer *frame.Outer) bool
 	// OnArrival, if set, is called for every frame before the program sees it. Its arguments are valid during the
 	// call only.
 	OnArrival func(now olaf.Time, port int, v *frame.View, p *program.Packet, lanes []uint32)
@@ -120,7 +122,8 @@ func (s *Switch) drain(port int) {
 func (s *Switch) take(port int, b []byte) {
 	now, at := s.Now(), &s.Ports[port]
 	v, err := s.Format.Decode(b)
-	if err != nil {
+	outer := v.Outer()
+	if err != nil || s.Accepts != nil && !s.Accepts(port, &outer) {
 		s.count(func(c *SwitchCounts) { c.Strange++ })
 		return
 	}
@@ -133,7 +136,7 @@ func (s *Switch) take(port int, b []byte) {
 	if s.OnArrival != nil {
 		s.OnArrival(now, port, &v, p, lanes)
 	}
-	if outer := v.Outer(); outer.DstIP != s.Own.SrcIP {
+	if outer.DstIP != s.Own.SrcIP {
 		s.pass(now, port, outer.DstIP, b, lanes)
 		return
 	}

@@ -51,6 +51,8 @@ type Config struct {
 	// Conversion, if set, is how the worker's endpoint converts float32 to lanes: Rounds exchanges float32 with it, in
 	// frames of Lanes less Overhead.
 	Conversion *endpoint.Conversion
+	// Inexact means that a sum may miss or repeat vectors, as published.
+	Inexact bool
 	// Awaited returns the workers whose vectors are missing in a round; if nil, the aggregator's answers determine
 	// them.
 	Awaited func(round uint32) []int

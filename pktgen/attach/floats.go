@@ -81,7 +81,11 @@ func (r *Rounds) applyFloats(a *endpoint.Aggregate) {
 	rounds := readDigits(a.Values[1+lengthDigits:], roundDigits)
 	reward := readDigits(a.Values[1+lengthDigits+roundDigits:], rewardDigits) - inside*rewardOffset
 	switch round := int64(r.flying.round & (1<<(digitBits*roundDigits) - 1)); {
-	case inside != n: // as published, a sum may miss or repeat a vector
+	case inside != n && r.config.Inexact:
+	case inside != n:
+		r.end(fmt.Errorf("%w: a sum of round %d has %d vectors of %d workers; restart all workers, and the server and the "+
+			"switch", ErrDisagree, r.flying.round, inside, n))
+		return
 	case rounds != n*round:
 		r.end(fmt.Errorf("%w: this worker is in round %d and another is not; restart all workers, and the server and "+
 			"the switch", ErrDisagree, r.flying.round))

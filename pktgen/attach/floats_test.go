@@ -77,12 +77,17 @@ func TestFloatsReachTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestFloatSumsThatMissAVectorAreTorn adds the vectors of some workers only, or one of them twice: the answer has the
-// number of vectors inside, and is marked as torn.
-func TestFloatSumsThatMissAVectorAreTorn(t *testing.T) {
+// TestFloatSumsThatMissAVector adds the vectors of some workers only, or one of them twice: the job ends with an error,
+// or the answer has the number of vectors inside and is marked as torn where that happens as published.
+func TestFloatSumsThatMissAVector(t *testing.T) {
 	for _, arrive := range [][]int{{0, 2}, {0, 1, 2, 1}} {
-		heads, _, ends := floatRound(t, floatConfig(endpoint.Conversion{}), [][]float32{{1}, {2}, {4}}, []uint32{1, 1, 1},
-			arrive...)
+		c := floatConfig(endpoint.Conversion{})
+		_, all, ends := floatRound(t, c, [][]float32{{1}, {2}, {4}}, []uint32{1, 1, 1}, arrive...)
+		if !errors.Is(ends[0], ErrDisagree) || all[0] != nil {
+			t.Errorf("a sum of workers %v is answered by %v, and the job ends with %v; want an error", arrive, all[0], ends[0])
+		}
+		c.Inexact = true
+		heads, _, ends := floatRound(t, c, [][]float32{{1}, {2}, {4}}, []uint32{1, 1, 1}, arrive...)
 		if h := heads[0]; int(h.Workers) != len(arrive) || h.Torn != 1 || ends[0] != nil {
 			t.Errorf("a sum of workers %v is answered by %+v and %v; want %d vectors and torn", arrive, h, ends[0], len(arrive))
 		}

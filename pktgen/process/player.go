@@ -55,6 +55,8 @@ type Player struct {
 	Mishaps Mishaps
 	// Patience is the maximum time without packets for an endpoint that waits; default DefaultPatience.
 	Patience time.Duration
+	// Waits means that the endpoint needs an answer whenever no vector is computed, also if it has no timer.
+	Waits bool
 	// Check, if not nil, is called with every arriving packet before the endpoint gets it. An error ends the player.
 	Check func(p *program.Packet, lanes []uint32) error
 	// Sent, if not nil, is called with every packet before it is sent.
@@ -102,23 +104,24 @@ type carrier interface {
 type playing struct {
 	*Player
 	carrier
-	ctx      context.Context
-	end      endpoint.Endpoint
-	report   Report
-	zeroNS   uint64
-	vector   uint32 // in computation, or the last one
-	computed chan Computed
-	finished chan struct{} // updates of LaterWork
-	ready    *Computed     // not yet due
-	reward   int32
-	data     int   // packets of vectors, and how many of them were skipped
-	later    later // to be swapped with the next packet
-	applied  int   // applied sums not yet reported to the endpoint
-	late     []time.Duration
-	heard    time.Time
-	failed   error
-	child    *olaf.WorkerID // number to send with; nil for its own
-	moved    bool           // to Above
+	ctx       context.Context
+	end       endpoint.Endpoint
+	report    Report
+	zeroNS    uint64
+	vector    uint32 // in computation, or the last one
+	computing bool
+	computed  chan Computed
+	finished  chan struct{} // updates of LaterWork
+	ready     *Computed     // not yet due
+	reward    int32
+	data      int   // packets of vectors, and how many of them were skipped
+	later     later // to be swapped with the next packet
+	applied   int   // applied sums not yet reported to the endpoint
+	late      []time.Duration
+	heard     time.Time
+	failed    error
+	child     *olaf.WorkerID // number to send with; nil for its own
+	moved     bool           // to Above
 }
 
 // Run runs the endpoint that make creates until the endpoint is done or the context ends, which is not an error. The
@@ -229,7 +232,8 @@ func (k *playing) turn() error {
 	if k.end.Next() <= now {
 		k.end.Timer(now)
 	}
-	if patience := cmp.Or(k.Patience, DefaultPatience); k.end.Next() != endpoint.Never && time.Since(k.heard) > patience {
+	waits := k.end.Next() != endpoint.Never || k.Waits && !k.computing
+	if patience := cmp.Or(k.Patience, DefaultPatience); waits && time.Since(k.heard) > patience {
 		return fmt.Errorf("%w: no answer for %v", ErrStalled, patience)
 	}
 	return nil
@@ -335,7 +339,7 @@ func (k *playing) hand() {
 	if c == nil || c.Due > at || k.ctx.Err() != nil { // a cancelled computation has no vector
 		return
 	}
-	k.ready, k.reward = nil, c.Reward
+	k.ready, k.reward, k.computing = nil, c.Reward, false
 	if k.end.Next() == endpoint.Never { // while it computed there was nothing to receive
 		k.heard = time.Now()
 	}
@@ -351,7 +355,7 @@ func (k *playing) hand() {
 
 // Compute starts computing a vector.
 func (k *playing) Compute(vector uint32) {
-	k.vector = vector
+	k.vector, k.computing = vector, true
 	go func() {
 		k.computed <- k.Work.Compute(k.ctx, vector)
 		k.wake()

@@ -72,7 +72,9 @@ func (f *switchFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	if f.wire.interfaces != "" {
 		interfaces = strings.Split(f.wire.interfaces, ",")
 	}
-	stand, err := wired.OpenStand(w.net, w.job, w.parts, interfaces)
+	stand, err := wired.OpenStand(w.net, w.job, w.parts, interfaces, func(format string, args ...any) {
+		fmt.Fprintf(env.Stderr, format+"\n", args...)
+	})
 	if err != nil {
 		return err
 	}

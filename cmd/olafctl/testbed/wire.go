@@ -138,7 +138,7 @@ func (w *wiredJob) config(c attach.Config) attach.Config {
 	c.Conversion = &w.parts.Conversion
 	c.System, c.Waits, c.Lanes = w.spec.System.Name, true, w.parts.PerPacket+attach.Overhead
 	c.Floats, c.RefusesNaN = w.parts.Conversion.IsExact() || w.parts.Conversion.Block, w.parts.Conversion.Block
-	c.Scale = w.parts.Conversion.Scale
+	c.Scale, c.Inexact = w.parts.Conversion.Scale, w.parts.Inexact
 	return c
 }
 
@@ -212,7 +212,7 @@ func (f *workerFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 		most = uint32(w.parts.Numbers / w.job.Packets())
 	}
 	codec, to := w.frames(f.number)
-	p := &endpoints.Player{Work: rounds, Patience: f.attach.maxSilence(), To: to}
+	p := &endpoints.Player{Work: rounds, Patience: f.attach.maxSilence(), To: to, Waits: true}
 	report, err := p.RunFrames(a.ctx, conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return w.parts.Worker(w.endpointConfig(f.number, min(vectors, most)), h)
 	})

@@ -2,6 +2,8 @@ package wired
 
 import (
 	"cmp"
+	"encoding/binary"
+	"math/rand/v2"
 	"net/netip"
 
 	"github.com/olafctl/olaf"
@@ -16,15 +18,19 @@ type HostFrames struct {
 	parts   *system.Parts
 	framer  *closedloop.Framer
 	workers int
-	number  int // of the host; the server comes after the workers
+	number  int            // of the host; the server comes after the workers
+	own     olaf.Addresses // as sources
 	lanes   []uint32
 }
 
 // NewHostFrames returns the codec of the host with the given number, in a job with the given number of workers.
 func NewHostFrames(parts *system.Parts, workers, number int) *HostFrames {
 	net := &closedloop.Network{Jobs: 1, Workers: workers}
-	return &HostFrames{parts: parts, framer: closedloop.NewFramer(parts.Frame, net, parts.Server != nil), workers: workers,
+	c := &HostFrames{parts: parts, framer: closedloop.NewFramer(parts.Frame, net, parts.Server != nil), workers: workers,
 		number: number, lanes: make([]uint32, olaf.MaxLanes)}
+	c.own = c.framer.Address(number)
+	binary.BigEndian.PutUint32(c.own.SrcMAC[2:], rand.Uint32())
+	return c
 }
 
 // Switch returns the address of the switch's program. Frames for other addresses bypass it.
@@ -43,7 +49,7 @@ func (c *HostFrames) Host(number int) netip.AddrPort {
 
 // Encode implements process.FrameCodec.
 func (c *HostFrames) Encode(dst []byte, p *program.Packet, lanes []uint32, to netip.AddrPort) (int, error) {
-	outer := frame.Outer{Addresses: c.framer.Address(c.number), Past: to != c.Switch()}
+	outer := frame.Outer{Addresses: c.own, Past: to != c.Switch()}
 	there := to.Addr().As4()
 	outer.DstIP, outer.DstMAC = there, [6]byte{2, 0, there[0], there[1], there[2], there[3]}
 	if c.number == c.workers && outer.Past {
@@ -61,7 +67,7 @@ func (c *HostFrames) Decode(b []byte, vector uint32, p *program.Packet) (lanes [
 		return nil, from, false
 	}
 	outer := v.Outer()
-	if outer.DstIP != c.framer.Address(c.number).SrcIP {
+	if outer.DstIP != c.own.SrcIP {
 		return nil, from, false
 	}
 	from = netip.AddrPortFrom(netip.AddrFrom4(outer.SrcIP), outer.SrcPort)

@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
@@ -21,16 +22,20 @@ type Stand struct {
 	Paths []string // of their namespaces; empty for interfaces of this machine
 	run   *run
 	hears []io.Closer
+	say   func(format string, args ...any)
+	macs  map[int][6]byte // of the hosts whose frames arrived
+	told  map[int]bool    // hosts that were restarted
 }
 
 // OpenStand starts a switch. interfaces contains the switch's ports to the workers, in the order of their numbers,
 // followed by the port to the server if the system has one. If interfaces is empty, every host gets a namespace with an
 // interface named HostInterface. The error matches system.ErrOptions, ErrNetwork, netlab.ErrRights or
 // netlab.ErrNetwork.
-func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, interfaces []string) (s *Stand, err error) {
+func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, interfaces []string,
+	say func(format string, args ...any)) (s *Stand, err error) {
 	net.Jobs = 1
 	r := &run{net: &net, job: &job, parts: &parts, begun: time.Now()}
-	s = &Stand{run: r}
+	s = &Stand{run: r, say: say, macs: map[int][6]byte{}, told: map[int]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeAll())
@@ -46,9 +51,28 @@ func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, i
 		err = s.useInterfaces(interfaces)
 	}
 	if err == nil {
+		r.sw.Accepts = s.accept
 		r.sw.Start()
 	}
 	return s, err
+}
+
+// accept reports whether a frame is of the first process at a port. A host that was restarted would get old sums from
+// the switch's memory, so its frames are dropped.
+func (s *Stand) accept(port int, outer *frame.Outer) bool {
+	first, known := s.macs[port]
+	if !known {
+		s.macs[port] = outer.SrcMAC
+		return true
+	}
+	if first == outer.SrcMAC {
+		return true
+	}
+	if !s.told[port] {
+		s.told[port] = true
+		s.say("%s was restarted, and its frames are dropped; restart this switch and all hosts", s.Names[port])
+	}
+	return false
 }
 
 // layCables creates a namespace for every host and connects it to the switch.
