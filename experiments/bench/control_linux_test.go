@@ -24,17 +24,17 @@ func TestControlOnRealPackets(t *testing.T) {
 	}{
 		{"without", nil, 0, 0},
 		{"law none", of(tc.NoLaw, "", ""), 0, 0},
-		{"paper", of(tc.PaperLaw, "", ""), 1, 539},
-		{"paper, senders", of(tc.PaperLaw, "", netsim.CountSenders), 1, 539},
+		{"paper", of(tc.PaperLaw, "", ""), 1, 1079},
+		{"paper, senders", of(tc.PaperLaw, "", netsim.CountSenders), 1, 1079},
 		{"paper, inside: never more than slots", of(tc.PaperLaw, "", netsim.CountInside), 0, 0},
-		{"full", of(tc.FullLaw, "", netsim.CountSenders), 0, 539},
-		{"full, from the bit", of(tc.FullLaw, tc.FullAck, netsim.CountSenders), 0, 539},
-		{"extrapolate", of(tc.ExtrapolateLaw, "", ""), 0, 539},
+		{"full", of(tc.FullLaw, "", netsim.CountSenders), 0, 1079},
+		{"full, from the bit", of(tc.FullLaw, tc.FullAck, netsim.CountSenders), 0, 1079},
+		{"extrapolate", of(tc.ExtrapolateLaw, "", ""), 0, 1079},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := usualSpec()
 			w := &s.Workload
-			w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
+			w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 40
 			s.OutRates, s.Runs, s.Slots, s.Versus, s.Control = []olaf.Rate{olaf.Mbps}, 1, 2, "", c.control
 			m := measureOnWires(t, s, Options{})
 			must(t, m.Err())
