@@ -322,7 +322,7 @@ func loadedJob(t *testing.T, mode string, slow time.Duration) []played {
 		t.Fatal(err)
 	}
 	h := &hand{Lab: l, slow: slow, line: 100 * olaf.Mbps}
-	h.job = process.Job{ID: 1, Workers: 2, Values: 100 * 64, Lanes: 64, Vectors: 20}
+	h.job = process.Job{ID: 1, Workers: 2, Values: 100 * 64, Lanes: 64, Vectors: 10}
 	kill := h.serve(t)
 	players := h.whole(t)
 	kill()
