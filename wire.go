@@ -25,3 +25,9 @@ const (
 
 // FrameSize returns the length of an update's frame with the given number of lanes.
 func FrameSize(lanes int) Size { return Size(HeaderBytes + LaneBytes*lanes) }
+
+// UnwrapStamp returns the latest time that is not after at and equals the timestamp modulo 2^48 ns.
+func UnwrapStamp(at Time, genNS uint64) Time {
+	age := (uint64(at.NS()) - genNS) % GenModulus
+	return Time(at.NS()-int64(age)) * Time(Nanosecond)
+}

@@ -237,10 +237,10 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 // TestCountsThatFell checks that counts that were reset are rejected.
 func TestCountsThatFell(t *testing.T) {
 	before, after := []fpga.Port{{}, {Dropped: 100}}, []fpga.Port{{}, {Dropped: 3}}
-	if _, err := countedSince(before, after); !errors.Is(err, fpga.ErrDoubtful) || !strings.Contains(err.Error(), "port 1") {
+	if _, err := fpga.SubtractPorts(before, after); !errors.Is(err, fpga.ErrDoubtful) || !strings.Contains(err.Error(), "port 1") {
 		t.Error(err)
 	}
-	if rose, err := countedSince(after, before); err != nil || rose[1].Dropped != 97 {
+	if rose, err := fpga.SubtractPorts(after, before); err != nil || rose[1].Dropped != 97 {
 		t.Errorf("%+v, %v", rose, err)
 	}
 }

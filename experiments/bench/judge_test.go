@@ -43,10 +43,10 @@ func TestLate(t *testing.T) {
 
 // TestStrangersMakeARunInvalid checks that updates which the tables took for those of others, or did not know, are named.
 func TestStrangersMakeARunInvalid(t *testing.T) {
-	if why := strangers(&regmap.QueueCounters{}, nil); why != nil {
+	if why := fpga.ListStrangers(&regmap.QueueCounters{}, nil); why != nil {
 		t.Errorf("a run with nothing amiss has %q", why)
 	}
-	got := strings.Join(strangers(&regmap.QueueCounters{Bypassed: 2, Misidentified: 1}, nil), "; ")
+	got := strings.Join(fpga.ListStrangers(&regmap.QueueCounters{Bypassed: 2, Misidentified: 1}, nil), "; ")
 	if want := "2 frames bypassed the queue: not updates, or from workers that are not in the tables; " +
 		"1 update reached the queue with another identity than their worker's: the tables were changed during the run"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -77,7 +77,7 @@ func TestOtherFramesAreNoUpdates(t *testing.T) {
 		n.Add("in", c.in)
 		n.Add("bypassed", c.stranger+int64(c.others))
 		ports := []fpga.Port{{Received: uint64(c.arrived)}, {}, {Sent: uint64(c.left), Feeds: true}}
-		why := strings.Join(bookCable(n, ports, &c.others, c.others+1), "; ")
+		why := strings.Join(fpga.BookCable(n, ports, &c.others, c.others+1), "; ")
 		if n.Of("lost_on_cable") != c.lost || n.Of("lost_before_engine") != c.lost || n.Of("bypassed") != c.stranger {
 			t.Errorf("%s: %d lost on the cable, %d before the queue, %d bypassed; want %d, as many, and %d", c.name,
 				n.Of("lost_on_cable"), n.Of("lost_before_engine"), n.Of("bypassed"), c.lost, c.stranger)
@@ -87,7 +87,7 @@ func TestOtherFramesAreNoUpdates(t *testing.T) {
 		}
 	}
 	others := uint64(3)
-	if why := strangers(&regmap.QueueCounters{Bypassed: 3}, &others); why != nil {
+	if why := fpga.ListStrangers(&regmap.QueueCounters{Bypassed: 3}, &others); why != nil {
 		t.Errorf("frames that are not OLAF's are a reason for doubt: %q", why)
 	}
 	var all captured
@@ -120,11 +120,11 @@ func TestOtherFramesOnTheCable(t *testing.T) {
 		n.Add("sent", 100)
 		n.Add("in", c.in)
 		n.Add("bypassed", c.other)
-		why := strings.Join(bookCable(n, []fpga.Port{{Received: uint64(c.arrived)}, {}, {Sent: uint64(c.left), Feeds: true}}, nil, 0), "; ")
+		why := strings.Join(fpga.BookCable(n, []fpga.Port{{Received: uint64(c.arrived)}, {}, {Sent: uint64(c.left), Feeds: true}}, nil, 0), "; ")
 		if n.Of("lost_on_cable") != c.lost || n.Of("lost_before_engine") != c.lost {
 			t.Errorf("%s: %d lost on the cable and %d before the queue, want %d", c.name, n.Of("lost_on_cable"), n.Of("lost_before_engine"), c.lost)
 		}
-		if (why == "") != (c.says == "") || !strings.Contains(why, c.says) || why != "" && !strings.HasSuffix(why, quietCable) {
+		if (why == "") != (c.says == "") || !strings.Contains(why, c.says) || why != "" && !strings.HasSuffix(why, fpga.QuietCable) {
 			t.Errorf("%s: %q, want %q and what to do", c.name, why, c.says)
 		}
 	}

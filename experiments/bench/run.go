@@ -236,7 +236,7 @@ func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, er
 	if err != nil {
 		return run, err
 	}
-	ports, err := countedSince(portsBefore, portsNow)
+	ports, err := fpga.SubtractPorts(portsBefore, portsNow)
 	if err != nil {
 		return run, err
 	}

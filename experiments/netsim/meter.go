@@ -139,7 +139,7 @@ func (m *meter) recordFrame(c int32, at, gen olaf.Time, count uint16) {
 func (m *meter) recordDelivery(s *sim, server, c int32, f *frame, inside []olaf.Contributor) {
 	u := &f.update
 	at := olaf.Time(s.now)
-	gen := unwrapStamp(at, u.GenNS)
+	gen := olaf.UnwrapStamp(at, u.GenNS)
 	m.recordFrame(c, at, gen, u.Count)
 	first := s.clusters[c].firstWorker
 	if len(inside) == 0 {
@@ -147,7 +147,7 @@ func (m *meter) recordDelivery(s *sim, server, c int32, f *frame, inside []olaf.
 	}
 	for i := range inside {
 		in := &inside[i]
-		m.deliverWorker(first+int32(in.Worker), at, unwrapStamp(at, in.GenNS))
+		m.deliverWorker(first+int32(in.Worker), at, olaf.UnwrapStamp(at, in.GenNS))
 	}
 	if s.opt.Observer == nil {
 		return

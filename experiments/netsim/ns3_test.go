@@ -18,6 +18,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/pktgen/trace"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files; those of ns-3 from ns-3 itself, which needs OLAF_NS3=1")
@@ -82,13 +83,13 @@ func (c *ns3Case) ours(t *testing.T) []byte {
 			t.Fatal(err)
 		}
 	}
-	var trace bytes.Buffer
-	w := NewRxWriter(&trace)
+	var received bytes.Buffer
+	w := trace.NewRxWriter(&received)
 	mustRun(t, topology, Options{Observer: w})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	return trace.Bytes()
+	return received.Bytes()
 }
 
 func digest(trace []byte) string {
@@ -274,15 +275,15 @@ func TestImportRxErrors(t *testing.T) {
 	topology := mustPreset(t, "ns3-fifo", Scale{})
 	for _, c := range []struct{ text, want string }{
 		{"", "has no receptions"},
-		{RxHeader + "\n", "has no receptions"},
-		{RxHeader + "\n10,1,0,5\n", ""},
+		{trace.RxHeader + "\n", "has no receptions"},
+		{trace.RxHeader + "\n10,1,0,5\n", ""},
 		{"time,worker\n", "rx.csv:1: the first line"},
-		{RxHeader + "\n1,2,3\n", "rx.csv:2: \"1,2,3\" is not a line"},
-		{RxHeader + "\n10,2,0,5\n9,2,1,5\n", "rx.csv:3: reception at 9 ns comes after one at 10 ns"},
-		{RxHeader + "\n10,100,0,5\n", "worker 100 does not exist; the topology has workers 0 to 99"},
-		{RxHeader + "\n10,1,0,50\n", "after its reception"},
-		{RxHeader + "\n10,1,0,-5\n", "a time is outside"},
-		{RxHeader + "\n10,1,x,5\n", "is not a line"},
+		{trace.RxHeader + "\n1,2,3\n", "rx.csv:2: \"1,2,3\" is not a line"},
+		{trace.RxHeader + "\n10,2,0,5\n9,2,1,5\n", "rx.csv:3: reception at 9 ns comes after one at 10 ns"},
+		{trace.RxHeader + "\n10,100,0,5\n", "worker 100 does not exist; the topology has workers 0 to 99"},
+		{trace.RxHeader + "\n10,1,0,50\n", "after its reception"},
+		{trace.RxHeader + "\n10,1,0,-5\n", "a time is outside"},
+		{trace.RxHeader + "\n10,1,x,5\n", "is not a line"},
 	} {
 		_, err := ImportRx(topology, "rx.csv", strings.NewReader(c.text))
 		if c.want == "" {
@@ -325,8 +326,8 @@ func FuzzSends(f *testing.F) {
 }
 
 func FuzzImportRx(f *testing.F) {
-	f.Add(RxHeader + "\n10,2,0,5\n12,2,1,5\n")
-	f.Add(RxHeader + "\n")
+	f.Add(trace.RxHeader + "\n10,2,0,5\n12,2,1,5\n")
+	f.Add(trace.RxHeader + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if r, err := ImportRx(mustPreset(t, "ns3-fifo", Scale{}), "f", strings.NewReader(text)); err == nil && len(r.Clusters) != 10 {
 			t.Fatal("clusters are missing")

@@ -327,12 +327,6 @@ func (l *line[T]) grow() {
 // drop removes the item at the front of the queue.
 func (l *line[T]) drop() { l.head++ }
 
-// unwrapStamp returns the latest time that is not after at and equals the timestamp modulo 2^48 ns.
-func unwrapStamp(at olaf.Time, genNS uint64) olaf.Time {
-	age := (uint64(at.NS()) - genNS) % olaf.GenModulus
-	return olaf.Time(at.NS()-int64(age)) * olaf.Time(olaf.Nanosecond)
-}
-
 // station is a switch with a program and workers. It adds the workers' updates before they reach a port, and forwards
 // packets from other switches.
 type station struct {

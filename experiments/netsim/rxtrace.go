@@ -1,7 +1,6 @@
 package netsim
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,49 +9,11 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/csvtext"
+	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// RxHeader is the first line of a receive trace file.
-const RxHeader = "rx_ns,worker,seq,gen_ns"
-
-// RxWriter writes a receive trace. It has one line per received frame, in the order of reception. A line contains the
-// index of the frame's newest contributor, counted over all clusters. Lines end in LF.
-type RxWriter struct {
-	w   *bufio.Writer
-	buf []byte
-	err error
-}
-
-// NewRxWriter returns an RxWriter and writes the header. The caller must call Flush at the end.
-func NewRxWriter(w io.Writer) *RxWriter {
-	x := &RxWriter{w: bufio.NewWriterSize(w, 1<<16), buf: make([]byte, 0, 96)}
-	_, x.err = x.w.WriteString(RxHeader + "\n")
-	return x
-}
-
-// Deliver implements Observer. It writes one line.
-func (x *RxWriter) Deliver(_, worker int, o *olaf.Observation) {
-	b := strconv.AppendInt(x.buf[:0], o.At.NS(), 10)
-	b = strconv.AppendInt(append(b, ','), int64(worker), 10)
-	b = strconv.AppendUint(append(b, ','), uint64(o.Update.Seq), 10)
-	b = strconv.AppendInt(append(b, ','), unwrapStamp(o.At, o.Update.GenNS).NS(), 10)
-	b = append(b, '\n')
-	if x.err == nil {
-		_, x.err = x.w.Write(b)
-	}
-	x.buf = b
-}
-
-// Flush writes buffered data and returns the first error.
-func (x *RxWriter) Flush() error {
-	if err := x.w.Flush(); x.err == nil {
-		x.err = err
-	}
-	return x.err
-}
-
 // ImportRx reads a receive trace that any simulator may have written and measures it as a run of t. The format is that
-// of RxHeader. t assigns workers to clusters and defines the averaging window. The result has no losses and no ports.
+// of trace.RxHeader. t assigns workers to clusters and defines the averaging window. The result has no losses and no ports.
 // Errors name the file and the line and match ErrTopology.
 func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 	o, err := newExternalMeter(t)
@@ -70,9 +31,9 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 			if err := csvtext.CheckSeparator(text); err != nil {
 				return nil, &Error{name, line, err.Error()}
 			}
-			if text != RxHeader {
+			if text != trace.RxHeader {
 				return nil, &Error{name, line,
-					fmt.Sprintf("the first line is %q; a receive trace begins with %s", shortenText(text), RxHeader)}
+					fmt.Sprintf("the first line is %q; a receive trace begins with %s", shortenText(text), trace.RxHeader)}
 			}
 			continue
 		}
@@ -94,10 +55,10 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 		o.recordWorker(worker, received, generated)
 	}
 	if err := sc.Err(); err != nil {
-		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", RxHeader, err)}
+		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", trace.RxHeader, err)}
 	}
 	if lines == 0 {
-		return nil, &Error{File: name, What: "has no receptions; a receive trace is " + RxHeader +
+		return nil, &Error{File: name, What: "has no receptions; a receive trace is " + trace.RxHeader +
 			" and a line for each"}
 	}
 	return o.makeResult(), nil
@@ -126,7 +87,7 @@ func parseRx(text string, workers int) (at int64, worker int, gen int64, err err
 	}
 	switch {
 	case err != nil || len(fields) != 4:
-		err = fmt.Errorf("%q is not a line of %s with whole numbers", shortenText(text), RxHeader)
+		err = fmt.Errorf("%q is not a line of %s with whole numbers", shortenText(text), trace.RxHeader)
 	case worker < 0 || worker >= workers:
 		err = fmt.Errorf("worker %d does not exist; the topology has workers 0 to %d", worker, workers-1)
 	case at < 0 || gen < 0 || at > int64(maxSimulated/olaf.Nanosecond):

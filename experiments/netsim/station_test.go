@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results/metric"
 )
 
@@ -70,7 +71,7 @@ func TestTablesOverTime(t *testing.T) {
 
 // TestTracesTellOfNoTables checks that a trace of deliveries gives no table occupancy.
 func TestTracesTellOfNoTables(t *testing.T) {
-	r, err := ImportRx(smallSums(), "rx.csv", strings.NewReader(RxHeader+"\n1000,0,0,500\n2000,1,0,900\n"))
+	r, err := ImportRx(smallSums(), "rx.csv", strings.NewReader(trace.RxHeader+"\n1000,0,0,500\n2000,1,0,900\n"))
 	if err != nil || r.Of("window_delivered_frames") != 2 || r.Of("slots_held").Known() || r.Of("slots_held_peak").Known() {
 		t.Errorf("%v, %v", r, err)
 	}

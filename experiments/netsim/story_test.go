@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results/metric"
 )
 
@@ -72,7 +73,7 @@ func numbers(v metric.Values) string {
 func writeRun(t *testing.T, b *bytes.Buffer, name string, topology *Topology) {
 	t.Helper()
 	var rx bytes.Buffer
-	w := NewRxWriter(&rx)
+	w := trace.NewRxWriter(&rx)
 	r := mustRun(t, topology, Options{Workers: true, Observer: w})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -339,7 +340,7 @@ func TestStatistics(t *testing.T) {
 func TestImportedNumbers(t *testing.T) {
 	topology := mustParse(t, everything)
 	var rx bytes.Buffer
-	w := NewRxWriter(&rx)
+	w := trace.NewRxWriter(&rx)
 	mustRun(t, topology, Options{Observer: w})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -365,7 +366,7 @@ func TestImportedNumbers(t *testing.T) {
 		"5,0,0,6": "the update was generated at 6 ns, after its reception", strings.Repeat("1", 61): strings.Repeat("1", 60) + "…",
 		strings.Repeat("1", 60): strings.Repeat("1", 60) + `"`,
 	} {
-		_, err := ImportRx(topology, "rx.csv", strings.NewReader(RxHeader+"\n"+text+"\n"))
+		_, err := ImportRx(topology, "rx.csv", strings.NewReader(trace.RxHeader+"\n"+text+"\n"))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
@@ -377,7 +378,7 @@ func TestImportedNumbers(t *testing.T) {
 
 // TestLongLinesOfATrace checks that lines of more than 64 KiB are rejected.
 func TestLongLinesOfATrace(t *testing.T) {
-	_, err := ImportRx(mustParse(t, everything), "rx.csv", strings.NewReader(RxHeader+"\n"+strings.Repeat("1", 100_000)+"\n"))
+	_, err := ImportRx(mustParse(t, everything), "rx.csv", strings.NewReader(trace.RxHeader+"\n"+strings.Repeat("1", 100_000)+"\n"))
 	if err == nil || !strings.Contains(err.Error(), "cannot be read as lines") {
 		t.Errorf("%v", err)
 	}

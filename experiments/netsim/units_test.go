@@ -75,7 +75,7 @@ func TestGeneratedUnwraps(t *testing.T) {
 		{3*wrap + 7, 7, 3*wrap + 7}, {3*wrap + 7, 8, 2*wrap + 8},
 	} {
 		at := olaf.Time(c.at) * olaf.Time(olaf.Nanosecond)
-		if got := unwrapStamp(at, uint64(c.stamp)); got.NS() != c.want || got%olaf.Time(olaf.Nanosecond) != 0 {
+		if got := olaf.UnwrapStamp(at, uint64(c.stamp)); got.NS() != c.want || got%olaf.Time(olaf.Nanosecond) != 0 {
 			t.Errorf("%d received at %d ns was generated at %d ns, want %d", c.stamp, c.at, got.NS(), c.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/trace"
 )
 
 // glance takes a snapshot at every step, and ends the run at stop unless that is 0.
@@ -70,13 +71,13 @@ func TestWatchingChangesNothing(t *testing.T) {
 	for name, topology := range watchedTopologies(t) {
 		t.Run(name, func(t *testing.T) {
 			run := func(w Watcher) (string, string) {
-				var trace bytes.Buffer
-				out := NewRxWriter(&trace)
+				var received bytes.Buffer
+				out := trace.NewRxWriter(&received)
 				r := mustRun(t, topology, Options{Observer: out, Watcher: w})
 				if err := out.Flush(); err != nil {
 					t.Fatal(err)
 				}
-				return document(t, r), trace.String()
+				return document(t, r), received.String()
 			}
 			end := olaf.Time(topology.Warmup + topology.Duration)
 			g := &glance{step: end / 997}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
@@ -20,7 +21,7 @@ type loopFlags struct {
 	bench.Loop
 	jobs, fan, aggregators int
 	bound                  int
-	loss                   cli.LossList
+	loss                   olaf.Shares
 	fraction               float64
 	ranges                 string
 }

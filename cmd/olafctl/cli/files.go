@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -51,28 +49,6 @@ func CheckEnding(path, what string, endings ...string) error {
 		return UsageError("%s: %s are %s", path, what, strings.Join(endings, " or "))
 	}
 	return nil
-}
-
-// MachineClock is this machine's clock.
-type MachineClock struct{ origin time.Time }
-
-// NewMachineClock returns a clock that counts from origin.
-func NewMachineClock(origin time.Time) MachineClock { return MachineClock{origin} }
-
-// NowNS returns the time since the origin in ns.
-func (c MachineClock) NowNS() int64 { return int64(time.Since(c.origin)) }
-
-// Sleep waits for ns nanoseconds or until the context ends.
-func (c MachineClock) Sleep(ctx context.Context, ns int64) {
-	if ns <= 0 {
-		return
-	}
-	timer := time.NewTimer(time.Duration(ns))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // WriteAtomically writes a file that becomes visible only when it is complete.

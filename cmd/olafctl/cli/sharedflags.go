@@ -31,42 +31,6 @@ func TimeScale(text string) (by int64, err error) {
 	return by, nil
 }
 
-// LossList is a list of loss shares, such as 0,0.01%,0.001. An empty list means 0. It implements pflag.Value.
-type LossList []float64
-
-func (l *LossList) Set(text string) error {
-	*l = nil
-	for _, one := range strings.Split(text, ",") {
-		number, percent := strings.CutSuffix(strings.TrimSpace(one), "%")
-		v, err := olaf.ParseNumber(number)
-		if err != nil {
-			return fmt.Errorf("%q is not a share, such as 0.001 or 0.1%%", one)
-		}
-		if percent {
-			v /= 100
-		}
-		*l = append(*l, v)
-	}
-	return nil
-}
-
-func (l *LossList) String() string {
-	var parts []string
-	for _, v := range *l {
-		parts = append(parts, strconv.FormatFloat(v, 'g', -1, 64))
-	}
-	return strings.Join(parts, ",")
-}
-
-func (l *LossList) Type() string { return "shares" }
-
-func (l *LossList) First() float64 {
-	if len(*l) == 0 {
-		return 0
-	}
-	return (*l)[0]
-}
-
 // AddTrainingFlags adds the options that are common to training and to recording a training run.
 func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags := cmd.Flags()

@@ -33,6 +33,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/yamlfile"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -333,7 +334,7 @@ func (f *simulateFlags) addRuns(cmd *cobra.Command) {
 
 func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.rxTrace, "rx-trace", "", "write one CSV line per received update: "+netsim.RxHeader)
+	flags.StringVar(&f.rxTrace, "rx-trace", "", "write one CSV line per received update: "+trace.RxHeader)
 	flags.StringVar(&f.rxImport, "rx-import", "", "measure another simulator's rx trace instead of simulating")
 	flags.StringVar(&f.pcap, "pcap", "", "folder for one pcapng per server, or per host and switch of a job")
 	cli.AddForce(flags, &f.force, "existing output files")
@@ -727,7 +728,7 @@ func (f *simulateFlags) simulateRuns(ctx context.Context, env *cli.Env, report *
 
 // deliveries writes the updates that the servers receive to the requested files.
 type deliveries struct {
-	trace     *netsim.RxWriter
+	trace     *trace.RxWriter
 	traceFile *renameio.PendingFile
 	captures  []*capture.File // by server
 	own       bool            // in a system's own frames, which the network records
@@ -746,7 +747,7 @@ func (f *simulateFlags) openFiles(t *netsim.Topology) (*deliveries, error) {
 		if err != nil {
 			return nil, fmt.Errorf("create %s: %w", f.rxTrace, err)
 		}
-		d.traceFile, d.trace = file, netsim.NewRxWriter(file)
+		d.traceFile, d.trace = file, trace.NewRxWriter(file)
 	}
 	if f.pcap == "" {
 		return d, nil

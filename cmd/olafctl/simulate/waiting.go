@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/system"
@@ -16,7 +17,7 @@ import (
 type waitFlags struct {
 	set     system.Set // the known systems
 	mode    string
-	losses  cli.LossList
+	losses  olaf.Shares
 	options system.Options
 }
 

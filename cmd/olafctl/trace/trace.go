@@ -136,7 +136,7 @@ func (f *traceRecordFlags) listTargets() []string {
 
 func (f *traceRecordFlags) runTraining(ctx context.Context, o rl.Observer) (*rl.Outcome, error) {
 	if f.clock == trace.Wall {
-		return rl.TrainLive(ctx, f.config, cli.NewMachineClock(time.Now()), o)
+		return rl.TrainLive(ctx, f.config, newMachineClock(time.Now()), o)
 	}
 	return rl.Train(ctx, f.config, o)
 }
