@@ -90,11 +90,12 @@ func download(name, dir string) error {
 // needImages returns the paths of the kernel and of the initramfs, or skips the test.
 func needImages(t *testing.T) (image, initramfs string) {
 	t.Helper()
-	for _, program := range []string{"qemu-system-x86_64", "apt-get", "apt-cache", "dpkg-deb"} {
-		peer.NeedProgram(t, program)
-	}
+	programs := []string{"qemu-system-x86_64", "apt-get", "apt-cache", "dpkg-deb"}
 	if *matrix {
-		peer.NeedProgram(t, "gcc")
+		programs = append(append(programs, "gcc", "ssh", "ssh-keygen"), hostPrograms...)
+	}
+	for _, program := range programs {
+		peer.NeedProgram(t, program)
 	}
 	dir, err := findKernel()
 	if err != nil && os.Getenv("CI") != "true" {
@@ -230,11 +231,10 @@ func (a *archive) addPrograms() error {
 	for _, path := range hostPrograms {
 		err = errors.Join(err, a.addFile("bin/"+filepath.Base(path), path))
 	}
-	for _, path := range regexp.MustCompile(`/[^ \n:]+ \(`).FindAllString(libraries, -1) {
-		if path = path[1 : len(path)-2]; !a.made[path] {
-			a.made[path] = true
-			err = errors.Join(err, a.addFile(path, "/"+path))
-		}
+	found := regexp.MustCompile(`/[^ \n:]+ \(`).FindAllString(libraries, -1)
+	slices.Sort(found)
+	for _, path := range slices.Compact(found) {
+		err = errors.Join(err, a.addFile(path[1:len(path)-2], path[:len(path)-2]))
 	}
 	return err
 }
