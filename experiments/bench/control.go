@@ -70,12 +70,24 @@ func (s *Spec) activityWindow() olaf.Duration {
 	return olaf.Duration(float64(w.Workers) * 8 * float64(w.Size) / float64(w.MeanRate) * float64(olaf.Second))
 }
 
-// controlStatement describes the workers' transmission control; empty without one.
-func (s *Spec) controlStatement() string {
-	c := s.Control
+// controlStatements describes the workers' transmission control and the share of updates that it withheld; nil without one.
+func (o *Outcome) controlStatements() []string {
+	c := o.Plan.Spec.Control
 	if c == nil {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("transmission control: law %s, threshold %v, N counts %s, read from real ACKs, whose times differ from run to "+
-		"run; tc_withheld counts the updates that workers did not send", c.Law, c.Threshold, cmp.Or(c.Count, netsim.CountClusters))
+	said := []string{fmt.Sprintf("transmission control: law %s, threshold %v, N counts %s, read from real ACKs, whose times differ from "+
+		"run to run", c.Law, c.Threshold, cmp.Or(c.Count, netsim.CountClusters))}
+	for i, runs := range o.Runs {
+		var sent, withheld int64
+		for k := range runs {
+			sent, withheld = sent+runs[k].Counters.Of("sent"), withheld+runs[k].Counters.Of("tc_withheld")
+		}
+		if all := sent + withheld; all > 0 {
+			at := &o.Plan.Configs[i]
+			said = append(said, fmt.Sprintf("%s at %v: workers withheld %.1f %% of %d updates (tc_withheld)", at.Queue, at.OutRate,
+				100*float64(withheld)/float64(all), all))
+		}
+	}
+	return said
 }

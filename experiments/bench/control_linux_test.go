@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,10 @@ func TestControlOnRealPackets(t *testing.T) {
 			s.OutRates, s.Runs, s.Slots, s.Versus, s.Control = []olaf.Rate{olaf.Mbps}, 1, 2, "", c.control
 			m := measureOnWires(t, s, Options{})
 			must(t, m.Err())
+			said := slices.ContainsFunc(m.Bench.Statements, func(s string) bool { return strings.Contains(s, "workers withheld") })
+			if said != (c.control != nil) {
+				t.Errorf("the share of withheld updates is stated: %v", said)
+			}
 			n := m.Outcome.Runs[0][0].Counters
 			sent, withheld := n.Of("sent"), n.Of("tc_withheld")
 			if planned := int64(w.Workers * w.UpdatesPerWorker); sent+withheld != planned || withheld < c.least || withheld > c.most {

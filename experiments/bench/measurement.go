@@ -152,9 +152,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		b.Statements = append(b.Statements, o.burstStatement())
 	}
 	b.Statements = append(b.Statements, o.Plan.Spec.topologyStatements()...)
-	if said := o.Plan.Spec.controlStatement(); said != "" {
-		b.Statements = append(b.Statements, said)
-	}
+	b.Statements = append(b.Statements, o.controlStatements()...)
 	if n := o.Plan.Spec.Workload.Segments(); n > 1 {
 		b.Statements = append(b.Statements,
 			fmt.Sprintf("an update is a vector of %d values in %d frames, sent one after the other, each of "+
