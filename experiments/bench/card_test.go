@@ -100,6 +100,9 @@ func TestBenchOnTwoCards(t *testing.T) {
 	if v := r.Generator.Load32(regmap.GeneratorControl); v != 0 {
 		t.Errorf("generator.control is %d after the bench", v)
 	}
+	bed, err := testbed.OpenTestbed(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access})
+	must(t, err)
+	must(t, errors.Join(bed.CheckCable(t.Context()), bed.Close()))
 	for name, generator := range map[string]string{"a twin's": "twin:", "its own, which is open": testbedtest.CardAddress} {
 		r.Access.Generator = generator
 		_, err := testbed.OpenTestbed(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access})

@@ -111,7 +111,7 @@ const (
 func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
 	for _, end := range []LinkEnd{c.From, c.To} {
 		if end.Interface == "" {
-			c.Unchecked = s.explainUnchecked(end)
+			c.Unchecked = s.explainUnchecked(c, end)
 			return
 		}
 	}
@@ -163,12 +163,16 @@ func (s *Hosts) compareRates(ctx context.Context, c *LinkCheck) {
 	}
 }
 
-// explainUnchecked returns the reason why no frame can be sent to or from an end that is inside a device.
-func (s *Hosts) explainUnchecked(end LinkEnd) string {
-	if lasts, err := s.access.IsLasting(end.Device); err == nil && lasts {
-		return fmt.Sprintf("%s has no interface on its host; each run compares the counts of its ports", end)
+// explainUnchecked returns why no frame can be sent over a link with an end inside a device, and what checks it.
+func (s *Hosts) explainUnchecked(c *LinkCheck, end LinkEnd) string {
+	lasts, err := s.access.IsLasting(end.Device)
+	switch {
+	case err != nil || !lasts:
+		return fmt.Sprintf("the cable is part of %s", end)
+	case c.From.Role == Generator:
+		return fmt.Sprintf("%s has no interface on its host; each bench sends frames from card to card first", end)
 	}
-	return fmt.Sprintf("the cable is part of %s", end)
+	return fmt.Sprintf("%s has no interface on its host; each run names the frames that it loses there", end)
 }
 
 // capture starts a capture at an interface of this host.

@@ -108,7 +108,7 @@ func TestLinksAreProbed(t *testing.T) {
 		"reserved":         {text: between, cables: right, fails: map[string]error{toQueue: testbed.ErrReserved}, queue: "host gen: it is reserved"},
 		"without rights":   {text: between, cables: right, fails: map[string]error{toServer: errors.New("not permitted")}, server: "host q: not permitted", bad: 1},
 		"nothing captured": {text: between, cables: right, fails: map[string]error{"ps/eth0": live.ErrPermission}, server: "host ps: capturing is not permitted", bad: 1},
-		"cards": {text: good, queue: "pci:0000:5e:00.0 of host gen has no interface on its host; each run compares the counts",
+		"cards": {text: good, queue: "pci:0000:5e:00.0 of host gen has no interface on its host; each bench sends frames",
 			server: "pci:0000:3b:00.0 of host q has no interface"},
 		"twins": {text: "hosts: {h: {}}\nroles:\n  generator: {host: h, device: 'twin:'}\n  queue: {host: h, device: 'twin:'}\n",
 			queue: "the cable is part of twin: of host h"},

@@ -123,9 +123,25 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	if err != nil {
 		return nil, err
 	}
+	if err := p.checkCable(ctx, bed); err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
 	bed.JoinHosts(func(ctx context.Context) []results.Host { return s.describe(ctx, examined) }, s.Close)
 	bed.KeepErrors(func(err error) { noteError(name, time.Now(), err) })
 	return bed, nil
+}
+
+// checkCable sends frames from the generator's card to the queue's, if both are cards. Links between interfaces were
+// checked before.
+func (p *RolePlan) checkCable(ctx context.Context, bed *testbed.Testbed) error {
+	g := p.Generator
+	if g == nil || g.Device == "" {
+		return nil
+	}
+	if err := bed.CheckCable(ctx); err != nil {
+		return fmt.Errorf("link from %s of host %s to %s of host %s: %w", g.Device, g.Host, p.Queue.Device, p.Queue.Host, err)
+	}
+	return nil
 }
 
 // placeCapture arranges that the capture at the server starts with the testbed. If the queue is on the server's host,

@@ -1,0 +1,75 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// ErrCable reports that no frame of a card's generator reached the queue of another card.
+var ErrCable = olaf.NewError(olaf.Device, "the cable from the generator to the queue leads elsewhere")
+
+// probes is the source of a few frames that are not OLAF's, so that a queue passes them on without a decision.
+type probes struct{ sent int }
+
+// probeFrames is their number. probeStep and probeWait are the time between looks for them, and the longest time that they take.
+const (
+	probeFrames = 8
+	probeStep   = olaf.Millisecond
+	probeWait   = olaf.Second
+)
+
+// Total returns the number of frames.
+func (p *probes) Total() int { return probeFrames }
+
+// Fill writes their descriptors.
+func (p *probes) Fill(dst []regmap.Descriptor) (n int) {
+	for ; n < len(dst) && p.sent < probeFrames; n++ {
+		dst[n] = regmap.Descriptor{Sequence: uint32(p.sent), Flags: regmap.FlagNotOlaf}
+		p.sent++
+	}
+	return n
+}
+
+// CheckCable sends a few frames of the generator's card to the queue's card and compares the counts of their ports. The error
+// matches ErrCable if none arrived. Without two cards it does nothing. The generator must be idle; its descriptors are
+// overwritten.
+func (b *Testbed) CheckCable(ctx context.Context) error {
+	card := b.Cards[0].Device
+	before, err := fpga.PortCounts(card)
+	feeds := slices.IndexFunc(before, func(p fpga.Port) bool { return p.Feeds })
+	if err != nil || feeds < 0 {
+		return err
+	}
+	g := pktgen.NewGenerator(card)
+	job := pktgen.Job{Placement: pktgen.Placement{Workers: 1, Clusters: 1}, Addressing: pktgen.DefaultAddressing(), Size: olaf.FrameSize(0),
+		Source: new(probes)}
+	if err := g.Program(ctx, job); err != nil {
+		return fmt.Errorf("%s: probe the cable: %w", card.Identity().Address, err)
+	}
+	if err := g.ArmAndStart(); err != nil {
+		return errors.Join(fmt.Errorf("%s: probe the cable: %w", card.Identity().Address, err), g.Abort())
+	}
+	var sent uint64
+	for waited := olaf.Duration(0); waited < probeWait; waited += probeStep {
+		if err := card.Sleep(ctx, probeStep); err != nil {
+			return errors.Join(err, g.Abort())
+		}
+		now, err := fpga.PortCounts(card)
+		if err != nil {
+			return errors.Join(err, g.Abort())
+		}
+		sent = now[feeds].Sent - before[feeds].Sent
+		if now[0].Received > before[0].Received {
+			return g.Abort()
+		}
+	}
+	return errors.Join(fmt.Errorf("%w: %s left the generator's port in %v, and none reached port 0 of %s; check the cable, and the ports "+
+		"and VLANs of a switch", ErrCable, olaf.Plural(int64(sent), "frame"), probeWait, card.Identity().Address), g.Abort())
+}
