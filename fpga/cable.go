@@ -44,7 +44,15 @@ func BookCable(n olaf.Counts, ports []Port, others *uint64, later uint64) (why [
 	}
 	n.Add("lost_on_cable", sent-received)
 	n.Add("lost_before_engine", sent-received)
-	return why
+	return append(why, doubtAllLost(sent-received, sent)...)
+}
+
+// doubtAllLost returns a reason to doubt a run in which all updates were lost on the cable.
+func doubtAllLost(lost, sent int64) []string {
+	if lost < sent || sent == 0 {
+		return nil
+	}
+	return []string{"no update reached the queue: check the cable, and the MTU at both ends"}
 }
 
 // bookUpdates counts the updates lost on the cable to a queue that can distinguish them from other frames. left and
@@ -67,9 +75,7 @@ func bookUpdates(n olaf.Counts, left, arrived, later uint64) (why []string) {
 	default:
 		n.Add("lost_on_cable", lost)
 		n.Add("lost_before_engine", lost)
-		if lost == sent && sent > 0 {
-			why = append(why, "no update reached the queue: check the cable, and the MTU at both ends")
-		}
+		why = append(why, doubtAllLost(lost, sent)...)
 	}
 	return why
 }
