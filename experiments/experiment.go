@@ -24,12 +24,12 @@ var ErrUnknown = olaf.NewError(olaf.Usage, "unknown experiment")
 
 // Experiment reproduces one artefact of a paper, such as a figure or a table.
 type Experiment struct {
-	Name     string // with its paper: olaf/table1
+	Name     string // including its paper: olaf/table1
 	Artefact string // the artefact to compare with: Table 1
 	About    string // one line
-	Needs    string // its cost: wall time on two cores
+	Needs    string // cost: wall time on two cores
 	OnDevice bool   // runs on a device; the others simulate, replay or train
-	// Simulates is set if it runs a Simulation, whose runs can be stored one by one.
+	// Simulates is set if the experiment runs a Simulation, whose runs can be stored one by one.
 	Simulates bool
 	Timed     bool // measures wall time, so no two runs agree and none can replace another
 	Long      bool // trains for many minutes: runs only on request

@@ -15,7 +15,7 @@ import (
 // their results. Equal specifications have equal results.
 type Part struct {
 	Name string          // unique in its experiment, for display
-	Spec json.RawMessage // everything that decides its result
+	Spec json.RawMessage // everything that determines its result
 }
 
 // Parts divides an experiment into parts that can run separately.
@@ -113,7 +113,7 @@ type Judged interface {
 // Verdicts implements Judged and has a JSON form. It is used for experiments that ran on another machine.
 type Verdicts struct {
 	Rows    []results.PaperRow `json:"paper"`
-	Invalid string             `json:"invalid,omitempty"` // why they are not valid
+	Invalid string             `json:"invalid,omitempty"` // reason why the verdicts are not valid
 }
 
 // VerdictsOf returns the Verdicts with j's numbers and error.

@@ -24,7 +24,7 @@ const ReproduceSchema = "olafctl.reproduce/v3"
 type Reproduction struct {
 	Schema      string             `json:"schema"`
 	Provenance  results.Provenance `json:"provenance"`
-	Experiments []string           `json:"experiments"` // that were run, in order
+	Experiments []string           `json:"experiments"` // experiments that were run, in order
 	Paper       []results.PaperRow `json:"paper"`
 	// Opposite lists the ids of our results that contradict the published ones. A repeated number counts once.
 	Opposite []string `json:"opposite"`
@@ -32,7 +32,7 @@ type Reproduction struct {
 	Contradicting map[string]int `json:"contradicting"`
 	// Missed lists the ids whose verdict is worse than the one recorded with their claim.
 	Missed []string `json:"missed"`
-	// Invalid lists the experiments with an invalid run, and why.
+	// Invalid lists the experiments with an invalid run, with the reasons.
 	Invalid []string `json:"invalid"`
 	// All makes WriteText also list the numbers of systems that cannot be measured here.
 	All bool `json:"-"`

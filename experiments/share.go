@@ -15,7 +15,7 @@ import (
 
 // share is a part of a bench that one machine can run alone. It contains every configuration for some of the seeds.
 type share struct {
-	Spec bench.Spec `json:"spec"` // of the whole bench
+	Spec bench.Spec `json:"spec"` // specification of the whole bench
 	From int        `json:"from"` // number of the first run
 	Runs int        `json:"runs"`
 }

@@ -9,7 +9,7 @@ import (
 type Admission struct {
 	// Running is the verdict without the newcomers; nil if it was not needed.
 	Running *Verdict
-	// Together is the verdict with the newcomers; it decides.
+	// Together is the verdict with the newcomers, which decides their admission.
 	Together *Verdict
 }
 

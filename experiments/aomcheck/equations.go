@@ -12,7 +12,7 @@ func (p *Problem) Evaluate(path *Path) (*Run, error) {
 		own = service
 	}
 	run := &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)), Fates: make([][]Fate, len(p.Clusters))}
-	departs := make([][]int64, len(p.Clusters)) // for delivered updates, else 0
+	departs := make([][]int64, len(p.Clusters)) // 0 for updates that are not delivered
 	for u, times := range path.Arrivals {
 		run.Fates[u] = make([]Fate, len(times))
 		departs[u] = make([]int64, len(times))

@@ -16,7 +16,7 @@ type model struct {
 	service int64
 	// maxWait bounds the time between an update's arrival and the start of its frame's service.
 	maxWait int64
-	period  int64 // of repeating waits; 0 if they do not repeat
+	period  int64 // period of repeating waits; 0 if they do not repeat
 	streams []stream
 }
 
@@ -29,15 +29,15 @@ type stream struct {
 	phase   Lin
 	sent    []Bool
 
-	// frame is true if update k starts a frame that will be delivered (engine) or is delivered itself (paper), depart
-	// is when that frame leaves, and before is the generation time of the cluster's previous delivery.
+	// frame is true if update k starts a frame that will be delivered (engine) or is itself delivered (paper). depart
+	// is the time when that frame leaves, and before is the generation time of the cluster's previous delivery.
 	frame  []Bool
 	depart []Lin
 	before []Lin
 	// earlier is true if the cluster had an earlier delivery; a frame without one has no peak.
 	earlier []Bool
 	lost    []Bool
-	peaked  []Bool // frame and earlier, if a query needs it
+	peaked  []Bool // frame and earlier; defined only if a query needs it
 	newest  Lin    // generation time of the last frame
 	// merges is set if updates may share a frame; otherwise the sum of peaks telescopes.
 	merges bool

@@ -18,7 +18,7 @@ func (m *model) engine() {
 	full := m.canFill()
 	m.period = m.commonPeriod(full)
 	starts := make([][]Lin, len(m.streams)) // S(u,k), defined if k starts or joins a frame
-	last := make([][]Lin, len(m.streams))   // S of the cluster's newest frame after k
+	last := make([][]Lin, len(m.streams))   // S of the cluster's newest frame after update k
 	for u := range m.streams {
 		starts[u], last[u] = m.chain(u, full)
 	}
@@ -57,7 +57,7 @@ func (m *model) isUnhurried() bool {
 
 // canFill reports whether an update can ever find all slots occupied.
 func (m *model) canFill() bool {
-	inside := len(m.streams) // F−1 others waiting and one leaving
+	inside := len(m.streams) // F−1 other frames waiting and one leaving
 	if m.isUnhurried() {
 		inside--
 	}
@@ -113,7 +113,7 @@ func (m *model) twin(u, k int) int {
 func (m *model) chain(u int, canFill bool) (starts, last []Lin) {
 	st := &m.streams[u]
 	n := len(st.arrival)
-	// Before the first update nothing relevant is inside, and nothing was delivered.
+	// Before the first update, the queue contains nothing relevant and nothing has been delivered.
 	lastStart := st.arrival[0].Shift(-m.maxWait - 2*m.service)
 	gen := st.arrival[0]
 	some := False
@@ -213,6 +213,6 @@ func (m *model) fill(u, k int, starts [][]Lin) {
 	if len(possible) >= m.p.Slots {
 		full = m.s.AtLeast(eq("12.2 Q(k)", u, k), name("Q", u, k), m.p.Slots, possible)
 	}
-	// The cluster's waiting frames are not counted; an update that merges does not use this.
+	// The cluster's own waiting frames are not counted; an update that merges does not use this condition.
 	m.s.Assert(eq("A1 the queue is full", u, k), Iff(Bool(name("full", u, k)), full))
 }

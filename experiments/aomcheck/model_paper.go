@@ -51,7 +51,7 @@ func (m *model) paperDelivered(u int, waits []Lin) {
 	st := &m.streams[u]
 	n := len(st.arrival)
 	next := make([]Lin, n)
-	next[n-1] = st.arrival[n-1].Shift(m.maxWait + m.service) // no later update: the last one is delivered
+	next[n-1] = st.arrival[n-1].Shift(m.maxWait + m.service) // no later update follows, so the last one is delivered
 	for k := n - 2; k >= 0; k-- {
 		next[k] = m.carry("12.3 A(k+1) of the next send", "NA", u, k, st.sent[k+1], st.arrival[k+1], next[k+1])
 	}

@@ -14,8 +14,8 @@ import (
 type Path struct {
 	// PerTick is the number of steps in one tick of the problem.
 	PerTick int64
-	// Arrivals has one entry per cluster and update, in steps; Sent one decision each, or nil if the control decides
-	// along the path.
+	// Arrivals has one entry per cluster and update, in steps. Sent has one decision per cluster and update; nil if the
+	// control decides along the path.
 	Arrivals [][]int64
 	Sent     [][]bool
 }

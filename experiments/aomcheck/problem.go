@@ -65,7 +65,7 @@ const (
 type Objective struct {
 	Kind  Kind
 	Bound olaf.Duration // ε of Fairness, the bound of MaxPeak and MeanPeak
-	Mean  Mean          // default Departed
+	Mean  Mean          // defaults to Departed
 }
 
 // Cluster describes the updates that one training job sends to the engine.
@@ -76,9 +76,9 @@ type Cluster struct {
 	PhaseLow, PhaseHigh olaf.Duration
 	EveryPhase          bool
 	Jitter              olaf.Duration // each arrival is late by 0 … Jitter, independently
-	// Arrivals is a given progression {A(n)} (§12.2), such as a recorded one, in place of Interval and a phase.
+	// Arrivals, if set, is a progression {A(n)} (§12.2), such as a recorded one, that replaces Interval and the phase.
 	Arrivals      []olaf.Duration `json:",omitempty"`
-	Updates       int             // K of this cluster; default the problem's horizon
+	Updates       int             // K for this cluster; defaults to the problem's horizon
 	Sends         []bool          // given send decisions, one per update; used with SendsGiven
 	MaxPeak, Mean olaf.Duration   // bounds for a PerCluster objective; 0 means none
 }
@@ -100,9 +100,9 @@ const (
 type Control struct {
 	DeltaT   olaf.Duration // Δ̄T, positive switches the control on
 	Slope    tc.Slope      // v
-	Active   int           // N of Qmax/N; default the number of clusters
+	Active   int           // N in Qmax/N; defaults to the number of clusters
 	AckDelay olaf.Duration // R, from departure to the worker
-	Sends    Sends         // default SendsFree
+	Sends    Sends         // defaults to SendsFree
 	Seed     uint64        // for SendsSeeded
 }
 
@@ -118,7 +118,7 @@ type Problem struct {
 	Objective  Objective
 }
 
-// Limits; a larger problem is rejected with an error that names the limit.
+// Limits of a problem. A larger problem is rejected with an error that names the limit.
 const (
 	MaxClusters = 64
 	MaxUpdates  = 4000 // over all clusters
@@ -371,7 +371,7 @@ func (c *Control) step() olaf.Duration { return max(c.DeltaT/drawSteps, 1) }
 // is the age at which Ps = Qmax/N + v·(Δ̂ − Δ̄T) reaches the draw (paper §5), rounded up to a step, or 0 if an update
 // is sent even after a fresh ACK.
 func (c *Control) sendsAfter(slots, draw int) olaf.Duration {
-	missing := draw*c.Active - slots*drawSteps // of Ps, in parts of 1000·N
+	missing := draw*c.Active - slots*drawSteps // part missing from Ps, in units of 1/(1000·N)
 	if missing < 0 {
 		return 0
 	}

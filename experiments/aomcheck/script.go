@@ -16,7 +16,8 @@ import (
 // milliseconds.
 type Script struct {
 	Title []string // comment lines at the top
-	// TickPS is one tick in picoseconds, UnitPS one unit of the text in picoseconds, and Unit its name.
+	// TickPS is the length of one tick and UnitPS that of one unit in the text, both in picoseconds. Unit is the unit's
+	// name.
 	TickPS, UnitPS int64
 	Unit           string
 

@@ -38,8 +38,8 @@ func (s Status) String() string { return [...]string{"unknown", "sat", "unsat"}[
 // Solver is a program that reads SMT-LIB 2 from standard input or from a file named in its last argument.
 type Solver struct {
 	Name    string   // z3 or cvc5, for messages
-	Program string   // looked up on PATH
-	Args    []string // to read standard input
+	Program string   // executable, looked up on PATH
+	Args    []string // make the program read standard input
 	Package string   // Debian package
 }
 
@@ -96,7 +96,8 @@ func (v Solver) Run(ctx context.Context, script []byte) (solverAnswer, error) {
 		return answer, fmt.Errorf("%w: %s %s", ErrSolver, v.Name, complaint(stdout.String(), stderr.String(), runErr))
 	}
 	answer.Status = status
-	// After unsat both solvers report an error for the query of values, also as exit status; the verdict is valid.
+	// After unsat, both solvers report an error for the value query and exit with an error status, but the verdict is
+	// valid.
 	if status == satStatus && strings.TrimSpace(rest) != "" {
 		if answer.Values, err = parseValues(rest); err != nil {
 			return answer, fmt.Errorf("%w: %s said sat, but %w", ErrSolver, v.Name, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Errors besides ErrProblem and those of solvers.
+// Errors other than ErrProblem and the solvers' errors.
 var (
 	// ErrVacuous reports that no sample path satisfies the problem's assumptions, so that every objective would be
 	// satisfied.
@@ -32,11 +32,11 @@ const (
 
 // Options configures how Verify searches for an answer.
 type Options struct {
-	Solvers []Solver      // default both
+	Solvers []Solver      // defaults to both
 	Agree   bool          // run all solvers to completion and require that they agree
-	Limit   time.Duration // for the whole search; default a minute
-	// Simulate is the number of random sample paths tried on the engine before a solver is asked. A violation among
-	// them is an answer; no violation proves nothing.
+	Limit   time.Duration // for the whole search; defaults to a minute
+	// Simulate is the number of random sample paths tried on the engine before a solver is asked. A violation on one of
+	// them is an answer; the absence of violations proves nothing.
 	Simulate int
 	// Dump, if not nil, receives the script's text before it is solved.
 	Dump func(script []byte) error
@@ -79,7 +79,7 @@ type Verdict struct {
 	Answer  Answer
 	Problem Problem  // with defaults and fallbacks, as answered
 	Notes   []string // what a reader must know to interpret the answer
-	Solver  string   // that answered
+	Solver  string   // name of the solver that answered
 	Wall    time.Duration
 	Script  ScriptSize
 	// Counterexample and Judgement show the violation, in the model of the problem.
@@ -293,7 +293,7 @@ func (v *Verdict) viewOnEngine(path *Path) error {
 	for u := range p.Clusters {
 		p.Clusters[u].Sends = path.Sent[u]
 	}
-	same := *path // at the same instants: ticks are coarser with given decisions
+	same := *path // the same instants in more steps per tick, because ticks are coarser with given decisions
 	same.PerTick *= int64(p.tick() / v.Problem.tick())
 	run, err := p.Replay(&same, nil)
 	if err != nil {

@@ -50,7 +50,7 @@ func (b *station) startControl(id RunID) (stop func() error, err error) {
 			c.Weights[cluster] = 1
 		}
 	}
-	end, err := b.Device.(testbed.Answerer).StartControl(c) // checkDevice has found it
+	end, err := b.Device.(testbed.Answerer).StartControl(c) // checkDevice has checked the type
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ type RunID struct {
 type Work interface {
 	// RunCount returns the number of single runs.
 	RunCount() int
-	// Outline returns what is known before the first run.
+	// Outline returns the information that is known before the first run.
 	Outline() (*Outline, error)
 }
 
@@ -280,7 +280,8 @@ func (r *Rows) Event(e Event) error {
 type FrameRecorder interface {
 	// Record turns recording on or off, from the next configuration of the queue.
 	Record(on bool)
-	// DrainPackets appends the packets that left since the last call to buf; gradients are valid until the next.
+	// DrainPackets appends the packets that left since the last call to buf. Their gradients are valid until the next
+	// call.
 	DrainPackets(buf []twin.Packet) []twin.Packet
 }
 
@@ -289,11 +290,11 @@ type FrameRecorder interface {
 // the workers, or all arrivals if the run is a closed loop. It appears on Commit.
 type Recording struct {
 	file   *capture.File
-	format *frame.Format // nil for OLAF's
+	format *frame.Format // nil for OLAF's format
 	buffer []byte
 	lanes  []uint32
 	ends   []string // captured ends; nil if the device provides the frames
-	lost   int64    // at the ends
+	lost   int64    // packets lost at the ends
 }
 
 // Record begins a capture file of the first run, with frames in the system's own format. If the file exists, Record

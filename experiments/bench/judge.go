@@ -34,7 +34,7 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 	config := &b.plan.Configs[id.Config]
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = slices.Concat(doubts, findDoubts(&run, ports, seen), run.Invalid) // they are more specific than the collector's
+	run.Invalid = slices.Concat(doubts, findDoubts(&run, ports, seen), run.Invalid) // first, as more specific reasons
 	b.bookCapture(&run, seen)
 	run.Invalid = append(run.Invalid, b.traffic.Faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
 	run.Invalid = append(run.Invalid, fpga.ListStrangers(&counters.Queue, others)...)

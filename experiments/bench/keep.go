@@ -27,7 +27,7 @@ const eventsFile = "events.jsonl"
 type Keeper struct {
 	store    *store.Store
 	started  time.Time
-	numbers  bool // store no frames of repeatable work
+	numbers  bool // frames of repeatable work are not stored
 	outline  *Outline
 	repeats  bool // the same work gives the same frames
 	writer   *store.Writer
@@ -195,7 +195,7 @@ type essence struct {
 	Plan       string `json:"plan_sha256"`
 	P4Info     string `json:"p4info_sha256,omitempty"`
 	Tables     string `json:"tables_sha256,omitempty"`
-	Trace      string `json:"trace_sha256,omitempty"` // of the recording, if any
+	Trace      string `json:"trace_sha256,omitempty"` // digest of the recording, if any
 	MapVersion string `json:"register_map,omitempty"`
 	DeviceKind string `json:"device_kind,omitempty"`
 	Build      string `json:"device_build,omitempty"`

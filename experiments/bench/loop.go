@@ -34,7 +34,7 @@ func (b *station) runLoop(ctx context.Context, id RunID) (run results.Run, err e
 	if err := b.describeHosts(ctx, c, &parts); err != nil {
 		return run, err
 	}
-	parts.Root = b.Device.(fpga.Looper).OpenLoop // checked by loops
+	parts.Root = b.Device.(fpga.Looper).OpenLoop // checkLooper has checked the type
 	watch := b.watchRounds(id)
 	watch.registerCallbacks(c, &job, &parts)
 	if b.stream.recordsRun(id) {
@@ -91,7 +91,7 @@ type rounds struct {
 	station *station
 	id      RunID
 	fan     int
-	made    [][2]uint64 // ns, by worker: when its gradients of even and odd rounds were ready
+	made    [][2]uint64 // ns, by worker: when its gradients for even and odd rounds were ready
 	had     [][2]int    // by job: workers that have applied an even and an odd round
 	inside  []olaf.Contributor
 	pending []olaf.Observation
@@ -108,7 +108,7 @@ func (r *rounds) registerCallbacks(c *Config, job *closedloop.Job, parts *system
 	}
 	r.ahead = newAhead(r, parts.Server != nil && parts.Window == 0)
 	job.Values, job.Applied, job.Observer = r.ahead.recordGradient, r.ahead.recordApply, r.ahead
-	if !r.station.measured { // on wires the switch reports it
+	if !r.station.measured { // on wires, the switch itself reports sums
 		r.ahead.sums.WrapPrograms(parts)
 	}
 }
@@ -128,7 +128,7 @@ func (r *rounds) recordGradient(now olaf.Time, worker int, vector uint32) []uint
 
 // recordApply counts the workers that have applied a round, and adds an observation for the last one.
 func (r *rounds) recordApply(now olaf.Time, host int, a *endpoint.Aggregate) {
-	if host >= len(r.made) { // a server adds; it has no model
+	if host >= len(r.made) { // a server only adds and has no model
 		return
 	}
 	job, turn := host/r.fan, a.Number%2
@@ -278,9 +278,9 @@ type ahead struct {
 	*rounds
 	served bool // a server stores the weights
 	latest []olaf.Contributor
-	out    [][]olaf.Contributor // by job, the gradients that were sent and not yet found in an update
+	out    [][]olaf.Contributor // by job: gradients that were sent but not yet found in an update
 	had    [][]int              // by job and incomplete update, from next on: the number of workers that have it
-	next   []uint32             // by job
+	next   []uint32             // by job: number of the first incomplete update
 	sums   closedloop.Sums
 }
 

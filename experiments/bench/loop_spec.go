@@ -20,12 +20,12 @@ import (
 type Loop struct {
 	Values  int           `json:"values"`          // per vector, 32 bits each
 	Model   string        `json:"model,omitempty"` // name of the model, for information
-	Compute olaf.Duration `json:"compute"`         // per gradient; 0 communicates all the time
-	Spread  float64       `json:"spread"`          // of this time, as a fraction of it
+	Compute olaf.Duration `json:"compute"`         // per gradient; with 0, workers communicate all the time
+	Spread  float64       `json:"spread"`          // variation of the compute time, as a fraction of it
 	Delay   olaf.Duration `json:"delay"`           // per link
 	Loss    float64       `json:"loss"`            // share of frames lost on every link
-	Apart   olaf.Duration `json:"apart"`           // hosts start within this time
-	Limit   olaf.Duration `json:"limit"`           // for a run; one that takes longer has hung
+	Apart   olaf.Duration `json:"apart"`           // all hosts start within this time
+	Limit   olaf.Duration `json:"limit"`           // for a run; a run that takes longer has hung
 
 	Mode  string `json:"mode,omitempty"`  // how workers wait for each other; default: that of each system
 	Bound *int   `json:"bound,omitempty"` // staleness of asynchronous workers; 0 is a valid bound
@@ -62,8 +62,8 @@ const (
 // the default link rate. It is longer on slower links.
 const AheadCompute = olaf.Millisecond
 
-// Defaults on wires of this machine, whose links are timed by a thread and whose hosts sometimes wake up late, so
-// shorter silences mean nothing.
+// Defaults for wires on this machine. A thread times their links, and their hosts sometimes wake up late, so shorter
+// silences mean nothing.
 const (
 	MeasuredRate    = 20 * olaf.Mbps
 	MeasuredWorkers = 4
@@ -113,7 +113,7 @@ func (s *Spec) MakeLoop(given func(field string) bool, measured bool) {
 
 // loopOption is a system option that a specification for a closed loop can set.
 type loopOption struct {
-	name  string // flag
+	name  string // name of the flag
 	field string // field of the specification
 	said  func(*Spec) bool
 }
@@ -160,7 +160,7 @@ func (s *Spec) CheckOptions(given ...string) error {
 			return err
 		}
 		mode := *how
-		if mode.Takes = slices.Clone(mode.Takes); mode.Sync { // a sum is always of all workers
+		if mode.Takes = slices.Clone(mode.Takes); mode.Sync { // a sum always contains all workers
 			mode.Takes = slices.DeleteFunc(mode.Takes, func(o string) bool { return o == system.OptionH })
 		}
 		if err = mode.CheckOptions(found, given); err == nil {

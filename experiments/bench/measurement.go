@@ -103,7 +103,7 @@ func MeasureSpec(ctx context.Context, spec Spec, o Options) (*Measurement, error
 
 // withoutCycles returns the plan without engine cycles, whatever the profile, if the device does not have any.
 func (p *Plan) withoutCycles(dev fpga.Device) (*Plan, error) {
-	if _, real := fpga.FindArrivalLog(dev); !real { // a model or a card's logic, which have some
+	if _, real := fpga.FindArrivalLog(dev); !real { // models and cards' logic have engine cycles
 		return p, nil
 	}
 	none, err := fpga.HasNoEngineCycles(dev)

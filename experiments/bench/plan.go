@@ -25,7 +25,7 @@ type Config struct {
 	// Queue is the name in rows: the system and, in a plan with both topologies, S.
 	Queue   string    `json:"queue"`
 	OutRate olaf.Rate `json:"out_rate"`
-	// Topology is set if the plan has both topologies and this configuration answers workers.
+	// Topology is set if the plan has both topologies and the switch answers workers in this configuration.
 	Topology Topology `json:"topology,omitempty"`
 	// Engine cycles of 4 ns on the output (docs/reference/semantics.md, Engine cycles).
 	DequeueCycles int `json:"dequeue_cycles"`

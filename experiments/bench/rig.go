@@ -24,11 +24,11 @@ type Rig struct {
 	Plan      *Plan
 	accounts  []*fpga.Account // by configuration
 	tables    []built         // by configuration, for a program in front of the queue
-	config    int             // the last prepared one
+	config    int             // the last prepared configuration
 	wire      pktgen.Wire     // format of the loaded flows
 	loaded    bool            // flows are loaded
 	traffic   traffic
-	span      olaf.Duration // of the loaded traffic: when its last frame is due
+	span      olaf.Duration // when the last frame of the loaded traffic is due
 	discarded []olaf.Observation
 }
 

@@ -31,7 +31,7 @@ type Outcome struct {
 	Runs       [][]results.Run // Runs[config] has one element per finished seed, in seed order
 	Partial    bool            // some seeds are missing
 	Measured   bool            // on this machine's clocks: the device has no virtual time
-	Hosts      []results.Host  // of a testbed with roles
+	Hosts      []results.Host  // hosts of a testbed with roles
 	// Departures is the deviation of departures from the instants of Spec.Trace, over all seeds.
 	Departures trace.DepartureError
 	// captured is the quality of the captures, if there were any.
@@ -183,7 +183,7 @@ type station struct {
 	*Rig
 	collector    *results.Collector
 	observations []olaf.Observation
-	recorder     FrameRecorder // while the frames of a run are recorded
+	recorder     FrameRecorder // set while the frames of a run are recorded
 	ends         testbed.Ends  // captured at both ends of the device; else nil
 	packets      []twin.Packet
 	withheld     int64 // updates of the run that transmission control withheld
@@ -320,7 +320,7 @@ const (
 func (b *station) settleCable(ctx context.Context, before []fpga.Port) error {
 	feeds := slices.IndexFunc(before, func(p fpga.Port) bool { return p.Feeds })
 	for waited := olaf.Duration(0); feeds >= 0 && waited < SettleTime; waited += settleStep {
-		if err := b.Device.Sleep(ctx, settleStep); err != nil { // first, because other frames may hide that one is on its way
+		if err := b.Device.Sleep(ctx, settleStep); err != nil { // first, because other frames may hide one that is on its way
 			return err
 		}
 		now, err := fpga.PortCounts(b.Device)

@@ -19,11 +19,11 @@ import (
 
 // SimulateOptions contains the settings for running a Simulation. They do not affect its numbers.
 type SimulateOptions struct {
-	// Stream receives all events; it may be nil. Without a sink the Collector's metrics are not needed, so
-	// Simulated.Runs contains counters only, and a simulation costs no more than its Results.
+	// Stream receives all events; it may be nil. Without a sink, the Collector's metrics are not needed: Simulated.Runs
+	// contains only counters, and the simulation costs no more than computing its Results.
 	Stream *Stream
-	// First contains options for the first network under the first seed. If it has a watcher, the watcher ends that
-	// run, not the context, and the run is additional to one per core.
+	// First contains the options for the run of the first network with the first seed. If they have a watcher, the
+	// watcher, not the context, ends that run, and the run is executed in addition to one run per core.
 	First netsim.Options
 	// Failed, if set, is called with the first error of a run, while a watched run may still continue.
 	Failed func(error)
@@ -226,7 +226,7 @@ type tap struct {
 	err       error
 
 	frames []olaf.Observation
-	inside []olaf.Contributor // of all frames, concatenated
+	inside []olaf.Contributor // contributors of all frames, concatenated
 }
 
 // newTap returns a tap for one run, or nil if nothing listens to the run's deliveries.
@@ -383,7 +383,7 @@ type Simulated struct {
 	// accounting identity is invalid: it is in Runs, but not in Results.
 	Runs    [][]results.Run
 	Results [][]*netsim.Result
-	// Stopped is the first run if its watcher ended it early; it is in neither list.
+	// Stopped is the first run if its watcher ended it early; it is neither in Runs nor in Results.
 	Stopped *netsim.Result
 	Partial bool // some seeds are missing
 }

@@ -51,7 +51,7 @@ type Spec struct {
 	OutRates []olaf.Rate    `json:"out_rates"`
 	Slots    int            `json:"slots"`
 
-	Profile       engine.Profile `json:"profile"` // of engine cycles
+	Profile       engine.Profile `json:"profile"` // profile of engine cycles
 	DequeueCycles *int           `json:"dequeue_cycles,omitempty"`
 	MergeCycles   *int           `json:"merge_cycles,omitempty"`
 	Overhead      olaf.Size      `json:"overhead"` // bytes the limiter adds to every frame
@@ -59,7 +59,7 @@ type Spec struct {
 	RewardFilter    bool    `json:"reward_filter"`
 	RewardThreshold float64 `json:"reward_threshold"`
 
-	// Control is the workers' transmission control, on a device that answers updates; nil: every update is sent.
+	// Control is the workers' transmission control, on a device that answers updates; nil to send every update.
 	Control *Control `json:"control,omitempty"`
 
 	Runs int    `json:"runs"`

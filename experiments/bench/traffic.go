@@ -57,7 +57,8 @@ func reloadTrace(t *trace.Traffic) error {
 type traffic interface {
 	// Load starts the stream for a seed.
 	Load(seed uint64) (pktgen.Source, error)
-	// Faults returns why the loaded traffic is invalid, given the generator's largest delay; empty if it is valid.
+	// Faults returns the reasons why the loaded traffic is invalid, given the generator's largest delay; empty if it is
+	// valid.
 	Faults(late olaf.Duration) []string
 	// Departures returns the deviation of the loaded traffic from its recorded instants.
 	Departures() trace.DepartureError

@@ -136,7 +136,7 @@ func (j *Jobs) setJob() {
 	j.Job = closedloop.Job{Limit: t.Warmup + t.Duration, ServerApply: t.Servers[0].Processing}
 	j.Job.Layout.Values, j.Job.PerPacket = int((t.Update-olaf.HeaderBytes)/olaf.LaneBytes), j.parts.PerPacket
 	shortest, _ := t.periodRange()
-	// Random gaps allow more updates than periods, but not many times as many.
+	// With random gaps there can be more updates than with fixed periods, but not many times more.
 	updates := 2*float64(j.Job.Limit/shortest) + 100
 	if !j.Mode.Sync {
 		updates *= float64(j.Network.Workers) // an update may contain as little as one gradient
@@ -171,7 +171,7 @@ func (j *Jobs) runOnce(ctx context.Context, opt Options) (*Result, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	run.Hung = false // it was never meant to end
+	run.Hung = false // the run was never meant to end
 	return e.makeResult(run)
 }
 

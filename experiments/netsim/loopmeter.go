@@ -26,7 +26,7 @@ type loopMeter struct {
 	heard   []closedloop.Delivery // by job
 
 	dropped, lost gone
-	inside        []olaf.Contributor // of the latest sum
+	inside        []olaf.Contributor // contributors of the latest sum
 	observation   olaf.Observation
 }
 

@@ -154,7 +154,7 @@ type Result struct {
 	Window     string
 	Time       olaf.Duration `json:"-"` // simulated, including the warm-up
 	Events     uint64
-	Values     metric.Values // within the window; updates, ages in ns, and shares in per cent, as named
+	Values     metric.Values // within the window: updates, ages in ns and shares in per cent, as the names indicate
 	Background [2]uint64
 	Groups     []GroupResult
 	Clusters   []ClusterResult
@@ -197,11 +197,11 @@ func (r *Result) OnTheWayPct() results.Float {
 // Watcher observes a run and may slow it down, pause it or end it. A run has only virtual time, so a watcher slows it
 // down by waiting before it returns. Except by ending the run, a watcher cannot change results.
 type Watcher interface {
-	// Before is called between events: before the first, whenever the last returned instant is reached, every few
-	// thousand events, and once at the end, with the end as next. last and next are the instants of the latest and the
-	// next event. look returns a snapshot at an instant from last to next, only during the call. If on is true, the run
-	// need not call again before until. Otherwise it ends there, or at the nearest instant from last to next, and is
-	// measured up to that instant.
+	// Before is called between events: before the first event, whenever the last returned instant is reached, every few
+	// thousand events, and once at the end, with the end as next. last and next are the instants of the latest and of
+	// the next event. look returns a snapshot at an instant from last to next; it may be called only during Before. If
+	// on is true, Before need not be called again before until. If on is false, the run ends at until, or at the
+	// nearest instant from last to next, and is measured up to that instant.
 	Before(last, next olaf.Time, look func(at olaf.Time) *Snapshot) (until olaf.Time, on bool)
 }
 

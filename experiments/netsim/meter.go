@@ -199,7 +199,7 @@ type Fate struct {
 	Sent        uint64
 	Delivered   uint64 // merged ones included
 	Dropped     uint64 // by queues, or by a program that did not add them
-	Replaced    uint64 // by a newer one of the same worker
+	Replaced    uint64 // by a newer update from the same worker
 	LostOnLinks uint64
 	Queued      uint64 // in slots of ports or of switches that add; excludes the frame on the wire
 	Flying      uint64 // on links

@@ -67,7 +67,7 @@ type tree struct {
 
 // hop is one switch on the way of ACKs to the workers.
 type hop struct {
-	uplink   int32 // the port whose link carries the ACK, and whose status it collects
+	uplink   int32 // port whose link carries the ACK and whose status the ACK collects
 	children []int32
 	leaf     int32 // -1: no workers here
 }
@@ -333,7 +333,7 @@ func (n *network) addOutputs(t *Topology) error {
 			return &Error{t.File, sw.LineOf("slots"), err.Error()}
 		}
 		p.output.SetClock(t.linkClock(p.spec.Rate, p.spec.Overhead))
-		turns := engine.StepClock(0) // none
+		turns := engine.StepClock(0) // ACKs take no transmission time
 		if p.spec.AckRate > 0 {
 			turns = t.linkClock(p.spec.AckRate, p.spec.Overhead)
 		}

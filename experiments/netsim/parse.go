@@ -232,7 +232,7 @@ func parseSend(text string, workers int) (Send, error) {
 type script struct {
 	first []int32 // per worker, the index of its first entry; one more at the end
 	at    []int64
-	line  []uint32 // line number from 1, the order of simultaneous sends
+	line  []uint32 // line number from 1; orders simultaneous sends
 }
 
 func newScript(sends []Send, workers int) *script {

@@ -14,10 +14,10 @@ import (
 
 // portState is the part of a port that changes during a run.
 type portState struct {
-	up   closedloop.Direction // towards the server; it carries
-	link link                 // the frames in it
-	down closedloop.Wire      // the opposite direction; it carries
-	acks line[ack]            // the ACKs in it
+	up   closedloop.Direction // towards the server
+	link link                 // frames on the link towards the server
+	down closedloop.Wire      // the opposite direction
+	acks line[ack]            // ACKs in the opposite direction
 
 	activity engine.Activity
 
@@ -140,7 +140,7 @@ func (s *sim) loseFrame(p *port) {
 	if f.update.Count > 0 {
 		p.updateFramesLost++
 		p.updatesLost += uint64(f.update.Count)
-		f.update.Count = 0 // it has been counted
+		f.update.Count = 0 // the frame has been counted
 	}
 	f.inside, f.place = 0, lost
 }
@@ -188,12 +188,12 @@ func (s *sim) portName(i int) string {
 
 // frame is an update or a background packet on the link behind a port. It fits in one cache line.
 type frame struct {
-	at       int64 // when it reaches the other end, and
+	at       int64 // when it reaches the other end; ord orders equal times
 	ord      uint64
 	update   olaf.Update // Count is 0 for other packets and lost ones
 	appended olaf.Time
 	inside   int32 // number of contributors
-	place    int32 // of the first of them in the link's ring; else index of the background source, or lost
+	place    int32 // index of the first contributor in the link's ring; else index of the background source, or lost
 }
 
 // lost is the destination of a frame that was lost on its link or cut off by a link failure.

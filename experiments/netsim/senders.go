@@ -172,14 +172,14 @@ type source struct {
 	delay      int64
 	lossy      bool // workers' links are lossy
 
-	// The packets on the workers' links. The links are identical, so one queue per direction is enough.
+	// sent contains the packets on the workers' links. The links are identical, so one queue per direction is enough.
 	sent line[entering]
 	acks line[ack]
 }
 
 // entering is an update on a worker's link, with the time at which it reaches the switch.
 type entering struct {
-	at      int64 // when it reaches its switch, and
+	at      int64 // when it reaches its switch; ord orders equal times
 	ord     uint64
 	update  olaf.Update
 	cluster int32
@@ -192,7 +192,7 @@ type worker struct {
 	base     uint64
 	period   int64
 	offset   int64 // start and phase
-	gen      int64 // of the scheduled update
+	gen      int64 // generation time of the scheduled update
 	free     int64 // when its access link is idle again
 	seq      uint32
 	sent     uint32 // within the window
@@ -210,7 +210,7 @@ type cable struct{ up, down closedloop.Direction }
 // access is the queue in front of a worker's link. Access queues exist only if sends have separate events.
 type access struct {
 	done        uint64 // order of the event at which the link becomes idle
-	first, last int32  // 1 + index of the held update
+	first, last int32  // 1 + index of the first and of the last held update
 }
 
 // never is a generation time later than the end of any run.

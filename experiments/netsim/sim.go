@@ -73,7 +73,7 @@ func RunSeeds(ctx context.Context, t *Topology, seeds []uint64, opt Options, don
 	}, done)
 }
 
-// Kinds of events, in the order in which they happen at one instant with one cause.
+// Kinds of events, in the order in which events with the same cause happen at one instant.
 const (
 	kindChange uint64 = iota << 56
 	kindOutput        // port: transmission or engine cycles finished
@@ -82,7 +82,7 @@ const (
 	kindAccess        // worker: its link is idle and another update is waiting
 	kindEnter         // source: the first update on its workers' links reached its switch
 	kindArrive        // port: the first frame on its link reached the other end
-	kindAck           // port: the first arriving ACK reached it
+	kindAck           // port: the first ACK on its link reached it
 	kindHeard         // source: the first ACK on its workers' links reached them
 	kindExtra         // background source: a packet reached its first switch
 
@@ -102,7 +102,7 @@ type sim struct {
 	limit  int64 // a pause is due before any event from this instant on
 	events uint64
 	rest   uint64 // number of events until the next pause
-	number uint64 // of the latest scheduled event
+	number uint64 // number of the latest scheduled event
 	late   uint64 // bit that sorts arrivals after departures
 	ns3    bool
 	direct bool // updates are scheduled at their first switch
@@ -159,7 +159,7 @@ func (s *sim) runEvents(ctx context.Context) error {
 	return err
 }
 
-// Largest number of events between pauses: seldom without a watcher, often with one.
+// seldom and often are the largest numbers of events between pauses: seldom without a watcher, often with one.
 const (
 	seldom = 1 << 20
 	often  = 1 << 14
@@ -210,7 +210,7 @@ func (s *sim) prefetchInside(l *link) {
 		return
 	}
 	touched := uint32(0)
-	for i := few; i < 2*few; i++ { // first their contributors
+	for i := few; i < 2*few; i++ { // load the contributors first
 		if inside := l.contributorsOf(l.at(i)); len(inside) > 0 {
 			touched ^= inside[0].Seq ^ inside[len(inside)-1].Seq
 		}
@@ -266,7 +266,8 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	s.addExtras()
 	s.queue = calendar.NewQueue(len(s.workers)+len(s.extras)+4*len(n.ports), s.estimateHorizon())
 	s.queue.Opening = s.prefetchWorkers
-	// Without a decision at generation time, and without ns-3's order for equal instants, that event can be omitted.
+	// The generation event can be omitted if there is no decision at generation time and simultaneous events are not in
+	// ns-3's order.
 	if s.direct = !t.Control.Enabled && !s.ns3; !s.direct {
 		s.waiting = make([]access, len(s.workers))
 	}

@@ -243,7 +243,7 @@ func (p *portMeasured) values() metric.Values {
 type tables struct {
 	area, bytes float64 // slots × ps, and B × ps
 	peak        int     // sum over the switches
-	span        int64   // of the window, ps
+	span        int64   // length of the window, ps
 }
 
 // measureTables measures the tables at an instant. It has no side effects.

@@ -27,23 +27,24 @@ type Topology struct {
 	Seed     uint64        `yaml:"seed"`
 	Queue    string        `yaml:"queue"`  // default discipline of output ports
 	Update   olaf.Size     `yaml:"update"` // L2 frame of an update
-	// RewardFilter compares rewards before updates merge (paper §3), up to RewardThreshold apart. Rewards are standard
-	// normal, as in a bench; without the filter they are all 0.
+	// RewardFilter compares rewards before updates merge (paper §3). RewardThreshold is the maximum difference in
+	// reward for merging. Rewards are standard normal, as in a bench; without the filter, they are all 0.
 	RewardFilter    bool    `yaml:"reward_filter,omitempty"`
 	RewardThreshold float64 `yaml:"reward_threshold,omitempty"`
-	// Timing is exact (default): integer ps, remainders carried, departures before arrivals at equal instants; or ns3:
-	// each transmission time rounded to ns, and equal instants in the order of their causes, as in ns-3.
+	// Timing is exact (default) or ns3. With exact, times are integer ps, remainders are carried over, and departures
+	// precede arrivals at equal instants. With ns3, each transmission time is rounded to ns, and simultaneous events
+	// happen in the order of their causes, as in ns-3.
 	Timing Timing `yaml:"timing,omitempty"`
-	// Acks are multicast to the cluster's workers (default), or none.
+	// Acks selects whether ACKs are multicast to the cluster's workers (default) or not sent at all.
 	Acks    Acks    `yaml:"acks,omitempty"`
 	Control Control `yaml:"transmission_control,omitempty"`
 	// Waiting is the system of closed-loop workers; nil for open loop.
 	Waiting *Waiting `yaml:"waiting,omitempty"`
-	// Program is the system whose switches add open-loop updates, H to a sum; empty if switches only forward.
+	// Program is the system whose switches add open-loop updates, H per sum; empty if switches only forward.
 	Program string `yaml:"program,omitempty"`
 	H       int    `yaml:"h,omitempty"`
-	// Sends is the path of a CSV time_ns,worker that replaces all arrivals; workers are numbered from 0 over all
-	// clusters.
+	// Sends is the path of a CSV file with the columns time_ns,worker that replaces all arrivals. Workers are numbered
+	// from 0 over all clusters.
 	Sends      string `yaml:"sends,omitempty"`
 	sends      []Send
 	Switches   []Switch     `yaml:"switches"`
@@ -142,7 +143,7 @@ type Clusters struct {
 	Jitter   olaf.Duration `yaml:"jitter,omitempty"` // upper limit of each send's random delay
 	Spread   Percent       `yaml:"spread,omitempty"` // each worker's period differs by up to this share either way
 	Start    olaf.Duration `yaml:"start,omitempty"`
-	Stop     olaf.Duration `yaml:"stop,omitempty"` // if absent, the end
+	Stop     olaf.Duration `yaml:"stop,omitempty"` // if absent, the end of the run
 }
 
 // Background is traffic that does not belong to training. It bypasses the engines and shares the links.
@@ -286,7 +287,7 @@ func oneOf[T ~string](dst *T, what string, b []byte, values ...T) error {
 	return fmt.Errorf("%s %q is not one of %v", what, b, values)
 }
 
-// The values of a file's enumerations; the schema lists the same.
+// Allowed values of a file's enumerations. The schema lists the same values.
 var (
 	timings    = []Timing{Exact, NS3}
 	acks       = []Acks{AcksMulticast, AcksNone}

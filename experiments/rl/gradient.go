@@ -5,7 +5,7 @@ import "math"
 // sample is one step of experience with the data that the update needs.
 type sample struct {
 	action    uint8
-	logProb   float32 // of the policy that acted
+	logProb   float32 // under the policy that acted
 	advantage float32
 	target    float32 // target for the value, in scaled reward
 }

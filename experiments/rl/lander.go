@@ -1,10 +1,9 @@
 package rl
 
-// This file is LunarLander-v3 (Gymnasium) with discrete actions and no wind, on the Box2D port of ByteArena.
-//
+// This file implements LunarLander-v3 (Gymnasium) with discrete actions and no wind, on the Box2D port of ByteArena.
 // Constants, the order of random draws and the reward match version 3 of the original, so that the observation after
-// Reset(42) equals the published one. The port computes in float64 where the original computes in float32: long
-// trajectories agree in their statistics, not in their bits. Wind, off by default in the original, is left out.
+// Reset(42) equals the published one. The port computes in float64 and the original in float32, so long trajectories
+// agree in their statistics but not bit for bit. Wind, which is off by default in the original, is left out.
 
 import (
 	"math"

@@ -13,7 +13,7 @@ type LearnerConfig struct {
 	Minibatch   int     `json:"minibatch"` // samples per step of the optimiser
 	LearnRate   float32 `json:"learn_rate"`
 	Gamma       float32 `json:"gamma"`        // discount per step
-	Lambda      float32 `json:"lambda"`       // of the generalised advantage estimate
+	Lambda      float32 `json:"lambda"`       // parameter of the generalised advantage estimate
 	Clip        float32 `json:"clip"`         // maximum distance of the probability ratio from 1
 	Entropy     float32 `json:"entropy"`      // weight of the entropy bonus
 	ValueWeight float32 `json:"value_weight"` // weight of the value loss, half a squared error
@@ -50,7 +50,7 @@ func isPositive[T float32 | float64](v T) bool { return v > 0 && v-v == 0 }
 type Iteration struct {
 	Reward   float64 // mean return of its episodes, unscaled
 	Episodes int
-	Steps    int // of the environment, summed over episodes
+	Steps    int // environment steps, summed over episodes
 }
 
 // Learner is one worker with its world, its experience, and an optimiser whose state persists between iterations. It is

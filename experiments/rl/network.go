@@ -30,7 +30,7 @@ type arrival struct {
 
 // network carries updates from workers to parameter servers.
 type network interface {
-	// send sends an update at now. Frames that leave before arrive first.
+	// send sends an update at now. Frames that left earlier arrive first.
 	send(now olaf.Time, u *olaf.Update, reward float64, g *Weights)
 	// advance delivers frames that leave at or before now.
 	advance(now olaf.Time)
@@ -69,7 +69,7 @@ type queued struct {
 	gradient Weights
 	slots    int     // in updates
 	seen     []int64 // when a cluster's newest update arrived, ns; -1 for never
-	windowNS int64   // for which a cluster then counts as active
+	windowNS int64   // how long a cluster counts as active after that
 }
 
 func newNetwork(c *Config, deliver func(*arrival)) (network, error) {

@@ -79,7 +79,7 @@ func Networks() []string { return append([]string{Ideal}, engine.DisciplineNames
 // Network configures the bottleneck between the workers and the parameter servers.
 type Network struct {
 	Kind    string    `json:"kind"`               // Ideal or an engine
-	OutRate olaf.Rate `json:"out_rate,omitempty"` // of the bottleneck
+	OutRate olaf.Rate `json:"out_rate,omitempty"` // rate of the bottleneck
 	// Rate is the mean rate that all workers offer together. Their periods are normalised to it, because episodes
 	// grow fivefold during training and would turn an overload into idleness or back.
 	Rate  olaf.Rate `json:"rate,omitempty"`
@@ -125,8 +125,8 @@ type Config struct {
 	Gradient  string        `json:"gradient"`
 	Gate      string        `json:"gate"`
 	Band      float64       `json:"band,omitempty"` // in reward, for BandGate
-	// Average mixes each gradient half and half with the running one (paper §2.1); otherwise the newest is used
-	// alone.
+	// Average mixes each gradient in equal parts with the running gradient (paper §2.1); otherwise, the newest gradient
+	// is used alone.
 	Average bool `json:"average"`
 	// WeighByCount multiplies the step of a merged update by its number of updates. It is not in the paper, where
 	// merging turns k steps into one.
@@ -137,9 +137,9 @@ type Config struct {
 	PPO          LearnerConfig `json:"ppo"`
 	Cost         Cost          `json:"cost"`
 	Network      Network       `json:"network"`
-	// Control is the workers' transmission control; nil: they send every update. Through an emulated queue, N counts the
-	// clusters with an update in the last mean period of the slowest worker; a card's register, and so its ACKs, count those
-	// inside the queue.
+	// Control is the workers' transmission control; nil to send every update. Through an emulated queue, N counts the
+	// clusters with an update in the last mean period of the slowest worker. A card's register, and so its ACKs, count
+	// the clusters with an update inside the queue.
 	Control *tc.Control `json:"control,omitempty"`
 }
 

@@ -49,7 +49,7 @@ type worker struct {
 	learner  *Learner
 	speed    float64
 	received Weights  // newest answer of the server, used from the next iteration on
-	version  uint64   // of received
+	version  uint64   // version of received
 	inside   []uint64 // updates in received, by place
 	start    Weights
 	base     uint64 // version of start
@@ -57,7 +57,7 @@ type worker struct {
 	result   Iteration
 	done     chan struct{} // closed when result and gradient are ready
 	running  bool          // an iteration is in progress
-	known    bool          // its duration is known
+	known    bool          // the iteration's duration is known
 	startNS  int64
 	finishNS int64 // valid if known
 	cost     int64
@@ -85,7 +85,7 @@ type training struct {
 const (
 	shortestPeriod = 0.25
 	longestPeriod  = 4
-	usualRate      = 0.1 // rate at which the running mean of a worker's cost follows
+	usualRate      = 0.1 // weight of the newest cost in a worker's running mean
 )
 
 // Train carries out the training run c in virtual time. observer may be nil. If the context ends, Train returns the

@@ -16,7 +16,7 @@ type Rule string
 const (
 	BadForm           Rule = "form"        // the plan lists every job once, and its slots, units and numbers are valid
 	earlyArrival      Rule = "arrival"     // nothing is sent before a job arrives
-	badAggregator     Rule = "aggregator"  // a switch aggregates only jobs that it may
+	badAggregator     Rule = "aggregator"  // a switch aggregates only jobs that it is allowed to
 	overCapacity      Rule = "inc"         // concurrent jobs in a switch
 	overMemory        Rule = "memory"      // segments of these jobs
 	overServerRate    Rule = "server_rate" // interface of worker or parameter server

@@ -36,7 +36,7 @@ type Member struct {
 	Server  int     // unit
 	Shares  []Share // the workers' units, in order of units
 	Segment olaf.Size
-	// Switches are the units whose switch may aggregate it, in order.
+	// Switches lists the units whose switch may aggregate the job, in order.
 	Switches []int
 }
 

@@ -30,7 +30,7 @@ type Plan struct {
 
 // Policy names the method by which a plan was made and the repairs that it used.
 type Policy struct {
-	Name    string  `json:"name"` // tw, fcfs, milp; any other for a foreign plan
+	Name    string  `json:"name"` // tw, fcfs or milp; any other name for a foreign plan
 	Repairs Repairs `json:"repairs"`
 }
 
@@ -75,7 +75,7 @@ type Proof struct {
 	Status Status `json:"status"`
 	// Bound is a lower bound on the CT-BTI of any schedule in this model, if the solver is right.
 	Bound olaf.Duration `json:"bound"`
-	// GapPct is an upper bound on the plan's distance from the least: 100·(CT-BTI − bound)/CT-BTI.
+	// GapPct is an upper bound on the plan's distance from the optimum: 100·(CT-BTI − bound)/CT-BTI.
 	GapPct float64 `json:"gap_pct"`
 	// From names the policy whose plan is the result because the solver found no better one in time; otherwise
 	// empty.
@@ -88,8 +88,8 @@ type Status string
 // Ways a search can end.
 const (
 	Optimal Status = "optimal"    // bound and plan agree
-	Within  Status = "within gap" // they are within the requested gap
-	Limited Status = "time limit" // neither
+	Within  Status = "within gap" // bound and plan are within the requested gap
+	Limited Status = "time limit" // neither; the search stopped at the time limit
 )
 
 // ParsePlan parses a plan. name is used in messages. The error matches ErrPlan or, for an error in the problem that the

@@ -35,8 +35,8 @@ type Problem struct {
 	// δB, the step in which policies raise a worker's rate
 	Step            olaf.Rate     `yaml:"step" json:"step"`
 	Reconfiguration olaf.Duration `yaml:"reconfiguration,omitempty" json:"reconfiguration"` // ε, at most a slot
-	PortRate        olaf.Rate     `yaml:"port_rate" json:"port_rate"`                       // of an optical port, each direction
-	// of the interface of a worker or parameter server
+	PortRate        olaf.Rate     `yaml:"port_rate" json:"port_rate"`                       // per optical port, each direction
+	// interface of a worker or parameter server
 	ServerRate  olaf.Rate    `yaml:"server_rate" json:"server_rate"`
 	HalfDuplex  bool         `yaml:"half_duplex,omitempty" json:"half_duplex,omitempty"` // port_rate is for both directions together
 	PartialINC  bool         `yaml:"partial_inc,omitempty" json:"partial_inc,omitempty"` // a switch may aggregate some of a job's workers
@@ -70,9 +70,9 @@ type Connection struct {
 type Job struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
 	ID           string `yaml:"id" json:"id"`
-	// it sends from the first slot that begins at or after this
+	// a job sends from the first slot that begins at or after its arrival
 	Arrival olaf.Duration `yaml:"arrival,omitempty" json:"arrival"`
-	Volume  olaf.Size     `yaml:"volume" json:"volume"` // of each worker
+	Volume  olaf.Size     `yaml:"volume" json:"volume"` // per worker
 	// time for a server's update of the model; a switch needs none
 	Update     olaf.Duration  `yaml:"update,omitempty" json:"update"`
 	Workers    map[string]int `yaml:"workers" json:"workers"`                             // by unit
@@ -87,7 +87,7 @@ const (
 	MaxPorts   = 4096
 	MaxINC     = 65536
 	MaxJobs    = 100_000
-	MaxWorkers = 4096 // of one job
+	MaxWorkers = 4096 // per job
 	MinSlot    = olaf.Microsecond
 	MaxSlot    = olaf.Hour
 	MaxVolume  = olaf.Size(1e15)

@@ -42,11 +42,11 @@ type Workload struct {
 	INC   int          `json:"inc"`   // jobs that a switch aggregates
 	// Joined connects all units evenly before slot 0.
 	Joined bool `json:"joined,omitempty"`
-	// PerSecond is the rate of the Poisson process of arrivals; 0 for all at once.
+	// PerSecond is the rate of the Poisson process of arrivals; with 0, all jobs arrive at once.
 	PerSecond float64 `json:"jobs_per_second"`
 	// Local is the share of jobs whose workers are all in one unit; the others use two units.
 	Local           float64       `json:"local_share"`
-	Volume          [2]olaf.Size  `json:"volume"` // per worker, minimum and maximum of a uniform distribution; not for MapReduce
+	Volume          [2]olaf.Size  `json:"volume"` // per worker: minimum and maximum of a uniform distribution; not for MapReduce
 	Update          olaf.Duration `json:"update"`
 	Slot            olaf.Duration `json:"slot"`
 	Reconfiguration olaf.Duration `json:"reconfiguration"`

@@ -71,7 +71,7 @@ func ThisBuild(executable string) (Build, error) {
 	if err != nil {
 		return b, fmt.Errorf("identify this program: %w", err)
 	}
-	defer f.Close() // only read
+	defer f.Close() // the file is only read
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return b, fmt.Errorf("identify this program: %w", err)

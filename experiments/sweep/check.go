@@ -22,7 +22,7 @@ import (
 // SpotCheck configures the repetition of results that came through a work queue. Some results are repeated because any
 // worker that has the queue's token can invent results.
 type SpotCheck struct {
-	Share float64 // of all results, from 0 to 1; 0 repeats none
+	Share float64 // share of all results, from 0 to 1; 0 repeats none
 	Do    func(context.Context, Job) (json.RawMessage, error)
 }
 

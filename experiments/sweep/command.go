@@ -51,12 +51,12 @@ type Command struct {
 	// Metrics lists the metrics of runs, Headline the default ones.
 	Metrics  []*metric.Metric
 	Headline []string
-	// Runs is the default number per cell. Once is set if every run of a cell gives the same result.
+	// Runs is the default number of runs per cell. Once is set if every run of a cell gives the same result.
 	Runs int
 	Once bool
 	// Timed is set if results depend on wall time, so that repetitions may differ.
 	Timed bool
-	// Resolve reads the settings common to all cells; file is one in the command's own format, or empty.
+	// Resolve reads the settings common to all cells. file is in the command's own format; it may be empty.
 	Resolve func(file string, options []Option) (Resolver, error)
 	// Run carries out some runs of a cell, beginning with run number from.
 	Run func(ctx context.Context, spec json.RawMessage, from, runs int) (*sweep.Lot, error)

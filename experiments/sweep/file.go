@@ -31,7 +31,7 @@ type File struct {
 	// instead, each with the same options.
 	Sweep   []string            `json:"sweep,omitempty"`
 	List    []map[string]string `json:"list,omitempty"`
-	Metrics []string            `json:"metrics,omitempty"` // that are shown
+	Metrics []string            `json:"metrics,omitempty"` // metrics that are shown
 	Runs    int                 `json:"runs,omitempty"`    // per cell; with Until, the maximum
 	Until   string              `json:"until,omitempty"`   // rule for enough runs, such as ci=2%
 	lines   yamlfile.Lines

@@ -48,12 +48,12 @@ type Plan struct {
 	ID      string          `json:"id"`
 	Started string          `json:"started"` // RFC 3339
 	Command string          `json:"command"`
-	Line    []string        `json:"line,omitempty"` // its command line
+	Line    []string        `json:"line,omitempty"` // command line
 	Config  json.RawMessage `json:"config"`
 	Build   Build           `json:"build"`
 	Axes    []sweep.Axis    `json:"axes"`
 	Subject string          `json:"subject,omitempty"`
-	Metrics []string        `json:"metrics"` // that are shown
+	Metrics []string        `json:"metrics"` // metrics that are shown
 	Runs    int             `json:"runs"`    // per cell; with Enough, the maximum
 	Enough  *sweep.Enough   `json:"enough,omitempty"`
 	Order   string          `json:"order"`

@@ -57,7 +57,7 @@ type Engine struct {
 	mu       sync.Mutex
 	waiting  sync.Cond
 	cells    []cell
-	queue    []unit // without a worker
+	queue    []unit // units without a worker
 	inflight int
 	stopped  bool
 	progress Progress
@@ -75,7 +75,7 @@ const mostFaulty = 3
 // cell is the state of one cell while the plan is carried out.
 type cell struct {
 	lots   []json.RawMessage // by number; nil if missing
-	parsed []*sweep.Lot      // of a plan with a rule for enough runs
+	parsed []*sweep.Lot      // lots of a plan with a rule for enough runs
 	want   int               // number of lots wanted
 	looks  int
 	width  float64
@@ -93,7 +93,7 @@ func (c *cell) isComplete() bool {
 
 // Progress describes how much of a sweep is done.
 type Progress struct {
-	Cells, Done, Failed int // cells
+	Cells, Done, Failed int // numbers of cells
 	Lots, LotsDone      int // known to be needed, and available
 	Found               int // lots from earlier work
 	Working             map[string]string
@@ -283,7 +283,7 @@ func (e *Engine) runWorker(ctx context.Context) error {
 			return errors.Join(ctx.Err(), w.Close())
 		case errors.Is(err, ErrGone):
 			e.requeue(u, err)
-			_ = w.Close() // it has ended
+			_ = w.Close() // the worker has ended
 			if w, err = e.startWorker(ctx); err != nil {
 				return err
 			}

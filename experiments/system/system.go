@@ -32,13 +32,13 @@ var ErrOptions = olaf.NewError(olaf.Usage, "bad options of a system")
 // System describes a published aggregation system.
 type System struct {
 	Name  string
-	Title string // for prose
+	Title string // title for prose
 	About string // one line
-	// Paper is the prefix of its published numbers; empty for a baseline.
+	// Paper is the prefix of the system's published numbers; empty for a baseline.
 	Paper string
-	// Discipline is the queue discipline of its ports, by its name in package engine.
+	// Discipline is the queue discipline of the system's ports, by its name in package engine.
 	Discipline string
-	// Program is the program of its switches; nil if they only forward.
+	// Program is the program of the system's switches; nil if they only forward.
 	Program *program.Description
 	// Frame is the wire format of open-loop updates; nil for OLAF's.
 	Frame *frame.Format
@@ -50,7 +50,7 @@ type System struct {
 	Declares *metric.Declaration
 	// loops lists the counters and metrics of closed-loop runs on a device; nil if it has none.
 	loops *metric.Declaration
-	// Modes lists the modes of its closed-loop workers, the default first; empty if its workers never wait.
+	// Modes lists the modes of the system's closed-loop workers, the default first; empty if its workers never wait.
 	Modes []Mode
 }
 
@@ -70,7 +70,7 @@ type Parts struct {
 	Worker func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
 	// Server may be nil.
 	Server func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
-	// Program runs on the switches, built by Build; nil if they only forward. Passes is set if it sees packets
+	// Program runs on the switches, built by Build; nil if they only forward. Passes is set if the program sees packets
 	// addressed to hosts and only counts them.
 	Program *program.Description
 	Build   program.Config
@@ -91,17 +91,17 @@ type Parts struct {
 	// Renewal is the packet that management sends to workers when it has changed the tree of servers for the Value-th
 	// time; nil if the tree is fixed.
 	Renewal *program.Packet
-	// Conversion is how hosts turn float32 into lanes, with Options.Floats.
+	// Conversion converts float32 to lanes at the hosts, with Options.Floats.
 	Conversion endpoint.Conversion
-	// Arithmetic is how hosts interpret and add words if there is no Program.
+	// Arithmetic defines how hosts interpret and add words if there is no Program.
 	Arithmetic program.Arithmetic
 	// Frame is the packets' wire format. If it is nil, only lengths are known: Header is then the number of bytes
 	// before the lanes, without the check sequence. PerPacket is the number of lanes in a full packet.
 	Frame     *frame.Format
 	Header    olaf.Size
 	PerPacket int
-	// Numbers is the number of packets of a worker that frames can tell apart over all rounds; 0 if numbering restarts
-	// each round.
+	// Numbers is the number of packets per worker that frames can number distinctly over all rounds; 0 if numbering
+	// restarts each round.
 	Numbers int
 }
 
@@ -146,7 +146,7 @@ type Options struct {
 	Wrap     bool          // vectors longer than the table wrap around
 	Profile  string        // program profile
 	Recovery string        // way of handling loss
-	Timeout  olaf.Duration // before recovery
+	Timeout  olaf.Duration // time before recovery
 	Packet   olaf.Size     // payload of a packet, if the system has several sizes
 	Window   int           // packets in flight per worker
 	Sharing  string        // how jobs share a table

@@ -23,7 +23,7 @@ type AboutRequest struct {
 	Device    string `json:"device,omitempty"`
 	Generator bool   `json:"generator,omitempty"` // the device will be a generator; otherwise a queue
 	Interface string `json:"interface,omitempty"`
-	LeastMTU  int    `json:"least_mtu,omitempty"` // of the interface
+	LeastMTU  int    `json:"least_mtu,omitempty"` // least MTU of the interface
 }
 
 // HostAbout describes a host. It also contains the reasons why the host cannot have its role.
@@ -31,7 +31,7 @@ type HostAbout struct {
 	Build  string   `json:"build"`
 	Kernel string   `json:"kernel"` // system, release and architecture
 	Root   bool     `json:"root"`
-	Device string   `json:"device,omitempty"` // its identity
+	Device string   `json:"device,omitempty"` // identity of the device
 	NIC    *NIC     `json:"nic,omitempty"`
 	Faults []string `json:"faults,omitempty"` // one line each
 	// Counts are the counters of a card at its last latch, and those of the interface now.
@@ -196,7 +196,7 @@ func describeInterface(name string) (*NIC, error) {
 		driver = filepath.Base(link)
 	}
 	rate := 0
-	if text, err := os.ReadFile(filepath.Join("/sys/class/net", name, "speed")); err == nil { // not of every driver
+	if text, err := os.ReadFile(filepath.Join("/sys/class/net", name, "speed")); err == nil { // not every driver reports it
 		rate, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
 	return &NIC{Name: name, Mbps: max(rate, 0), Driver: driver, MAC: i.HardwareAddr.String(), MTU: i.MTU, Up: i.Flags&net.FlagUp != 0}, nil

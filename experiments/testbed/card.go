@@ -27,7 +27,7 @@ type CardAccess struct {
 	Mirror *Mirror
 	// Now reads the clock of captured frames' stamps, which may be set during a run; nil reads Access.Clock.
 	Now func() time.Time
-	// ServerPort is the card's port towards that interface.
+	// ServerPort is the card's port towards the interface of Capture.
 	ServerPort int
 }
 
@@ -129,7 +129,7 @@ func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error
 	if err != nil {
 		return fmt.Errorf("the tables' driver: %w", err)
 	}
-	s.close = append([]func() error{stop}, s.close...) // before the card
+	s.close = append([]func() error{stop}, s.close...) // stopped before the card is closed
 	return s.controlTables(backend, p4.Lab(), nil, tables.Check, o)
 }
 

@@ -26,8 +26,7 @@ type Frames interface {
 // farFrames is a capture whose timestamps come from another host's clock. HostFrames implements it.
 type farFrames interface {
 	Frames
-	// Now returns the other host's time when frames were last looked for, and LocalNow returns this host's current
-	// time.
+	// Now returns the other host's time at the last look for frames. LocalNow returns this host's current time.
 	Now() time.Time
 	LocalNow() time.Time
 	// Offset measures how far ahead the other clock is.
@@ -40,25 +39,25 @@ type cardTap struct {
 	card   fpga.Registers
 	open   func() (Frames, error)
 	frames Frames
-	copies *copies       // at which ages begin; nil if the generator's clock counts
+	copies *copies       // copies of frames at which ages begin; nil if ages begin by the generator's clock
 	queue  fpga.Capturer // reports on the queue's part of a run; nil if nothing does
 	now    func() time.Time
-	port   int // of the card, to the server
+	port   int // port of the card, to the server
 
 	order  capture.Order
-	newest int64 // stamp
+	newest int64 // newest timestamp
 	ended  error // from the frames; earlier frames may still be sorted
 	told   bool  // Capture has reported it
 
 	start uint64     // last value of generator.start_cycle
-	drops live.Drops // of the capture, after the last Drain
+	drops live.Drops // drops in the capture, after the last Drain
 	run   cardRun
 }
 
 // cardRun is the state of the generator's run that was started last.
 type cardRun struct {
 	clock    clockPair // soon after its start
-	originNS int64     // its start, on the host's clock
+	originNS int64     // start of the run, on the host's clock
 	known    bool      // the two above are valid
 	before   live.Drops
 	decoder  *capture.Decoder
@@ -68,7 +67,7 @@ type cardRun struct {
 	youngest int64
 	last     olaf.Time // arrival of the newest update
 	late     olaf.Duration
-	broken   error // what ended the capture, or prevented pairing the clocks
+	broken   error // error that ended the capture or prevented pairing the clocks
 }
 
 var (

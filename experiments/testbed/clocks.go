@@ -56,7 +56,7 @@ func WasStepped(driftNS, widthNS, spanNS int64) bool {
 type Offset struct {
 	AtNS     int64 `json:"at_ns"`     // by the local clock
 	OffsetNS int64 `json:"offset_ns"` // remote minus local
-	BoundNS  int64 `json:"bound_ns"`  // of the error, in either direction
+	BoundNS  int64 `json:"bound_ns"`  // bound on the error, in either direction
 }
 
 // ErrSet reports that a clock was set during every exchange or that there was no exchange.

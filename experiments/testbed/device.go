@@ -16,7 +16,7 @@ import (
 // Access contains everything that is needed to reach a device. The zero value is for devices of this host, and for
 // agents without TLS.
 type Access struct {
-	Devices Devices // that can be opened; nil means only the twin, built with Programs
+	Devices Devices // devices that can be opened; nil means only the twin, built with Programs
 	// Programs lists the switch programs whose tables agents and controllers here support; nil for none.
 	Programs []program.Description
 	TLS      *tls.Config // towards an agent; nil for a unix socket, loopback, or an otherwise secured network

@@ -89,13 +89,14 @@ type Device struct {
 	Also string
 	// Guarded is set for hardware: writing can do harm, so by default it is lent to this user only.
 	Guarded bool
-	// OwnDryRun is set if Registers implements DeviceOptions.DryRun, for more than accesses.
+	// OwnDryRun is set if Registers itself implements DeviceOptions.DryRun, for more than accesses.
 	OwnDryRun bool
 
 	// Part is set for a device that is only part of a testbed, such as a generator. Lists of devices leave it out.
 	Part bool
 
-	// Variant returns the row for names that mean another kind of device; nil for others. It may be nil.
+	// Variant returns the row for names that mean another kind of device, and nil for other names. Variant itself may
+	// be nil.
 	Variant func(name string) *Device
 	// Describe checks a device that is made when it is opened, without opening it, and returns its identity and its roles
 	// (common.role); nil for devices that exist before.

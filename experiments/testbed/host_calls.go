@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Requests to a host by name, beside its programs and frames.
+// Names of requests to a host, besides those for its programs and frames.
 const (
 	callReserve = "reserve"
 	callRelease = "release"

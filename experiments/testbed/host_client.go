@@ -240,7 +240,7 @@ func (h *Host) OpenFrames(ctx context.Context, o live.Options) (*HostFrames, err
 		end()
 		return nil, errors.Join(ctx.Err(), err)
 	}
-	f.last.Packets = nil // of before
+	f.last.Packets = nil // packets from before the start are dropped
 	return f, nil
 }
 

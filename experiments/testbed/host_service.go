@@ -34,8 +34,8 @@ type CallHandler func(ctx context.Context, body json.RawMessage) (answer any, er
 type HostService struct {
 	Now        func() time.Time                   // the host's clock; nil is time.Now
 	OpenFrames func(live.Options) (Frames, error) // captures from an interface
-	Program    string                             // this program's file, for the programs
-	Folder     string                             // of the run: the programs start and write there, and only its files are read
+	Program    string                             // this program's executable, for the programs
+	Folder     string                             // folder of the run: the programs start and write there; only its files are read
 	Calls      map[string]CallHandler             // further requests, by name
 
 	mu       sync.Mutex
@@ -70,7 +70,7 @@ func (s *HostService) Close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	for cmd := range s.children {
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // the process may have ended
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func (s *HostService) serveStart(stream *hostStream) error {
 		for {
 			b, err := stream.receive()
 			if sig, ok := hostSignals[string(b)]; ok && err == nil {
-				_ = cmd.Process.Signal(sig) // it may have ended
+				_ = cmd.Process.Signal(sig) // the process may have ended
 				continue
 			}
 			if !errors.Is(err, io.EOF) { // the head broke off, or sent no signal
@@ -310,7 +310,7 @@ func (s *HostService) runChild(cmd *exec.Cmd, send func(hostLine) error, started
 			for lines := bufio.NewReader(from); ; {
 				text, err := lines.ReadString('\n')
 				if text != "" && send(hostLine{Stderr: isErr, Text: strings.TrimSuffix(text, "\n")}) != nil {
-					_ = cmd.Process.Kill() // nothing receives it
+					_ = cmd.Process.Kill() // nothing receives its output
 				}
 				if err != nil {
 					return

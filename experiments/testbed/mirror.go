@@ -13,15 +13,15 @@ import (
 // Mirror describes how copies of the generator's frames arrive, which a switch sends to the server's host. Both ends of
 // an age are then stamped by the same clock, and the generator's clock is not used.
 type Mirror struct {
-	// Open starts a capture of the copies, stamped by the clock that stamps the server's frames. If it is nil, the copies
-	// arrive among these.
+	// Open starts a capture of the copies, stamped by the clock that stamps the server's frames. If Open is nil, the
+	// copies arrive among the server's frames.
 	Open func() (Frames, error)
 }
 
 // copies contains the mirrored updates of a run. Ages begin at their timestamps instead of the generator's.
 type copies struct {
 	frames Frames // nil if they arrive among the server's frames
-	name   string // of the interface
+	name   string // name of the interface
 
 	originNS int64 // start of the run
 	decoder  *capture.Decoder
@@ -29,9 +29,9 @@ type copies struct {
 	stamps   map[generationID]int64 // time since the start of the run
 	fresh    []olaf.Observation     // since the last Drain
 	late     olaf.Duration
-	widthNS  int64 // between copies of different updates with one generationID
+	widthNS  int64 // largest distance between copies of different updates with one generationID
 	missing  int64 // updates at the server without a copy
-	repeats  int64 // updates at the server that were not merged, where these are repeats of their copies
+	repeats  int64 // unmerged updates at the server, if these repeat their copies
 	broken   error
 }
 
@@ -166,7 +166,7 @@ func (c *copies) report(to *fpga.Capture) {
 	to.Mirror, to.DriftNS = c.name, 0
 	to.UncertaintyNS = int64(c.late/olaf.Nanosecond) + c.widthNS
 	if c.frames == nil {
-		to.Duplicates = 0 // a copy and its update
+		to.Duplicates = 0 // a copy and its update are not duplicates
 		if len(c.met) > 0 && c.repeats == 0 {
 			to.Faults = append(to.Faults, fmt.Sprintf("no update reached %s twice, so no switch mirrors the generator's cable to it "+
 				"(clock.by mirror)", c.name))

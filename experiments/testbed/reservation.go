@@ -34,7 +34,7 @@ type Reservation struct {
 	Since     time.Time `json:"since"`       // for messages
 	Boot      string    `json:"boot"`        // the host's boot, whose clock EndNS is on
 	EndNS     int64     `json:"end_boot_ns"` // CLOCK_BOOTTIME
-	// Left is the time until the end, when it was read.
+	// Left is the time until the end, measured when the reservation was read.
 	Left time.Duration `json:"left_ns,omitempty"`
 }
 

@@ -50,7 +50,7 @@ type Service struct {
 	admit    func(user string) error      // see remote.Server; it also applies to writers of the tables
 	owner    string                       // user for whom the device is lent
 	agent    *agent.Agent                 // nil without tables
-	pipeline *v1.ForwardingPipelineConfig // initial one
+	pipeline *v1.ForwardingPipelineConfig // initial pipeline
 	server   *grpc.Server
 	done     chan error
 	lost     chan error // has room for one error

@@ -67,7 +67,7 @@ func (a *Access) startLink(ctx context.Context, at sshlink.Address, serve ...str
 func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, error) {
 	serve := append([]string{"-d", p.device}, a.SSH.Serve...)
 	if g, err := parseSSH(strings.TrimPrefix(a.Generator, "ssh:")); err == nil && g.Address == p.Address {
-		serve, a.Generator = append(serve, "--generator", g.device), "" // its agent joins both
+		serve, a.Generator = append(serve, "--generator", g.device), "" // the agent joins both devices
 	}
 	with := *a
 	if row, _, err := a.deviceTable().Lookup(p.device); err == nil && row.Examine != nil && !strings.Contains(p.device, " ") {

@@ -26,7 +26,7 @@ var ErrBackend = olaf.NewError(olaf.Usage, "no such device backend")
 
 // Testbed is a device with tables, generators and captures. Runs use a card and a twin in the same way.
 type Testbed struct {
-	// Cards are equal, for parallel runs. A real testbed has one.
+	// Cards are equal cards, for parallel runs. A real testbed has one card.
 	Cards []Card
 	// Tables is the primary controller's session for all cards.
 	Tables *p4ctl.Session
@@ -35,7 +35,7 @@ type Testbed struct {
 	// AgeErrorPct is the accepted error of ages relative to a run's mean AoM if two clocks measure them; ages with
 	// larger errors are withheld. 0 means 10 %.
 	AgeErrorPct float64
-	Abilities   Ability // of the device
+	Abilities   Ability // abilities of the device
 	Hosts       *Hosts  // as requested
 	address     string  // as opened, in the table of devices
 	devices     Devices
@@ -49,7 +49,7 @@ type Testbed struct {
 	noteError func(error)
 	// version returns a counter of changes to the tables by any controller; nil if they cannot be seen here.
 	version func() uint64
-	// programmed is the content read back last.
+	// programmed is the content that was last read back.
 	programmed struct {
 		hash    string // empty at first
 		version uint64
@@ -81,22 +81,23 @@ type Gate interface {
 type Control struct {
 	Gates    []Gate           // by worker
 	Clusters []olaf.ClusterID // by worker; a merged update's ACK reaches all workers of its cluster
-	// Window and Weights let ACKs count the clusters that sent in this window or the previous one, each with its weight. A
-	// window of 0 lets them count the clusters with an update inside.
+	// Window and Weights let ACKs count the clusters that sent in this window or the previous one, each with its
+	// weight. If Window is 0, ACKs count the clusters with an update inside the queue.
 	Window  olaf.Duration
 	Weights []uint32 // by cluster
 }
 
 // Answerer is a device with AnswersUpdates.
 type Answerer interface {
-	// StartControl answers delivered updates with ACKs that cross the queue's switch, and lets each worker's gate decide
-	// which updates the generator sends, until stop. The queue must be configured, and the generator idle.
+	// StartControl answers delivered updates with ACKs that cross the queue's switch, and lets each worker's gate
+	// decide which updates the generator sends, until stop is called. The queue must be configured, and the generator
+	// idle.
 	StartControl(c *Control) (stop func() (withheld int64, err error), err error)
 }
 
 // Ends is a capture at the end of the workers and the end of the server, in this order.
 type Ends interface {
-	// Drain visits what was captured since the last call, by time; bytes are reused.
+	// Drain visits the packets captured since the last call, in time order. Their bytes are reused.
 	Drain(visit func(*capture.Packet) error) error
 	// Counts returns the number of packets visited, by end, and Lost the number that found no room.
 	Counts() []uint64

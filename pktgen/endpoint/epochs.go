@@ -13,14 +13,14 @@ const Renewals = 64
 
 // Epochs assigns epochs to the jobs of a testbed. It is shared by the holder and the agents.
 type Epochs struct {
-	Newest func() (uint16, error)           // that any program has seen
+	Newest func() (uint16, error)           // newest epoch that any program has seen
 	Summed func(first uint16) (bool, error) // whether a sum of a job, given its first epoch, may have left for the server
-	// Lacks reports whether a job, given its first epoch and its last, still needs packets from a worker and does not
-	// end without them.
+	// Lacks reports whether a job, given its first and last epochs, still needs packets from a worker and does not end
+	// without them.
 	Lacks func(of Seat, first, last uint16) (bool, error)
 
 	mu     sync.Mutex
-	next   uint16 // after the epochs of all jobs so far
+	next   uint16 // first epoch after those of all jobs so far
 	begun  begun  // the job whose workers asked last
 	seated map[Seat]answer
 }
@@ -29,7 +29,7 @@ type Epochs struct {
 type begun struct {
 	vectors uint64
 	first   uint16
-	before  uint16 // newest epoch that any program had seen when it began
+	before  uint16 // newest epoch that any program had seen when the job began
 	left    bool   // a worker left before its end
 }
 
@@ -89,7 +89,7 @@ func (e *Epochs) HandleRequest(at Seat, action uint8, vectors uint64, ticket uin
 	said, sits := e.seated[at]
 	sits = sits && said.ticket == ticket && !said.left
 	switch {
-	case action == xagg.Leave && sits && vectors == 0: // its job was replaced, and it did not switch
+	case action == xagg.Leave && sits && vectors == 0: // the worker's job was replaced, and the worker did not switch
 		delete(e.seated, at)
 		return 0, xagg.Unanswered
 	case action == xagg.Leave && sits:

@@ -21,7 +21,7 @@ type Captures struct {
 	framer *closedloop.Framer
 	nodes  []*capture.File
 	folder string
-	made   bool // we created the folder
+	made   bool // the folder was created here
 	err    error
 }
 

@@ -16,7 +16,7 @@ import (
 // runs do not include them.
 type Clustered struct {
 	Outcome       // counts and metrics over the whole runs
-	Stalled []int // by run, clusters without recent deliveries at the end
+	Stalled []int // by run: number of clusters without recent deliveries at the end
 }
 
 // OfClusters collects the results of the clusters from a topology's runs.

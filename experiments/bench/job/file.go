@@ -18,12 +18,12 @@ var ErrFile = olaf.NewError(olaf.Usage, "bad job")
 
 // File is a parsed job file. It names a preset and changes some of its options, which the caller interprets.
 type File struct {
-	Name    string   `json:"-"` // path, for messages
+	Name    string   `json:"-"` // path, for error messages
 	Schema  string   `json:"schema"`
 	Preset  string   `json:"preset"`
 	Options Options  `json:"options,omitempty"`
 	Runs    *int     `json:"runs,omitempty"`
-	Seed    *uint64  `json:"seed,omitempty"` // of the first run
+	Seed    *uint64  `json:"seed,omitempty"` // seed of the first run
 	Expect  []string `json:"expect,omitempty"`
 	lines   yamlfile.Lines
 }

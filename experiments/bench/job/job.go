@@ -59,7 +59,7 @@ type Outcome struct {
 	Runs    []*closedloop.Result // in the order of the seeds, including hung ones
 	Numbers []results.Statistic
 	Hung    int
-	// Ceiling is the upper limit of a worker's goodput from the links, in bit/s.
+	// Ceiling is the upper limit that the links set on a worker's goodput, in bit/s.
 	Ceiling int64
 	// Endpoints and Program are summed over the runs.
 	Endpoints, Program olaf.Counts

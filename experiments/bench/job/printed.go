@@ -9,10 +9,10 @@ import (
 
 // Printed links one of a job's results to the claim in a paper with which it is compared.
 type Printed struct {
-	Claim  string  `json:"claim"`  // iswitch/table4.dqn.isw
+	Claim  string  `json:"claim"`  // such as iswitch/table4.dqn.isw
 	Job    int     `json:"job"`    // index in the plan
-	Number string  `json:"number"` // of the job, such as iteration_ns
-	By     float64 `json:"by"`     // factor to the published number
+	Number string  `json:"number"` // a number of the job, such as iteration_ns
+	By     float64 `json:"by"`     // factor that converts the number to the published one
 }
 
 // comparePrinted compares outcomes with published numbers, in the order of the papers. A hung job is not compared.

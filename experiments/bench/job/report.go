@@ -108,7 +108,7 @@ func (o *Outcome) bySeed(seeds []uint64) (all []result.Run) {
 // it returns the hosts' value.
 func (o *Outcome) totals() map[string]int64 {
 	all := map[string]int64{}
-	for _, counts := range []olaf.Counts{o.Program, o.Endpoints} { // the hosts' value if both have the name
+	for _, counts := range []olaf.Counts{o.Program, o.Endpoints} { // endpoints last: their value replaces the program's
 		if counts.Ledger() == nil {
 			continue
 		}

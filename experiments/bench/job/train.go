@@ -16,7 +16,7 @@ import (
 // Trained is the result of training a model with a simulated job.
 type Trained struct {
 	Curves  [][]rl.Point // by worker, one point per gradient
-	Weights rl.Weights   // of worker 0, at the end
+	Weights rl.Weights   // worker 0's weights at the end
 	Equal   bool         // every worker has the same weights, bit for bit
 	Network *closedloop.Result
 }
@@ -46,7 +46,8 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	job.Begin, job.Values, job.Applied = t.begin, t.values, t.applySum
 	updates := c.Iterations
 	if !s.Mode.Sync && parts.Server == nil {
-		// Stop after as many gradients as other systems: an update contains several, from any workers.
+		// Stop after as many gradients as with other systems, because an update contains several gradients, from any
+		// workers.
 		fan := s.Options.H
 		if fan == 0 {
 			fan = c.Workers
@@ -91,7 +92,7 @@ func CheckTraining(c *rl.Config, s *Spec) (err error) {
 type training struct {
 	config  *rl.Config
 	told    func(int, rl.Point)
-	server  int // its number among hosts; 0 if there is none
+	server  int // the server's number among the hosts; 0 if there is none
 	weights []rl.Weights
 	flights []flight
 	curves  [][]rl.Point
@@ -103,7 +104,7 @@ type flight struct {
 	from   rl.Weights
 	values []uint32
 	reward float64
-	done   chan struct{} // nil if there is none
+	done   chan struct{} // nil if no iteration is being computed
 }
 
 // begin starts computing worker k's next gradient from its current weights.

@@ -138,7 +138,7 @@ type Player struct {
 	session  watchable
 	state    State
 	speed    Speed
-	debt     olaf.Duration // device time due, less than a cycle
+	debt     olaf.Duration // device time still due; less than a cycle
 	err      error
 	commands chan Command
 	board    atomic.Pointer[Snapshot]

@@ -38,7 +38,7 @@ type record struct {
 	order    []int64 // frames in the queue, in departure order
 	clusters []clusterLife
 	workers  []workerLife
-	teeth    int // remembered per cluster
+	teeth    int // number stored per cluster
 	segments int // frames per update
 
 	observed int64
@@ -94,7 +94,7 @@ type life struct {
 	worker           olaf.WorkerID
 	cluster          olaf.ClusterID
 	kind             Kind
-	inside           []olaf.Contributor // of a program's update; nil for a worker's
+	inside           []olaf.Contributor // contributors of a program's update; nil for a worker's
 }
 
 type frameLife struct {

@@ -23,7 +23,8 @@ type Arrival struct {
 type Capture struct {
 	Name     string
 	Arrivals []Arrival // in order of time
-	// NoAges is the reason why there are no ages, if so; Coarse, why the queue's counts are not valid either.
+	// NoAges is the reason why there are no ages; empty if there are. Coarse is the reason why the queue's counts are
+	// not valid either; empty if they are.
 	NoAges, Coarse string
 
 	Queue  string
@@ -79,7 +80,7 @@ func (l *replayed) renumberWorkers() {
 		early = min(early, a.At.Add(-arrivalAge(a)))
 	}
 	const cycle = olaf.Time(olaf.Cycle)
-	early = (early - cycle + 1) / cycle * cycle // whole cycles, so that the queue's do not shift
+	early = (early - cycle + 1) / cycle * cycle // whole cycles, so that the queue's cycles do not shift
 	numbers := map[uint32]olaf.WorkerID{}
 	arrivals := make([]Arrival, len(l.capture.Arrivals))
 	for i, a := range l.capture.Arrivals {

@@ -56,7 +56,7 @@ type card struct {
 	updates      []int64 // per worker; nil if the queue cannot be observed
 	observations []olaf.Observation
 	collector    *results.Collector // for a device that logs its arrivals; else nil
-	pair         *results.Row       // at the end, compared with the twin's
+	pair         *results.Row       // set at the end: the run compared with the twin's
 }
 
 // OpenSession opens a testbed for a plan, programs the tables and generators, and arms everything at time 0.
@@ -384,7 +384,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 			return nil, err
 		}
 		rate := c.config.OutRate
-		if c.rec.answered { // which is the rate of the links behind the queue
+		if c.rec.answered { // OutRate is the rate of the links behind the queue
 			rate = engine.Line.Rate()
 		}
 		c.rec.copyTo(&q, func(size olaf.Size) olaf.Duration { return rate.TimeToSend(size + l.plan.Spec.Overhead) })
@@ -570,7 +570,7 @@ func (l *Session) openRerun(ctx context.Context, c Rerun) (watchable, error) {
 	}
 	o := l.options
 	o.Rate, o.Index = c.Rate, c.Index
-	if l.sampled { // one card, one session
+	if l.sampled { // a card supports only one session
 		if err := l.Close(); err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ type Snapshot struct {
 	Device fpga.Identity
 	Rate   int // index of the specification's output rate, from 0
 	Seed   uint64
-	// Sampled is set if the device provides only counters and deliveries, not single slots, with the capture's times.
+	// Sampled is set if the device provides only counters and deliveries, timed by the capture, but no single slots.
 	Sampled bool
 	// Logs is set if the device logs the arrivals at its queue, so there will be a Pair.
 	Logs bool
@@ -67,23 +67,23 @@ type QueueSnapshot struct {
 	RateWindow         olaf.Duration
 
 	// Ages are in ns, means over clusters. MeanAoM averages each sawtooth from its first delivery to its last one so
-	// far, like a bench (docs/reference/metrics.md); AoMNow excludes finished ones.
+	// far, like a bench (docs/reference/metrics.md); AoMNow excludes finished sawtooths.
 	MeanAoM, AoMNow [olaf.Readings]results.Float
 
 	Counters olaf.Counts
 	Invalid  string // the broken accounting identity; empty for none
 	// Pair compares the run with the twin's runs of the plan and of the logged arrivals; nil before its end.
 	Pair   *results.Row
-	Merges []int64 // delivered frames by how many aggregations they carried
+	Merges []int64 // delivered frames by number of aggregations
 	Series []SeriesPoint
-	Teeth  []Tooth // of the watched cluster, oldest first, if stored
+	Teeth  []Tooth // sawtooth of the watched cluster, oldest tooth first, if stored
 	Log    []Event // newest last
 	Events int64   // total, including those no longer in Log
 }
 
 // SlotSnapshot describes one update in the queue.
 type SlotSnapshot struct {
-	Frame   int64 // number of the frame, from 0 in the order of appends
+	Frame   int64 // in the order of appends, from 0
 	Update  int64 // newest contributor, for Life
 	Slot    engine.Slot
 	Cluster olaf.ClusterID
@@ -128,7 +128,7 @@ type SeriesPoint struct {
 	OutBits   int64
 	Dropped   int32
 	Merged    int32
-	Occupancy int32 // largest
+	Occupancy int32 // largest in the interval
 }
 
 // Tooth is one delivery in a cluster's sawtooth. At time At the age fell to Age.
@@ -193,12 +193,12 @@ type Life struct {
 	Cluster olaf.ClusterID
 	Frame   int64 // -1 if it entered none
 	With    []Member
-	// ReplacedBy is the update that took its place in the frame; it may be nil.
+	// ReplacedBy is the update that took this update's place in the frame; it may be nil.
 	ReplacedBy *Member
 	Started    olaf.Time // negative: not yet
 	Delivered  olaf.Time // negative: not yet
-	// The cluster's age just before and after the delivery; equal if something newer had been delivered. Before is
-	// negative for the first delivery.
+	// The cluster's age just before and just after the delivery. They are equal if something newer had been delivered,
+	// and AoMBefore is negative for the first delivery.
 	AoMBefore, AoMAfter olaf.Duration
 	Forgotten           bool // the frame's history is incomplete
 }
@@ -213,7 +213,7 @@ type Inspection struct {
 	RoleErr     error
 	Registers   []RegisterValue
 	Cards       []CardState
-	Hosts       []results.Host // of a testbed with roles, with their clocks now
+	Hosts       []results.Host // hosts of a testbed with roles, with their clocks now
 	TablesError error
 }
 
@@ -231,13 +231,13 @@ type RegisterValue struct {
 type CardState struct {
 	Queue       string
 	Device      fpga.Identity
-	Table       *aggregator.Table // of the program in front of the queue; nil if there is none, or it cannot be read
+	Table       *aggregator.Table // table of the program in front of the queue; nil if there is none, or it cannot be read
 	Virtual     bool              // its links and time are virtual
-	Generator   string            // state
+	Generator   string            // state of the generator
 	Observed    int64             // updates in the capture
 	CaptureLost int64
 	Late        uint64 // packets that the generator sent late
-	Slots       uint32 // built
+	Slots       uint32 // number of slots built
 	Clusters    uint32
 	Flows       uint32
 	Descriptors uint32

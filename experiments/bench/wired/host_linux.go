@@ -18,7 +18,7 @@ import (
 // host is a worker or a server that runs in a separate goroutine. It implements endpoint.Host for its endpoint.
 type host struct {
 	run    *run
-	number int // of the node
+	number int // node number
 	job    int // index, from 0
 	worker int // in the job; for a server, the number of workers
 	server bool
@@ -38,7 +38,7 @@ type host struct {
 	arrived   atomic.Uint64 // frames of the format
 	strange   atomic.Uint64
 	failed    error
-	wrong     int // packets of sums that are not one contribution per worker
+	wrong     int // packets with sums that do not contain exactly one contribution per worker
 	torn      int // sums with only some correct packets
 	updates   uint64
 	gradients uint64    // in the updates after the first

@@ -18,7 +18,7 @@ type HostFrames struct {
 	parts   *system.Parts
 	framer  *closedloop.Framer
 	workers int
-	number  int            // of the host; the server comes after the workers
+	number  int            // host number; the server comes after the workers
 	own     olaf.Addresses // as sources
 	lanes   []uint32
 }

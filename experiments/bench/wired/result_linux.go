@@ -17,7 +17,7 @@ type meter struct {
 	stale      staleness
 	left       []int       // unfinished hosts per job
 	ends       []olaf.Time // per job, when the last worker finished
-	done       int         // hosts
+	done       int         // hosts that are done
 	last       olaf.Time   // when the last host finished
 	hung       bool
 }

@@ -33,7 +33,7 @@ type run struct {
 	nodes  map[[4]byte]int // by address
 	root   int             // the switch's node
 	values *values
-	inside *insides // nil if a round's sum is of all workers
+	inside *insides // nil if a round's sum contains all workers
 	work   Work     // nil for values that are known in advance
 	seed   uint64
 
@@ -325,8 +325,8 @@ func (r *run) tapFrame(node int, v *frame.View, p *program.Packet, lanes []uint3
 	})
 }
 
-// lookEvery is the interval between checks for the end of a run, and arriveTime the longest time for frames in flight:
-// their receiver may wait for most of a second, while the kernel prefers real-time threads.
+// lookEvery is the interval between checks for the end of a run. arriveTime is the longest time that frames are in
+// flight, because their receiver may wait for most of a second while the kernel prefers real-time threads.
 const (
 	lookEvery  = time.Millisecond
 	arriveTime = 2 * time.Second
@@ -350,7 +350,7 @@ func (r *run) awaitEnd(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	limit := time.Duration(r.job.Limit / olaf.Nanosecond)
-	var rests time.Time // since when all hosts are done
+	var rests time.Time // time since which all hosts have been done
 	for {
 		select {
 		case <-ctx.Done():

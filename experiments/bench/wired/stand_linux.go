@@ -18,8 +18,8 @@ const HostInterface = "uplink"
 
 // Stand is a running switch for one job with synchronous workers. The hosts are other processes.
 type Stand struct {
-	Names []string // of the hosts, the server last
-	Paths []string // of their namespaces; empty for interfaces of this machine
+	Names []string // host names, the server last
+	Paths []string // paths of the hosts' namespaces; empty for interfaces of this machine
 	run   *run
 	hears []io.Closer
 	say   func(format string, args ...any)

@@ -41,11 +41,11 @@ type values struct {
 	seed    uint64
 	workers int // per job
 	most    int // gradients per sum
-	count   int // per vector
+	count   int // values per vector
 	encode  func(int32) uint32
 
 	mu   sync.Mutex
-	sums map[sumOf][]uint32 // of the current rounds
+	sums map[sumOf][]uint32 // sums of the current rounds
 }
 
 // sumOf identifies the sum of one round in one job.

@@ -38,8 +38,8 @@ func (c *Costs) timeOfBytes(n olaf.Size) int64 { return int64(c.PerMiB) / 1024 *
 // zero value takes no time.
 type Accelerator struct {
 	BusBytes int           // per beat
-	Beat     olaf.Duration // of the bus clock
-	Pipeline int           // beats from a frame's last to a result's first
+	Beat     olaf.Duration // period of the bus clock
+	Pipeline int           // beats from a frame's last beat to a result's first
 }
 
 // Network is a set of hosts around one switch, or around racks of switches below a root.
@@ -58,11 +58,11 @@ type Network struct {
 	Tree *Tree
 	// Hops arranges the switches as a tree of any depth, with each job on one of them; nil for racks, or one switch.
 	Hops *Hops
-	// Worker is a worker's cost for what it sends, Server a server's for what it receives and sends.
+	// Worker is the cost of sending at a worker, Server the cost of receiving and sending at a server.
 	Worker, Server Costs
 	Accelerator    Accelerator
-	// Cycle is the period of the switches' clock: a frame is processed at the next edge, and its results leave then. 0
-	// means at once.
+	// Cycle is the period of the switches' clock. A frame is processed at the next edge, and its results leave then;
+	// with 0, both happen at once.
 	Cycle olaf.Duration
 }
 

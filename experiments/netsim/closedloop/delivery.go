@@ -10,7 +10,7 @@ import (
 
 // Delivery tracks which packets of a sum a job's server has received, and which gradients the sum may contain.
 type Delivery struct {
-	At  olaf.Time          // of the last complete sum
+	At  olaf.Time          // time of the last complete sum
 	Out []olaf.Contributor // gradients in flight, in the order of sending
 
 	inside uint64 // contributors, as in its packets; always 0 with asynchronous workers

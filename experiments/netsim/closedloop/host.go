@@ -12,8 +12,8 @@ import (
 type host struct {
 	sim    *sim
 	number int
-	job    int // its job, from 0
-	worker int // its number in the job; for a server, the number of workers
+	job    int // job number, from 0
+	worker int // worker number in its job; for a server, the number of workers
 	end    endpoint.Endpoint
 	server bool
 	costs  Costs

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Largest number of events between pauses: seldom without Follow, often with it.
+// seldom and often are the largest numbers of events between pauses: seldom without Follow, often with it.
 const (
 	seldom = 1 << 18
 	often  = 1 << 14
@@ -40,7 +40,7 @@ func (l *Look) Events() uint64 { return l.sim.events }
 // PortNow describes a port at one instant.
 type PortNow struct {
 	Port
-	Waiting int  // frames
+	Waiting int  // waiting frames
 	Sending bool // whether a frame is on the wire
 }
 

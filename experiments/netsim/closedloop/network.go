@@ -14,7 +14,7 @@ import (
 type wire struct {
 	Wire
 	to   int32        // node at the other end
-	port program.Port // its number there
+	port program.Port // number of the port there
 }
 
 // station is a switch, or a server in a tree, together with the wires behind its ports.
@@ -22,7 +22,7 @@ type station struct {
 	Switch
 	down    []int32 // wires, by port
 	members [][]program.Port
-	servers []int32      // at the root, wire by job
+	servers []int32      // at the root: wires by job
 	up      int32        // wire; -1 at the root
 	port    program.Port // at the parent, in a tree of switches
 	parent  bool
@@ -185,7 +185,7 @@ func (s *sim) installPrograms(parts *system.Parts) error {
 	}
 	for i := range s.switches {
 		if !s.runsProgram(i, parts) {
-			continue // it only forwards
+			continue // the switch only forwards
 		}
 		made := parts.Program.New
 		if i == 0 && parts.Root != nil {

@@ -12,7 +12,7 @@ import (
 // Result contains the measurements of one run. Times are in ns.
 type Result struct {
 	Hung     bool   // unfinished when no events were left, or at its limit
-	Updates  uint64 // of the weights, at the slowest host that stores them
+	Updates  uint64 // updates of the weights, at the slowest host that stores them
 	Duration metric.Float
 
 	Iteration   metric.Float // between updates of the weights, mean over the hosts that store them
@@ -26,8 +26,8 @@ type Result struct {
 	AoM                        [3]metric.Float // by the newest, the mean and the oldest contribution, at the workers
 	Held, HeldPeak             metric.Float    // slots, sum over the switches
 	HeldBytes                  metric.Float    // memory of the held slots, mean over time
-	Memory                     olaf.Size       // of all tables
-	// Completion is when the last worker of a job finished, mean over the finished jobs.
+	Memory                     olaf.Size       // total memory of all tables
+	// Completion is the time when a job's last worker finished, averaged over the finished jobs.
 	Completion metric.Float
 	// Served is the number of packets that reach servers per packet of a vector: 1 if the switch adds all, or the
 	// number of workers if it adds none.
@@ -39,21 +39,21 @@ type Result struct {
 	// frames in flight at the end.
 	Arrived, Switched, Underway uint64
 	HeldLast                    int // slots at the end
-	Slots                       int // of all tables
+	Slots                       int // total slots in all tables
 
-	Events uint64 // of the simulation
+	Events uint64 // events in the simulation
 	// Ports contains the ports towards the root in a tree of switches, by switch; empty without one.
 	Ports []Port
 
 	Endpoints olaf.Counts // over all hosts
 	Program   olaf.Counts // over all switches; empty for switches that only forward
-	Below     olaf.Counts // Program without the root; a tree's servers are below the switch
+	Below     olaf.Counts // like Program, but without the root; a tree's servers are below the switch
 }
 
 // Port contains the counts at one output of a switch.
 type Port struct {
-	In, Dropped, Left uint64 // frames that arrived, found it full, and left or were lost on the wire
-	Most              int    // maximum waiting at once
+	In, Dropped, Left uint64 // frames that arrived, that found the port full, and that left or were lost on the wire
+	Most              int    // maximum number waiting at once
 	Busy              metric.Float
 }
 

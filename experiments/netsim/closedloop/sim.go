@@ -16,10 +16,10 @@ import (
 const (
 	kindArrive   uint64 = iota << 56 // packet: it reached the node at the end of its wire
 	kindHand                         // packet: a server's software has processed it
-	kindComputed                     // host
-	kindApplied                      // host
-	kindTimer                        // host
-	kindStart                        // host
+	kindComputed                     // host: its gradient is ready
+	kindApplied                      // host: a sum is applied
+	kindTimer                        // host: its timer expires
+	kindStart                        // host: it starts
 	kindKill                         // a server of the tree fails
 	kindNotice                       // management changes the tree
 	kindLoad                         // a server of the tree loses a part of its link
@@ -40,7 +40,7 @@ type sim struct {
 	atWorkers bool
 	net       *Network
 	job       *Job
-	grove     *grove          // of servers; nil if switches run the program
+	grove     *grove          // tree of servers; nil if switches run the program
 	renewal   *program.Packet // packet to workers when the tree changes
 	future    *calendar.Queue
 	now       int64
@@ -50,16 +50,16 @@ type sim struct {
 	rest      uint64 // number of events until the next pause
 	wires     []wire
 	switches  []station
-	ledger    *olaf.Ledger // of the switches' program
+	ledger    *olaf.Ledger // counters of the switches' program
 	parts     *system.Parts
 	access    []int32   // wire from a host to its switch
-	homes     []int32   // and back
+	homes     []int32   // wire from the switch back to the host
 	routes    [][]int32 // in a tree of switches: wires by current and target switch
 	hosts     []*host
 	packets   []packet
 	spare     []int32
 	taken     packet                 // being received; a copy, because the host's replies may move the packets
-	sizes     [program.Control]sized // by kind, below Control
+	sizes     [program.Control]sized // by kind; only for kinds below Control
 	out       emitter
 	meter     meter
 }
@@ -75,7 +75,7 @@ type packet struct {
 	took   int64 // time on its last wire, from its first to its last bit
 
 	to    endpoint.Peer
-	first bool // packet of a message
+	first bool // first packet of a message
 }
 
 // size returns the length of the frame that contains the packet. The length is different for replies between workers,

@@ -44,7 +44,7 @@ type Occupancy struct {
 func (o *Occupancy) record(now int64, held int) {
 	if now > o.From {
 		o.Area += float64(float64(o.Held) * float64(now-max(o.at, o.From)))
-		o.Peak = max(o.Peak, o.Held) // Held may be from before From
+		o.Peak = max(o.Peak, o.Held) // Held may date from before From
 	}
 	if now >= o.From {
 		o.Peak = max(o.Peak, held)

@@ -39,7 +39,7 @@ type Kill struct {
 type Load struct {
 	Server int // any but the root
 	At     olaf.Duration
-	Rate   olaf.Rate     // remaining
+	Rate   olaf.Rate     // remaining rate
 	Every  olaf.Duration // between comparisons; 0 for no management
 }
 
@@ -129,7 +129,7 @@ func (t *Tree) withoutServer(server int) *Tree {
 			next.Workers[w] = parent
 		}
 	}
-	next.Servers[server].Parent = server // no one's child
+	next.Servers[server].Parent = server // child of no server
 	return next
 }
 

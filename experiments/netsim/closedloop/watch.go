@@ -35,8 +35,8 @@ type Doing uint8
 
 const (
 	Talking   Doing = iota // sending, or waiting for packets
-	Computing              // a gradient
-	Applying               // a sum
+	Computing              // computing a gradient
+	Applying               // applying a sum
 	Finished
 )
 
@@ -51,7 +51,7 @@ type HostSnapshot struct {
 	Job, Worker int // from 0; for a server, the number of workers
 	Server      bool
 	Doing       Doing
-	Updates     uint64 // of its weights; 0 for a server that only adds
+	Updates     uint64 // updates of the server's weights; 0 for a server that only adds
 	Counts      olaf.Counts
 	Up, Down    LinkSnapshot // to its switch, and back
 }
@@ -59,7 +59,7 @@ type HostSnapshot struct {
 // LinkSnapshot contains the frame counts for one direction of a link.
 type LinkSnapshot struct {
 	Frames, Lost, Bytes uint64
-	Busy                metric.Float // share of the time so far; a frame on it counts in full
+	Busy                metric.Float // share of the time so far; a frame on the wire counts in full
 }
 
 // SwitchSnapshot is the state of a switch. In a snapshot, the root comes before the racks.
@@ -137,7 +137,7 @@ func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 			one.Slots, one.Held = sw.Program.Slots(), sw.Program.CountOccupied()
 			for at := 0; at < one.Slots && len(one.Table) < min(one.Held, MostSlots); at++ {
 				if slot := sw.Program.Slot(at); slot.Held {
-					slot.Lanes = nil // belongs to the program
+					slot.Lanes = nil // the lanes belong to the program
 					one.Table = append(one.Table, HeldSlot{at, slot})
 				}
 			}

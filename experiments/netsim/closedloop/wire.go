@@ -44,12 +44,12 @@ type Wire struct {
 	Mark  olaf.Size // backlog from which frames are marked; 0 marks none
 	// Through selects cut-through: a frame leaves while it is still arriving, but not before its first bit.
 	Through bool
-	Line    *Line // of waiting frames; nil for no limit
+	Line    *Line // waiting frames; nil for no limit
 	Free    int64 // time in ps at which the next frame can leave
 
 	clock engine.Clock
-	size  olaf.Size // size of the last frame, and
-	ticks int64     // its transmission time
+	size  olaf.Size // size of the last frame
+	ticks int64     // transmission time of the last frame
 }
 
 // NewWire returns an idle wire. clock determines the transmission times and must count in picoseconds.
@@ -64,9 +64,9 @@ func (w *Wire) SetClock(clock engine.Clock) { w.clock, w.size = clock, 0 }
 type Fate uint8
 
 const (
-	Full   Fate = 1 << iota // it found no room and was never on the wire
-	Marked                  // it found a long queue
-	Lost                    // it was lost on the wire
+	Full   Fate = 1 << iota // the queue had no room, and the frame was never on the wire
+	Marked                  // the queue was long
+	Lost                    // the frame was lost on the wire
 )
 
 // Pass hands a frame to the wire at an instant that must not be before the previous frame's. For a frame that comes
@@ -101,11 +101,11 @@ func (w *Wire) transmissionTime(size olaf.Size) int64 {
 
 // Line is the queue of frames that wait for a wire, up to a limit.
 type Line struct {
-	Most    int // maximum waiting at once
+	Most    int // maximum number waiting at once
 	Dropped uint64
 
 	slots  int
-	starts []int64 // when each begins to leave
+	starts []int64 // when each waiting frame begins to leave
 }
 
 // NewLine returns a line with room for the given number of frames, in addition to the frame on the wire. For 0 it
@@ -127,7 +127,7 @@ func (l *Line) admitFrame(at, free int64) bool {
 	l.starts = append(l.starts[:0], l.starts[gone:]...)
 	switch {
 	case free <= at:
-		return true // it leaves at once
+		return true // the frame leaves at once
 	case len(l.starts) == l.slots:
 		l.Dropped++
 		return false

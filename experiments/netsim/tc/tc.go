@@ -108,9 +108,9 @@ func (c Config) Probability(a *Acks, now olaf.Time) float64 {
 // Acks contains what a worker has learnt from its ACKs. A law may assume that the worker has received at least one ACK.
 type Acks struct {
 	Last Status
-	At   olaf.Time // of Last
-	// Before is the occupancy in the previous ACK, at BeforeAt. It is valid if Followed is true: the previous ACK is
-	// older and from a queue of the same size.
+	At   olaf.Time // arrival time of Last
+	// Before is the occupancy in the previous ACK, at BeforeAt. It is valid if Followed is true, which means that the
+	// previous ACK is older and comes from a queue of the same size.
 	Before   uint32
 	BeforeAt olaf.Time
 	Followed bool

@@ -22,7 +22,7 @@ type Grid struct {
 	Losses   []float64 // shares of frames
 
 	apart results.Statistic // for the last amount, the difference between the two ways to share, in per cent
-	found []*job.Outcome    // for Cells, in their order
+	found []*job.Outcome    // in the order of Cells
 }
 
 // Cell is one setting of a grid.

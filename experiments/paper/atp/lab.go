@@ -47,15 +47,16 @@ func FindModel(name string) (Model, error) {
 	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(ModelNames(), ", "))
 }
 
-// The cluster of the slides: hosts with one 100G card each around one switch. A card's packet rate and a packet's delay
-// are from a run on ATP's stack that was published for another system (A2TP): 450 aggregators and 49.4 Gbps.
+// The cluster in the slides: hosts with one 100G card each, connected to one switch. The cards' packet rate and the
+// packets' delay come from a run on ATP's stack that was published for another system (A2TP), with 450 aggregators and
+// 49.4 Gbps.
 const (
 	LabWorkers = 2 // per job; nine hosts are three jobs with two workers and a server
 	LabJobs    = 3
 	labRate    = 100 * olaf.Gbps
-	labHop     = 5 * olaf.Microsecond // for a link with its hosts: a quarter of the round trip
-	labFrame   = 50 * olaf.Nanosecond // 20 million packets per second and direction
-	labMark    = 1000 * 80            // bytes: 1000 cells of the released program's threshold
+	labHop     = 5 * olaf.Microsecond // for a link and its hosts: a quarter of the round trip
+	labFrame   = 50 * olaf.Nanosecond // 20 million packets per second in each direction
+	labMark    = 1000 * 80            // in bytes: the released program's threshold of 1000 cells
 )
 
 // LabLink returns the link between a host and the switch in the modelled cluster.
@@ -74,17 +75,17 @@ func PTA() int { return int(math.Ceil(float64(RoundTrip()) / float64(labFrame)))
 // Setting describes jobs that share the modelled cluster.
 type Setting struct {
 	System      string
-	Sharing     string // of the aggregators
+	Sharing     string // how jobs share the aggregators
 	Model       Model
 	Jobs        int
-	Workers     int     // of a job
-	Aggregators int     // in the switch; for SwitchML slots of the pool
+	Workers     int     // per job
+	Aggregators int     // in the switch; for SwitchML, slots in the pool
 	Window      int     // default: as many as the peak needs, within the job's aggregators
 	Fraction    float64 // share of the gradient that is simulated
 	Updates     uint32
 	Loss        float64
 	Compute     olaf.Duration // per gradient; 0 communicates all the time
-	Limit       olaf.Duration // of a run; default LabLimit
+	Limit       olaf.Duration // for a run; defaults to LabLimit
 	Options     system.Options
 	Tap         func(*closedloop.Frame) `json:"-"` // receives every arriving frame; may be nil
 }

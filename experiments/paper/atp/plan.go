@@ -16,8 +16,8 @@ const LabName = "atp-lab"
 type Plan struct {
 	Grid  *Grid    `json:"grid"`
 	Seeds []uint64 `json:"seeds"`
-	// Cells is the number of complete cells of an interrupted plan, from the first, and Of the planned number of runs.
-	// They are 0 for a complete plan.
+	// Cells is the number of complete cells in an interrupted plan, counted from the first one. Of is the planned
+	// number of runs. Both are 0 for a complete plan.
 	Cells int `json:"cells,omitempty"`
 	Of    int `json:"of,omitempty"`
 	// Systems are the available systems.

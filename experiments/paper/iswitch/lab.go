@@ -17,9 +17,10 @@ type Model struct {
 	Name, Title string
 	Values      int // float32 in a gradient, from the layer sizes of the implementations named in the paper
 	Messages    int // per gradient: DDPG has two networks
-	// Compute is the time for a gradient: the interval of asynchronous iSwitch (Table 5), which hides everything else.
+	// Compute is the time for a gradient: the update interval of asynchronous iSwitch (Table 5), where computation
+	// hides everything else.
 	Compute olaf.Duration
-	// Fitted marks a model to whose times the hosts' costs were fitted; the other models are predictions.
+	// Fitted is set if the hosts' costs were fitted to this model's times; the other models are predictions.
 	Fitted bool
 	// Iterations in the paper's training runs: synchronous, and asynchronous with a server and with iSwitch (Tables 4
 	// and 5).

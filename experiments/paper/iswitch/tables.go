@@ -124,7 +124,7 @@ func runTable3(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 		block    string
 		base     approach
 		others   []approach
-		rows     []string // of the claims
+		rows     []string // ids of the claims' rows
 		training func(*Model, approach) float64
 	}{
 		{"synchronous", syncPS, []approach{allReduce, syncSwitch}, []string{"allreduce_speedup_over_ps", "sync_speedup_over_ps"},

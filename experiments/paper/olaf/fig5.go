@@ -18,7 +18,7 @@ var fig5 = experiments.Experiment{
 	Artefact: "Figs. 4, 5 and 11",
 	About:    "the sawtooth of an age with a merge and a replacement, and the engine's updates, slots, heads and tails behind it",
 	Needs:    "1 s",
-	Long:     true, // it judges no claim, so that 'reproduce' runs it only when it is named
+	Long:     true, // checks no claim, so 'reproduce' runs it only if it is named
 	Run: func(_ context.Context, o experiments.Options) (result.Report, error) {
 		return runFig5(&o)
 	},
@@ -107,7 +107,7 @@ func (r *fig5Run) Deliver(d *engine.Departure) {
 	if u.Cluster != 0 {
 		return
 	}
-	if r.born == r.born { // there is an age before
+	if r.born == r.born { // not NaN: there was an age before
 		r.addPoint(now, now-r.born)
 	}
 	r.born = float64(u.GenNS) / 1000

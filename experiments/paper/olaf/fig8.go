@@ -45,7 +45,7 @@ func Fig8() []scheme {
 		return scheme{name, c}
 	}
 	ideal := through("ideal", "fifo", engine.Line.Rate(), false)
-	ideal.Config.Network.Slots = 1024 // never full: the others' periods without loss
+	ideal.Config.Network.Slots = 1024 // never full: the same periods as the others, without loss
 	return []scheme{
 		ideal,
 		through("olaf 40G", "olaf", 40*olaf.Gbps, false),

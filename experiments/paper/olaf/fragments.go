@@ -54,7 +54,7 @@ var fragmentMetrics = []struct {
 	of         func(*results.Run) results.Float
 }{
 	{"torn updates", "%", func(r *results.Run) results.Float {
-		if r.Model == nil { // one frame is never torn
+		if r.Model == nil { // a single frame is never torn
 			return 0
 		}
 		return r.Model.Torn

@@ -31,7 +31,7 @@ const tornExpected = "expected before the first run: one frame is never torn, an
 	"over half of their iterations with a torn model; OLAF ends above FIFO at every number of frames; torn models cost OLAF " +
 	"less than a fifth of what it gains in one frame"
 
-// tornFrames are the numbers of frames per update, and tornQueues the queues.
+// tornFrames lists the numbers of frames per update, tornQueues the queues.
 var (
 	tornFrames = []int{1, 4, 16, 64}
 	tornQueues = []string{"olaf", "fifo"}

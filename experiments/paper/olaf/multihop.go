@@ -126,7 +126,7 @@ type cell struct {
 	of func(metric.Values) results.Float
 }
 
-// The numbers of rows and of their groups, in the order of documents. To add one, add a row here.
+// The numbers of rows and of their groups, in the order in which documents list them. To add a number, add a row here.
 var (
 	rowCells = []cell{
 		namedCell("window_sent", "Updates sent", ""),

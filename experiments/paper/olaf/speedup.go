@@ -32,7 +32,7 @@ type fig7Queue struct {
 // replayResult is the result of one replay.
 type replayResult struct {
 	T        olaf.Duration // until the last worker's Nth update was delivered
-	Half     olaf.Duration // until this was true for half of the workers
+	Half     olaf.Duration // until the Nth update of half of the workers was delivered
 	Sent     uint64        // updates offered until then, retransmissions included
 	Resent   uint64        // retransmissions, closed loop only
 	Stats    engine.Stats
@@ -129,8 +129,8 @@ func replayOpen(source trace.Source, b fig7Queue, n int) (*replayResult, error) 
 // replayLoop configures the workers and the server of a closed-loop replay.
 type replayLoop struct {
 	AckDelay olaf.Duration // from the server's last bit to the worker's next iteration
-	Timeout  olaf.Duration // from sending to resending without an answer
-	Limit    uint64        // updates sent at most, a guard against starvation
+	Timeout  olaf.Duration // time without an answer after which an update is sent again
+	Limit    uint64        // maximum number of updates sent, as a guard against starvation
 }
 
 // sender is one worker in a closed-loop replay.

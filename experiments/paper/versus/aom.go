@@ -311,7 +311,7 @@ func (o *outlet) Deliver(d *engine.Departure) {
 type downlinks struct {
 	outlet
 	takes olaf.Duration
-	free  []olaf.Time // by cluster: links to its workers carry the same frames
+	free  []olaf.Time // by cluster, because the links to its workers carry the same frames
 }
 
 func (d *downlinks) send(now olaf.Time, u *olaf.Update, _ []int32, inside []olaf.Contributor) {

@@ -181,7 +181,7 @@ func stepsPerRound(all [][]trained, iterations int) string {
 	var each []string
 	for i := range learners {
 		if learners[i].step > 0 {
-			continue // a control makes the steps of the system that it scales
+			continue // a control makes the same steps as the system that it scales
 		}
 		sum := 0.0
 		for _, one := range all[i] {

@@ -30,7 +30,7 @@ func Experiments(set system.Set) experiments.Set {
 		}
 	}
 	load := one("load", "§V", "children of a loaded server that move to its parent after an iteration", "5 s", runLoad)
-	load.Long = true // it judges no claim, so that 'reproduce' runs it only when it is named
+	load.Long = true // checks no claim, so 'reproduce' runs it only if it is named
 	return experiments.Set{
 		one("fig1", "Fig. 1", "a slow link and a straggler: parameter server, programmable switch, servers that "+
 			"store the model", "25 s", runFig1),
@@ -46,9 +46,9 @@ type column struct{ paper, system string }
 // variant changes how a system is run. The zero value changes nothing.
 type variant struct {
 	name      string
-	slots     int           // of a switch's pool; default: the system's
+	slots     int           // slots in a switch's pool; defaults to the system's
 	undivided bool          // workers don't ask for rates
-	timeout   olaf.Duration // until a loss is suspected; default the system's
+	timeout   olaf.Duration // until a loss is suspected; defaults to the system's
 }
 
 // fig1Variants lists the unchanged systems, and systems reduced to the paper's example. The reduced systems have a pool
@@ -154,7 +154,7 @@ func only(v float64) results.Statistic {
 }
 
 // fig1Time contains the time at which the root has the last sum in the example, and the transmission time of a packet.
-type fig1Time struct{ summed, packet float64 } // ns; packet is a full one on W2's half link
+type fig1Time struct{ summed, packet float64 } // ns; packet is the time of a full packet on W2's half link
 
 // deviation returns the difference between the time and a published time in seconds, as a number of packets. It is
 // positive if the time is later than the published one.

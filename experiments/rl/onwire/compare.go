@@ -86,7 +86,7 @@ type number struct {
 func (c *Comparison) numbers(t *Training) (all []number) {
 	block := c.Training.Tenth()
 	add := func(value float64, m metric.Metric) {
-		m.Of = func(*metric.Measured) metric.Float { return metric.Missing() } // trainings measure themselves
+		m.Of = func(*metric.Measured) metric.Float { return metric.Missing() } // training runs measure themselves
 		all = append(all, number{m, metric.Float(value)})
 	}
 	rewards := rl.Blocks(t.Curves, block)

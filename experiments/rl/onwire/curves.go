@@ -21,7 +21,7 @@ import (
 // Comparison describes the same training with several systems and seeds. It runs in the simulated network and, if there
 // is a testbed, also on the testbed.
 type Comparison struct {
-	Training rl.Config                     `json:"training"` // of the first system and seed
+	Training rl.Config                     `json:"training"` // training configuration of the first system and seed
 	Systems  []string                      `json:"systems"`
 	Seeds    []uint64                      `json:"seeds"`
 	Device   string                        `json:"device,omitempty"` // where packets are real; may be empty

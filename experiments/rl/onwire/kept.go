@@ -38,14 +38,14 @@ type Training struct {
 	Decisions     *olaf.Decisions   `json:"decisions,omitempty"`
 	Pacing        *fpga.Pacing      `json:"pacing,omitempty"`
 	WorkersLateNS *olaf.Quantiles   `json:"workers_late_ns,omitempty"`
-	Weights       string            `json:"weights_sha256,omitempty"` // of all workers, if they wait for sums
+	Weights       string            `json:"weights_sha256,omitempty"` // digest of all workers' weights, if they wait for sums
 	Invalid       []string          `json:"invalid,omitempty"`
 }
 
 // Kinds of training runs.
 const (
-	Real      = "real"      // packets between processes
-	Simulated = "simulated" // network
+	Real      = "real"      // real packets between processes
+	Simulated = "simulated" // simulated network
 )
 
 // AllKinds returns both kinds of training runs: with real packets and simulated.
@@ -127,10 +127,10 @@ func Load(f *store.Folder) (*Comparison, *Report, error) {
 type Proof struct {
 	Repeated   int   // simulated runs with the same result, bit for bit
 	Real       int   // runs that cannot be repeated
-	Invalid    int   // invalid ones among these
-	Identities int   // valid identities in these
-	Decisions  int64 // of the kernel, equal to the engine's
-	Digests    int   // of weights that all workers ended with
+	Invalid    int   // invalid runs among these
+	Identities int   // valid identities in these runs
+	Decisions  int64 // decisions in the kernel, equal to the engine's
+	Digests    int   // digests of weights that all workers ended with
 }
 
 // Verify recomputes a stored comparison: the curves from the training runs, and the simulated runs from their

@@ -35,24 +35,24 @@ var ErrProgram = olaf.NewError(olaf.Failed, "the program failed")
 // for the server if the system has weights there. The processes attach to workers and a server that exchange real
 // packets.
 type Program struct {
-	Command  string    `json:"command"` // for a shell
+	Command  string    `json:"command"` // a shell command
 	Systems  []string  `json:"systems"`
 	Seeds    []uint64  `json:"seeds"`
 	Device   string    `json:"device"`
 	Workers  int       `json:"workers"`
 	Clusters int       `json:"clusters"`
-	Values   int       `json:"values"` // of the longest vector
+	Values   int       `json:"values"` // values in the longest vector
 	Lanes    int       `json:"lanes"`  // int32 per frame
 	Scale    float64   `json:"scale"`
 	Slots    int       `json:"slots,omitempty"`    // in a queue, for each frame of a vector
-	OutRate  olaf.Rate `json:"out_rate,omitempty"` // of a queue
+	OutRate  olaf.Rate `json:"out_rate,omitempty"` // output rate of a queue
 
-	// Olafctl starts a worker or a server: its name and its arguments.
+	// Olafctl returns the command that starts a worker or a server, given its name and arguments.
 	Olafctl func(args ...string) *exec.Cmd `json:"-"`
-	Say     func(format string, a ...any)  `json:"-"` // progress; needed
+	Say     func(format string, a ...any)  `json:"-"` // reports progress; required
 	Told    func(p Point)                  `json:"-"` // receives every point; required
 
-	most uint32 // updates of a worker of a network in this process; 0 means mostRounds
+	most uint32 // maximum number of updates per worker for a network in this process; 0 means mostRounds
 }
 
 // Check returns an error that matches attach.ErrConfig if the fields do not describe a valid training.
@@ -84,8 +84,8 @@ type ProgramRun struct {
 	Seed   uint64            `json:"seed"`
 	TookNS int64             `json:"took_ns"` // since the first point
 	Points [][]Point         `json:"points"`  // by worker
-	Counts map[string]uint64 `json:"counts"`  // of the queue or the kernel's program
-	Server json.RawMessage   `json:"server"`  // its daemon's report
+	Counts map[string]uint64 `json:"counts"`  // counts of the queue or of the kernel's program
+	Server json.RawMessage   `json:"server"`  // the server daemon's report
 	Daemon []json.RawMessage `json:"workers"`
 }
 
@@ -102,7 +102,7 @@ type stand struct {
 	server   place
 	worker   func(k int) []string
 	ps       []string
-	computes bool // at the server
+	computes bool // a program computes at the server
 	end      func(context.Context) (counts map[string]uint64, err error)
 
 	// local, if set, starts a network in this process instead of daemons.
@@ -122,7 +122,7 @@ type attempt struct {
 	net      localNet // nil with daemons
 	daemons  []*child
 	programs []*computation
-	mu       sync.Mutex // of the points
+	mu       sync.Mutex // guards the points
 	points   [][]Point
 }
 
@@ -438,7 +438,7 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 	within, stop := context.WithCancel(ctx)
 	defer stop()
 	workers := a.programs[len(a.programs)-a.Workers:]
-	for _, c := range a.programs[:len(a.programs)-a.Workers] { // the server's
+	for _, c := range a.programs[:len(a.programs)-a.Workers] { // the server's programs
 		go c.watchServer(within, failed)
 	}
 	if a.net == nil {
@@ -517,7 +517,7 @@ func (a *attempt) stopDaemon(ctx context.Context, d *child) (report json.RawMess
 	select {
 	case <-d.process.Done():
 	default:
-		_ = d.process.Signal(os.Interrupt) // it may have ended just now
+		_ = d.process.Signal(os.Interrupt) // the process may have ended just now
 		select {
 		case <-d.process.Done():
 		case <-ctx.Done():

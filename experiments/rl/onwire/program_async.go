@@ -31,8 +31,8 @@ type asyncNet struct {
 	members []*asyncMember
 	updates *attach.Updates
 	flying  map[uint64]asyncUpdate // by program.ContributionMark
-	arrived []uint64               // marks of contributions at the switch, in order; of sums that no worker applied yet
-	models  map[uint32]*asyncModel // of sums that some worker has not applied yet, by number
+	arrived []uint64               // marks of contributions at the switch, in order, for sums that no worker has applied yet
+	models  map[uint32]*asyncModel // by number: models of sums that some worker has not applied yet
 	version uint32                 // updates that the server's program answered
 	played  chan struct{}
 	result  *closedloop.Result
@@ -42,14 +42,14 @@ type asyncNet struct {
 // asyncMember is the state of one worker in an asyncNet.
 type asyncMember struct {
 	pushes  *attach.Pushes
-	ctx     context.Context // until its client ends
+	ctx     context.Context // ends when its client ends
 	bye     context.CancelFunc
 	began   time.Time   // when its client could start to compute
 	owes    bool        // the client's update is unanswered
-	sent    bool        // that update was fresh enough to be sent
+	sent    bool        // the update was fresh enough to be sent
 	model   *asyncModel // the worker's weights; nil before the first answer
-	coming  *asyncModel // of the server's answer that is on its way
-	values  []uint32    // float32 of the newest update, padded with zeros
+	coming  *asyncModel // model in the server's answer that is on its way
+	values  []uint32    // float32 values of the newest update, padded with zeros
 	readyNS []int64
 }
 
@@ -58,12 +58,12 @@ type asyncUpdate struct {
 	worker  int
 	vector  uint32
 	reward  float32
-	version uint32 // of the model that the client pulled before it
+	version uint32 // version of the model that the client pulled before this update
 }
 
 // asyncModel is the model with which the server's program answers an update.
 type asyncModel struct {
-	version uint32 // updates inside the answers so far
+	version uint32 // number of updates in the answers so far
 	sum     uint32 // number of the sum, if all workers apply it
 	values  []byte // little-endian float32; none for an ACK alone
 }

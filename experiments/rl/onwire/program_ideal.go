@@ -22,7 +22,7 @@ type ideal struct {
 	rounds  []*attach.Rounds
 	pushes  []*attach.Pushes
 	updates *attach.Updates
-	server  sync.Mutex // receives frames one by one
+	server  sync.Mutex // frames are received one by one
 }
 
 // startIdeal opens the sockets of an ideal network. If waits is set, the workers wait for sums; otherwise the network

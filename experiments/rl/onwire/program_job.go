@@ -74,8 +74,8 @@ type jobNet struct {
 	seed    uint64
 	members []*member
 	played  chan struct{} // closed when play has ended
-	began   time.Time     // of the run's clock
-	mu      sync.Mutex    // of the members, whose workers may run on several threads
+	began   time.Time     // start of the run's clock
+	mu      sync.Mutex    // guards the members, whose workers may run on several threads
 	result  *closedloop.Result
 	err     error
 }
@@ -83,14 +83,14 @@ type jobNet struct {
 // member is the state of one worker in a jobNet.
 type member struct {
 	rounds   *attach.Rounds
-	ctx      context.Context // until its client ends
+	ctx      context.Context // ends when its client ends
 	bye      context.CancelFunc
 	answered time.Time   // when its client could start to compute
 	vectors  [2][]uint32 // of even and odd rounds, float32
-	rewards  [2]float32  // of the same
+	rewards  [2]float32  // of the same rounds
 	vector   uint32      // number of the newest vector
 	length   int         // of the newest vector; -1 before the first one
-	sum      *attach.Sum // that its client has not received yet
+	sum      *attach.Sum // sum that the client has not received yet
 	values   []uint32
 	readyNS  []int64 // on the run's clock, by vector
 	begun    bool    // the client computes

@@ -10,9 +10,9 @@ import (
 
 // localNet is a network in this process. Programs attach to it in the same way as to daemons.
 type localNet interface {
-	// leave ends a worker whose program has ended, also one that did not say goodbye.
+	// leave removes a worker whose program has ended, even if the program did not say goodbye.
 	leave(worker int)
-	// failure returns why the network itself failed, or nil if it did not.
+	// failure returns the error that made the network itself fail, or nil if it did not fail.
 	failure() error
 	// complete adds the network's data to a run whose programs have ended.
 	complete(r *ProgramRun) error

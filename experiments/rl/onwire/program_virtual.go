@@ -43,9 +43,9 @@ type virtual struct {
 	members []*pusher
 	updates *attach.Updates
 	server  endpoint.Endpoint
-	applied bool         // the server's program answered, and its endpoint does not know yet
+	applied bool         // the server's program has answered, but its endpoint has not been notified yet
 	port    *engine.Port // nil for an ideal network
-	frames  int          // of an update
+	frames  int          // frames per update
 	now     olaf.Time
 	left    []leaving     // frames that the server has not received yet
 	played  chan struct{} // closed when play has ended
@@ -65,13 +65,13 @@ type pusher struct {
 	number  int
 	pushes  *attach.Pushes
 	end     endpoint.Endpoint
-	ctx     context.Context // until its client ends
+	ctx     context.Context // ends when its client ends
 	bye     context.CancelFunc
 	thinks  bool         // the client computes
 	asks    *attach.Pull // the client waits for a newer model
 	since   olaf.Time    // when the client could start to compute
-	began   time.Time    // the same in real time
-	due     olaf.Time    // of its update; Never if there is none
+	began   time.Time    // the same instant in real time
+	due     olaf.Time    // when its update is due; Never if there is none
 	values  []uint32     // of that update
 	reward  int32
 	applied int // models not yet reported to the endpoint
@@ -255,7 +255,7 @@ func (m *pusher) answerPull() {
 		return
 	}
 	m.asks, m.thinks = nil, true
-	if m.net.now > m.since { // it waited
+	if m.net.now > m.since { // the client waited
 		m.since, m.began = m.net.now, time.Now()
 	}
 	m.pushes.AnswerPull()

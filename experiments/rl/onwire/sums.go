@@ -61,7 +61,7 @@ func (l *Learner) Apply(a *endpoint.Aggregate) {
 // Learned is the report that a learner makes at the end of training.
 type Learned struct {
 	Curve  []rl.Point `json:"curve"`
-	Greedy float64    `json:"greedy_reward"` // of the weights, without exploration
+	Greedy float64    `json:"greedy_reward"` // reward of the weights, without exploration
 	Digest string     `json:"weights_sha256"`
 	// Diverged is the reason why the training diverged; empty if it did not.
 	Diverged string `json:"diverged,omitempty"`
@@ -81,7 +81,7 @@ func (l *Learner) Report() Learned {
 type Summed struct {
 	Curves [][]rl.Point
 	Greedy float64
-	Digest string            // of the weights
+	Digest string            // digest of the weights
 	Kernel map[string]uint64 // counters of the program
 	// Diverged is the reason why the training diverged; empty if it did not.
 	Diverged string

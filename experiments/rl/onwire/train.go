@@ -64,7 +64,7 @@ type ServerReport struct {
 	process.Report
 	Servers  []rl.ServerStats `json:"servers"`
 	Places   []uint64         `json:"places,omitempty"`   // updates in all packets, by place in a gradient
-	Greedy   float64          `json:"greedy_reward"`      // of cluster 0's policy, without exploration
+	Greedy   float64          `json:"greedy_reward"`      // reward of cluster 0's policy, without exploration
 	Diverged string           `json:"diverged,omitempty"` // why a cluster's weights diverged
 }
 
@@ -93,8 +93,8 @@ func (c *Check) Holds() bool { return c.Left == c.Right }
 // HostCounts returns the number of hosts that training on a testbed needs, and the number of addresses per host.
 func HostCounts(c *rl.Config) (workers, addresses int) { return c.Workers, GradientLayout().Packets() }
 
-// Rates that eight workers on two processors can offer on time while they fly, and an output that they overload
-// threefold.
+// Rates that eight workers on two processors can offer on time while they fly the lander, and an output rate that they
+// overload threefold.
 const (
 	TimelyRate    = 1800 * olaf.Kbps
 	TimelyOutRate = 600 * olaf.Kbps
@@ -266,7 +266,7 @@ func (r *run) start(ctx context.Context) error {
 // recordUpdate records the update that worker k printed as line.
 func (r *run) recordUpdate(k int, line []byte) {
 	var v Vector
-	if json.Unmarshal(line, &v) != nil || v.Vector == nil { // the report
+	if json.Unmarshal(line, &v) != nil || v.Vector == nil { // the line is the report
 		return
 	}
 	p := rl.Point{AtNS: v.AtNS, Reward: v.Reward}

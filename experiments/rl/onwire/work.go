@@ -38,7 +38,7 @@ type Pilot struct {
 	fixed   []uint32
 	flown   rl.Weights
 	mu      sync.Mutex
-	weights rl.Weights // newest
+	weights rl.Weights // newest weights
 }
 
 // NewPilot returns the Pilot for worker k in a training run. The error matches rl.ErrConfig.
@@ -120,7 +120,7 @@ func (s *Servers) Apply(a *endpoint.Aggregate) {
 	l := GradientLayout()
 	part := a.First / l.PerPacket
 	if int(a.Job) >= len(s.keepers) || part >= l.Packets() || len(a.Values) != l.Lanes(part) || a.Vectors == 0 {
-		a.Values = nil // not from our clusters
+		a.Values = nil // the update is not from our clusters
 		return
 	}
 	s.gradient = s.gradient[:0]

@@ -40,7 +40,7 @@ func listSpans(in *sched.Instance, optics *optics, m *sched.Member, a *sched.Ass
 type pacer struct {
 	spans []span
 	at    int
-	done  float64 // bits of the spans before at
+	done  float64 // bits sent in the spans before at
 }
 
 // hair is the tolerance for sums of rates. It is smaller than the tolerances of the planners and the checker.

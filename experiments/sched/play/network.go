@@ -15,10 +15,10 @@ import (
 
 // Kinds of events.
 const (
-	kindStart  uint64 = iota << 56 // job
+	kindStart  uint64 = iota << 56 // job: it starts
 	kindPace                       // share: its workers send the next packet
 	kindArrive                     // packet, at the end of a wire
-	kindWake                       // worker: computed or applied
+	kindWake                       // worker: a gradient is computed or a sum applied
 	kindMask   = uint64(0xff) << 56
 )
 
@@ -47,7 +47,7 @@ type play struct {
 type job struct {
 	*sched.Member
 	index   int
-	first   int // of its workers
+	first   int // index of its first worker
 	share   int // index of its first share
 	inc     int // unit whose switch sums; sched.NoSwitch for only its server
 	part    *part
@@ -58,7 +58,7 @@ type job struct {
 	late    olaf.Duration
 	base    int // of its segment
 
-	marks       uint64 // marks of a sum of every worker
+	marks       uint64 // marks of a sum that contains every worker
 	sums, wrong int
 	inside      []uint16 // by fragment, contributions at the server
 	got         []int32  // by worker, fragments at the server
@@ -367,7 +367,7 @@ func (p *play) scheduleNext(s int) {
 	}
 	wire := int64(j.bits / p.in.Server * float64(olaf.Second))
 	if at := of.pace.timeOfBits(float64(of.next+1) * j.bits); at >= 0 {
-		p.pushEvent(max(at-wire, p.now), kindPace|uint64(s)) // its last bit leaves when the fluid's last bit does
+		p.pushEvent(max(at-wire, p.now), kindPace|uint64(s)) // the packet's last bit leaves when the fluid's last bit does
 	}
 }
 

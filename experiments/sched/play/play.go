@@ -71,7 +71,7 @@ type Times struct {
 type Played struct {
 	Job     string
 	INC     string
-	Part    bool // its switch sums its unit's workers, the server everything
+	Part    bool // the switch sums its unit's workers, the server everything
 	Packets int  // per worker
 	Times
 	DeviationPct results.Float

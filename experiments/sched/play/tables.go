@@ -30,7 +30,7 @@ type Segment struct {
 type Orders struct {
 	Tables   p4ctl.Tables
 	Segments []Segment
-	Idle     int // hosts
+	Idle     int // idle hosts
 }
 
 // MakeUpHosts returns tables for a device that has none, for trying out a plan. They contain the given number of idle

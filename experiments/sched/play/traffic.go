@@ -24,12 +24,13 @@ import (
 type Traffic struct {
 	Unit  string `json:"unit"`
 	Hosts int    `json:"hosts"`
-	// Frames counts frames that left the switch for the server, Copies counts copies of its answers for members of
+	// Frames counts frames that left the switch for the server. Copies counts copies of its answers for members of
 	// multicast groups. Each was compared with the tables before and after the current batch.
 	Frames int `json:"frames"`
 	Copies int `json:"copies"`
-	// Mixed counts frames and answers that matched neither set of tables, or the old one although the batch was
-	// acknowledged or an earlier frame had matched the new one. First describes the first such frame or answer.
+	// Mixed counts frames and answers that matched neither set of tables, or that matched the old set after the batch
+	// was acknowledged or after an earlier frame had matched the new set. First describes the first such frame or
+	// answer.
 	Mixed int    `json:"mixed"`
 	First string `json:"first_mixed,omitempty"`
 	// Lost counts frames that never left.
@@ -42,12 +43,13 @@ type Told struct {
 	Slot    int  `json:"slot"`
 	Changes int  `json:"changes"`
 	Refused bool `json:"refused"` // one change was impossible, so none was made
-	// Before and After count frames and answers for hosts whose entries the batch changes, by the tables found.
+	// Before and After count frames and answers for hosts whose entries the batch changes, by the set of tables that
+	// they matched.
 	Before int `json:"found_before"`
 	After  int `json:"found_after"`
 }
 
-// The frames of hosts: one every 100 ns, from each host in turn; trafficStep is the interval between checks.
+// The hosts' frames: one every 100 ns, from each host in turn. trafficStep is the interval between checks.
 const (
 	trafficFrame = olaf.Size(256)
 	trafficGap   = 25 // cycles
@@ -122,12 +124,12 @@ type watch struct {
 	recorder  recorder
 	generator *pktgen.Generator
 	report    *Traffic
-	tables    p4ctl.Tables // last acknowledged ones
+	tables    p4ctl.Tables // last acknowledged tables
 
 	before, after found
 	never         bool      // the current batch must have no effect
 	since         olaf.Time // in run time: frames that begin after this must find the new tables
-	turned        [2]bool   // frames, answers: one has already found the new tables
+	turned        [2]bool   // for frames and for answers: one has already matched the new tables
 	clock         olaf.Time // the generator's run time
 	packets       []twin.Packet
 	observed      []olaf.Observation
@@ -217,7 +219,7 @@ func asNumber(a netip.Addr) uint32 {
 
 // rounds is a source that sends one frame from each host in turn.
 type rounds struct {
-	hosts []uint16 // flows
+	hosts []uint16 // flow numbers
 	next  int
 }
 
@@ -255,7 +257,7 @@ func (w *watch) drainFrames(ctx context.Context) error {
 	if err := fpga.DrainQueue(ctx, w.dev); err != nil {
 		return err
 	}
-	if err := w.dev.Sleep(ctx, trafficStep); err != nil { // for the last answers
+	if err := w.dev.Sleep(ctx, trafficStep); err != nil { // wait for the last answers
 		return err
 	}
 	w.checkFrames()
@@ -355,7 +357,7 @@ func (w *watch) finishTraffic(ctx context.Context) error {
 
 // checkFrames checks the frames that have left the card.
 func (w *watch) checkFrames() {
-	w.observed = w.bed.Cards[0].Tap.Drain(w.observed[:0]) // the same updates again
+	w.observed = w.bed.Cards[0].Tap.Drain(w.observed[:0]) // discarded, because DrainPackets returns the same updates
 	w.packets = w.recorder.DrainPackets(w.packets[:0])
 	for i := 0; i < len(w.packets); i++ {
 		switch p := &w.packets[i]; p.Kind {

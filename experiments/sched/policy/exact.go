@@ -28,7 +28,7 @@ type ExactOptions struct {
 	Limits  Limits
 	// Horizon is the number of slots; 0 uses as many as the best policy needs.
 	Horizon int
-	// Fewest searches for the fewest reconfigurations among the schedules with the CT-BTI found.
+	// Fewest minimises the reconfigurations among the schedules with the CT-BTI found.
 	Fewest bool
 	// Export receives the model as an LP file before it is solved; may be nil.
 	Export io.Writer

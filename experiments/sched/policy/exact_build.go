@@ -36,10 +36,10 @@ type program struct {
 // columns contains the indexes of the variables that belong to one job.
 type columns struct {
 	modes  []mode
-	chosen []int          // by mode: it serves the job; nil if there is only one
-	sends  []int          // by slot: within the transfer; -1 before the arrival
+	chosen []int          // by mode: the mode serves the job; nil if there is only one mode
+	sends  []int          // by slot: the slot is within the transfer; -1 before the arrival
 	rates  [][]int        // by mode and slot, -1 before the arrival
-	held   [][]int        // by mode and slot: the switch has the job's place; nil for the server
+	held   [][]int        // by mode and slot: the switch has a place for the job; nil for the server
 	lost   map[[3]int]int // by mode, share and slot: increase of the rate over connections being set up
 }
 
@@ -47,7 +47,7 @@ type columns struct {
 type pair struct {
 	v, u   int
 	count  []int // by slot: connections; nil if they are fixed
-	rises  []int // by slot: their number increases
+	rises  []int // by slot: the number of connections increases
 	before int
 	most   int
 }
@@ -69,7 +69,7 @@ func buildModel(in *sched.Instance, repairs sched.Repairs, slots int, cutoff ola
 	for k := range in.Jobs {
 		b.jobs = append(b.jobs, b.columns(k))
 	}
-	for _, c := range in.Problem.Connections { // unneeded ones occupy ports until they are torn down
+	for _, c := range in.Problem.Connections { // unneeded connections occupy ports until they are torn down
 		b.pair(in.Unit(c.Between[0]), in.Unit(c.Between[1]))
 	}
 	b.connections()
@@ -79,7 +79,7 @@ func buildModel(in *sched.Instance, repairs sched.Repairs, slots int, cutoff ola
 	b.switches()
 	b.links()
 	b.time()
-	// Also as a row, for solvers that treat bounds of a continuous variable loosely.
+	// The cutoff is also a row, for solvers that treat bounds of continuous variables loosely.
 	b.row("t_cutoff", AtMost, cutoff.Seconds(), Term{b.end, 1})
 	return b
 }

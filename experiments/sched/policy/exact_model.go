@@ -66,8 +66,7 @@ func (m *Model) row(name string, sense Sense, right float64, terms ...Term) {
 		kept = append(kept, t)
 	}
 	kept = slices.DeleteFunc(kept, func(t Term) bool { return t.Coefficient == 0 })
-	// 0 turns -0 into 0
-	m.Rows = append(m.Rows, Row{name, kept, sense, right + 0}) // + 0 makes -0 a 0
+	m.Rows = append(m.Rows, Row{name, kept, sense, right + 0}) // + 0 turns -0 into 0
 }
 
 // Size returns the number of variables, integer variables and rows.

@@ -54,7 +54,7 @@ func hungarian(units int, candidates []candidate) []int {
 		}
 	}
 	rowPotential, columnPotential := make([]float64, units+1), make([]float64, columns+1)
-	owner := make([]int, columns+1) // of column k+1, row+1; 0 for none
+	owner := make([]int, columns+1) // row that owns each column, both counted from 1; 0 for none
 	way := make([]int, columns+1)
 	for v := 1; v <= units; v++ {
 		augment(v, cost, rowPotential, columnPotential, owner, way)

@@ -14,7 +14,7 @@ type network struct {
 	half    bool      // both directions share a connection
 	fixed   bool      // connections never change
 	printed bool      // Eq. (7) as printed: connections that stay count as reconfigured
-	nic     float64   // of a server, +Inf for none
+	nic     float64   // rate of a server's network card; +Inf for none
 	load    []float64 // bit/s from v to u at v·n+u
 	need    []int     // connections that the loads need, in both orders
 	live    []int     // existing connections, in both orders

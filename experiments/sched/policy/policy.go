@@ -73,8 +73,8 @@ type task struct {
 	inc   int // unit whose switch aggregates, or NoSwitch
 	// left contains the bits that each worker of a share still has to send, according to the planner.
 	left   []float64
-	rate   float64 // of each worker in this slot
-	last   float64 // in the slot before
+	rate   float64 // each worker's rate in this slot
+	last   float64 // each worker's rate in the previous slot
 	start  int     // slot of its first rate, -1 before
 	rates  []float64
 	done   bool

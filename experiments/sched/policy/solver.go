@@ -28,8 +28,8 @@ var (
 // Answer is the answer of a solver for one model.
 type Answer struct {
 	Infeasible bool
-	Values     []float64 // of the best point found, by variable; nil if there is none
-	Objective  float64   // of that point, by the solver
+	Values     []float64 // best point found, by variable; nil if there is none
+	Objective  float64   // objective at that point, by the solver
 	Bound      float64   // lower bound by the solver; −Inf if there is none
 	Optimal    bool      // the solver found no better point within the requested gap
 }
@@ -42,12 +42,12 @@ type Limits struct {
 
 // Solver is a program for mixed integer linear programs.
 type Solver interface {
-	// Name is its name for --solver.
+	// Name returns the solver's name for --solver.
 	Name() string
-	// Find returns an error if it is not installed, which matches ErrAbsent and names the Debian package.
+	// Find returns an error if the solver is not installed. The error matches ErrAbsent and names the Debian package.
 	Find() error
-	// Solve minimises a model. After the time limit the answer is the best found so far; the end of ctx is an error.
-	// The error matches ErrAbsent or ErrSolver, or is the context's.
+	// Solve minimises a model. After the time limit, it returns the best answer found so far. If ctx ends, it returns
+	// an error. Errors match ErrAbsent or ErrSolver, or are the context's.
 	Solve(ctx context.Context, m *Model, l Limits) (Answer, error)
 }
 

@@ -36,7 +36,7 @@ type Axis struct {
 	Name, Label string // on the command line, and in a figure with its unit
 	set         func(s *sched.Workload, v float64)
 	whole       bool
-	time        bool // in seconds
+	time        bool // the values are in seconds
 }
 
 // Axes returns all axes.
@@ -82,7 +82,7 @@ func (a *Axis) Values(text string) (values []float64, err error) {
 		return nil, err
 	}
 	for _, value := range listed.Values {
-		v, _ := of.Number(value) // it was just parsed
+		v, _ := of.Number(value) // the value was just parsed
 		if v /= unit; !(v >= 0 && v <= 1e9) {
 			return nil, fmt.Errorf("%w %s=%s: %s is not from 0 on", grid.ErrSweep, a.Name, text, value)
 		}
@@ -177,7 +177,7 @@ func PlanChecked(ctx context.Context, p *sched.Problem, name Name) (*sched.Plan,
 
 // Metric is a number that is computed from the outcome of a plan.
 type Metric struct {
-	Title, Label string // of a figure, and of its axis with the unit
+	Title, Label string // a figure's title, and its axis label with the unit
 	Of           func(o *sched.Outcome, jobs int) float64
 }
 

@@ -88,7 +88,7 @@ func (s *state) savedTraffic(t *task, unit int) float64 {
 type virtualPort struct {
 	members []*task
 	volumes []float64 // bits through the port, by member
-	end     float64   // of the ideal window, s from now
+	end     float64   // end of the ideal window, s from now
 	cap     float64   // bit/s
 	index   int
 }

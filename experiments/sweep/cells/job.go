@@ -12,7 +12,7 @@ import (
 // OneJob is the specification of a cell that runs a closed-loop job.
 type OneJob struct {
 	Job  *job.Spec `json:"job"`
-	Seed uint64    `json:"seed"` // of the first run
+	Seed uint64    `json:"seed"` // seed of the first run
 }
 
 // readJob parses a OneJob and looks up its system by name.

@@ -16,7 +16,7 @@ import (
 // Network is the specification of a cell that simulates a network.
 type Network struct {
 	Topology string `json:"topology"` // the topology file's text
-	Seed     uint64 `json:"seed"`     // of the first run
+	Seed     uint64 `json:"seed"`     // seed of the first run
 }
 
 // NetworkMetrics returns the metrics of all simulator runs. They include the metrics of every run, of sweeps, and of

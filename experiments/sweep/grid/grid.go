@@ -28,11 +28,11 @@ type Type uint8
 
 const (
 	Word     Type = iota // names, such as those of systems; no ranges
-	Whole                // 8
-	Real                 // 0.25
-	Rate                 // 5G
-	Size                 // 256B
-	Duration             // 100ms
+	Whole                // such as 8
+	Real                 // such as 0.25
+	Rate                 // such as 5G
+	Size                 // such as 256B
+	Duration             // such as 100ms
 )
 
 const (

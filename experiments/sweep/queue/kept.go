@@ -28,7 +28,7 @@ type answer struct {
 type Presence struct {
 	Role  string `json:"role"` // HandsOut or Works
 	Host  string `json:"host"`
-	Build string `json:"build"` // its hash
+	Build string `json:"build"` // hash of the build
 	Named string `json:"named"` // the build, for display
 	At    string `json:"at"`    // RFC 3339, by the sender's clock
 }

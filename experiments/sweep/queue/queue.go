@@ -79,7 +79,7 @@ type Options struct {
 	URL   string // nats://HOST:PORT
 	TLS   *tls.Config
 	Token string // authentication token; may be empty
-	Name  string // of this connection, in the server's log
+	Name  string // name of this connection, in the server's log
 	// Remark receives notices for the user, such as a lost connection; it may be nil.
 	Remark func(string)
 }

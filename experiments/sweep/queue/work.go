@@ -26,7 +26,7 @@ type Labour struct {
 	Workers int
 	Start   func(context.Context) (sweep.Worker, error)
 	Host    string
-	ID      string // of this worker, on its host
+	ID      string // id of this worker, on its host
 	Now     func() time.Time
 	Done    atomic.Int64 // jobs done by this machine
 	// Idle is the time without a job after which the work ends; 0 means never.

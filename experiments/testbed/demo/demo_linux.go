@@ -31,9 +31,9 @@ var ErrHost = olaf.NewError(olaf.Failed, "a program of the job ended")
 // Config contains the settings of the demo.
 type Config struct {
 	process.Job
-	Group int       // a worker's packets that are acknowledged together
+	Group int       // number of a worker's packets that are acknowledged together
 	Line  olaf.Rate // per worker, in addition to the common Rate
-	Rate  olaf.Rate // of the aggregator; 0 for no limit
+	Rate  olaf.Rate // rate of the aggregator; 0 for no limit
 	Skip  int       // a worker omits every n-th packet of its vectors
 	Mode  xdp.Mode
 	// Command returns the command of a worker or a server, given its name and arguments, for 'olafctl worker' and

@@ -27,9 +27,9 @@ type agent struct {
 	tasks   chan func() // for the agent's goroutine
 	stop    context.CancelFunc
 	ended   chan struct{}
-	failed  error         // of the model
-	err     error         // of its goroutine; valid after it ended
-	past    atomic.Uint64 // data packets that reached it although the program should take them
+	failed  error         // the model's error
+	err     error         // the goroutine's error; valid after it ended
+	past    atomic.Uint64 // data packets that reached the agent although the program should have taken them
 }
 
 // look is the interval at which an agent checks whether groups have ended.

@@ -34,7 +34,7 @@ func Epoch(name string, vectors int) (first uint16, err error) {
 	}
 	said = bytes.TrimSpace(said)
 	n, err := strconv.ParseUint(string(said), 10, 16)
-	if err != nil { // the reason of the refusal
+	if err != nil { // the reason for the refusal
 		return 0, fmt.Errorf("%w: %s: %s", ErrHolder, name, said)
 	}
 	return uint16(n), nil

@@ -55,7 +55,7 @@ type Tree struct {
 	MTU          int       `yaml:"mtu"`
 	Mode         string    `yaml:"mode"`
 	Arithmetic   string    `yaml:"arithmetic"`
-	Rate         olaf.Rate `yaml:"rate"` // of every aggregator
+	Rate         olaf.Rate `yaml:"rate"` // rate of every aggregator
 }
 
 // Node is a host or a switch. It is a separate namespace or, if it has an interface, the device behind that interface.
@@ -64,7 +64,7 @@ type Node struct {
 	Name         string `yaml:"name"`
 	Role         string `yaml:"role"`
 	Interface    string `yaml:"interface"`
-	Address      string `yaml:"address"` // of the device behind the interface
+	Address      string `yaml:"address"` // address of the device behind the interface
 	MAC          string `yaml:"mac"`
 	Virtual      bool   `yaml:"virtual"` // not a network card; may be removed with the testbed
 	// For a worker below a switch: its cluster, its rate, and the threshold of its transmission control.
@@ -94,7 +94,7 @@ type Device struct {
 	Node         string    `yaml:"node"`
 	Program      string    `yaml:"program"`
 	Mode         string    `yaml:"mode"`
-	Slots        int       `yaml:"slots"` // of a queue
+	Slots        int       `yaml:"slots"` // slots in a queue
 	Arithmetic   string    `yaml:"arithmetic"`
 	Rate         olaf.Rate `yaml:"rate"` // capacity of the node's link, divided among its children, or of a switch's output
 }

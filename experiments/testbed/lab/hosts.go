@@ -227,7 +227,7 @@ func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
 	if p.Nodes != nil {
 		return []testbed.AboutRequest{{}}
 	}
-	const leastMTU = olaf.HeaderBytes - 14 // of frames without values
+	const leastMTU = olaf.HeaderBytes - 14 // for frames without values
 	type request struct {
 		*PlannedRole
 		generator bool

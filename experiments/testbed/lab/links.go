@@ -24,7 +24,7 @@ type LinkCheck struct {
 
 // LinkEnd describes one end of a link.
 type LinkEnd struct {
-	Role      string `json:"role"` // or node
+	Role      string `json:"role"` // role or node
 	Host      string `json:"host"`
 	Interface string `json:"interface,omitempty"` // empty for an end inside a device
 	Device    string `json:"device,omitempty"`

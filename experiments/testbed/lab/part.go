@@ -21,9 +21,9 @@ type HostPart struct {
 	Host      string        `json:"host"` // its name in the testbed
 	Owner     string        `json:"owner"`
 	Note      string        `json:"note,omitempty"`
-	Lasts     time.Duration `json:"lasts_ns"` // of the reservation
+	Lasts     time.Duration `json:"lasts_ns"` // duration of the reservation
 	Resources []string      `json:"resources"`
-	Nodes     *Plan         `json:"nodes,omitempty"` // of which those on this host are built; nil for a testbed of roles
+	Nodes     *Plan         `json:"nodes,omitempty"` // nodes, of which those on this host are built; nil for a testbed with roles
 }
 
 func (p *HostPart) reservation() testbed.Reservation {
@@ -38,7 +38,7 @@ func (p *HostPart) lines() []string {
 	return p.Nodes.Lines()
 }
 
-// Requests to a host by name.
+// Names of requests to a host.
 const (
 	callHold  = "hold"
 	callHeld  = "held"

@@ -122,10 +122,10 @@ func StartHolder(ctx context.Context, holder *exec.Cmd, stdin []byte) (line stri
 	if err := holder.Start(); err != nil {
 		return "", err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = holder.Process.Signal(syscall.SIGTERM) }) // it may have ended
+	stop := context.AfterFunc(ctx, func() { _ = holder.Process.Signal(syscall.SIGTERM) }) // the holder may have ended
 	line, err = bufio.NewReader(out).ReadString('\n')
 	if stop() && err == nil && strings.HasPrefix(line, HeldPrefix) {
-		go func() { _ = holder.Wait() }() // it may end before this process
+		go func() { _ = holder.Wait() }() // the holder may end before this process
 		return line, nil
 	}
 	why, _ := io.ReadAll(words)

@@ -21,7 +21,7 @@ type Plan struct {
 	Cables    []PlannedCable `json:"cables"`
 	Adders    []PlannedAdder `json:"adders"` // children before their parents
 	Switch    *PlannedSwitch `json:"switch,omitempty"`
-	Hosts     []PlannedHost  `json:"hosts,omitempty"` // of nodes on other machines
+	Hosts     []PlannedHost  `json:"hosts,omitempty"` // hosts of nodes on other machines
 }
 
 // PlannedNode is a node with its position in the tree.
@@ -32,7 +32,7 @@ type PlannedNode struct {
 	Up     int    `json:"up"`                  // cable towards the server; -1 for the server
 	Down   []int  `json:"down"`                // cables from below
 	Device string `json:"interface,omitempty"` // interface of this machine in front of it; empty for a namespace
-	MAC    string `json:"mac,omitempty"`       // of the device behind it
+	MAC    string `json:"mac,omitempty"`       // MAC address of the device behind the interface
 	Host   string `json:"host,omitempty"`      // machine behind it
 	// Virtual means that the interface is not a network card and may be removed with the testbed.
 	Virtual bool `json:"virtual,omitempty"`
@@ -49,8 +49,9 @@ type PlannedCable struct {
 	MTU    int          `json:"mtu"`
 	Net    netip.Prefix `json:"net"`
 	Lower  netip.Addr   `json:"lower"` // address of the child's end
-	Upper  netip.Addr   `json:"upper"` // of the parent's
-	// Ends are the interfaces of this machine that it connects, the child's and the parent's; nil for a virtual cable.
+	Upper  netip.Addr   `json:"upper"` // address of the parent's end
+	// Ends are the interfaces of this machine that the cable connects, the child's and the parent's; nil for a virtual
+	// cable.
 	Ends *Ends `json:"interfaces,omitempty"`
 }
 
@@ -58,9 +59,9 @@ type PlannedCable struct {
 type Ends struct {
 	Child  string `json:"child"`
 	Parent string `json:"parent"`
-	// Virtual means that they are not network cards and may be removed with the testbed.
+	// Virtual means that the interfaces are not network cards and may be removed with the testbed.
 	Virtual bool `json:"virtual,omitempty"`
-	// ChildMAC and ParentMAC are their hardware addresses, once they were read from the hosts.
+	// ChildMAC and ParentMAC are the interfaces' hardware addresses, once they were read from the hosts.
 	ChildMAC  string `json:"child_mac,omitempty"`
 	ParentMAC string `json:"parent_mac,omitempty"`
 }
@@ -86,7 +87,7 @@ func (p *Plan) interfacesOn(host string) (names []string) {
 
 // HostWire is a cable between two interfaces of this machine that connects a host to a switch.
 type HostWire struct {
-	Node      int    // of the host: a worker or the server
+	Node      int    // node of the host: a worker or the server
 	Host, Hub string // interfaces at the host's end and at the switch's
 	Virtual   bool   // not network cards; may be removed with the testbed
 }

@@ -21,7 +21,7 @@ type Queue struct {
 	Workers      int           `yaml:"workers"`
 	Clusters     int           `yaml:"clusters"` // workers are spread evenly among them
 	Slots        int           `yaml:"slots"`
-	OutRate      olaf.Rate     `yaml:"out_rate"` // of the switch's output
+	OutRate      olaf.Rate     `yaml:"out_rate"` // rate of the switch's output
 	Rate         olaf.Rate     `yaml:"rate"`     // per worker; with 0 no workers are started
 	TC           olaf.Duration `yaml:"tc"`       // threshold of transmission control; 0 sends every update
 	Mode         string        `yaml:"mode"`
@@ -35,8 +35,8 @@ type PlannedSwitch struct {
 	Slots    int       `json:"slots"`
 	OutRate  olaf.Rate `json:"out_rate"`
 	Clusters int       `json:"clusters"`
-	// Frames is the number of frames of an update, 0 for one. Each worker has as many addresses, and each frame's place is
-	// a cluster with Slots slots.
+	// Frames is the number of frames per update; 0 means one. Each worker has as many addresses, and each frame's place
+	// is a cluster with Slots slots.
 	Frames int `json:"frames,omitempty"`
 }
 
@@ -47,7 +47,7 @@ func (s *PlannedSwitch) frames() int { return max(s.Frames, 1) }
 const (
 	MaxSlots       = 256
 	MaxQueued      = MaxCables - 1 // workers
-	MaxFrames      = 250           // of an update
+	MaxFrames      = 250           // frames per update
 	DefaultSlots   = 8
 	DefaultOutRate = 3 * olaf.Mbps
 )

@@ -22,11 +22,11 @@ import (
 
 // queue is a running switch with a queue.
 type queue struct {
-	mu       sync.Mutex // of the card
+	mu       sync.Mutex // guards the card
 	card     *realtime.Card
 	stop     context.CancelFunc
 	followed chan struct{}
-	failed   error // of the card
+	failed   error // the card's error
 }
 
 // hosted is a program that runs on a host.
@@ -254,7 +254,7 @@ func (q *queue) counts() (map[string]uint64, error) {
 		"bypassed": k.Bypassed, "malformed": k.Malformed, "misidentified": k.Misidentified, "lost_before_engine": k.LostBeforeEngine,
 	}
 	d, err := q.card.Decisions()
-	if d != nil { // out of all that were read except the last few while traffic continues
+	if d != nil { // all decisions read so far are checked, except the last few while traffic continues
 		counts["decisions_checked"], counts["decisions_equal"] = uint64(d.Checked), uint64(d.Equal)
 	}
 	if n := q.card.Unlogged(); n > 0 {

@@ -442,7 +442,7 @@ const netBits = 24
 
 // opposite returns the address of a node behind an interface, and an address in the same network for the local end.
 func (r *resolver) opposite(node string) (there, here netip.Addr) {
-	there, _ = netip.ParseAddr(r.file.Nodes[r.nodes[node]].Address) // checked by outside
+	there, _ = netip.ParseAddr(r.file.Nodes[r.nodes[node]].Address) // outside has checked it
 	b := there.As4()
 	if b[3] ^= 254; b[3] == 0 || b[3] == 255 {
 		b[3] = 253
@@ -511,7 +511,7 @@ func (r *resolver) program() {
 			continue
 		}
 		switch {
-		case r.plan.Nodes[node].Role == Switch: // below
+		case r.plan.Nodes[node].Role == Switch: // switches are handled below
 			continue
 		case devices[node] != nil:
 			r.fail(d.Pos, "node", "there are two devices at %s", d.Node)

@@ -61,7 +61,7 @@ type ServerRole struct {
 type Clock struct {
 	yamlfile.Pos `yaml:"-"`
 	By           string        `yaml:"by"`
-	Interface    string        `yaml:"interface"` // of the server's host, to which a switch mirrors the generator's cable
+	Interface    string        `yaml:"interface"` // at the server's host, to which a switch mirrors the generator's cable
 	AtMost       olaf.Duration `yaml:"at_most"`   // larger bounds withhold ages; 0 for any
 }
 
@@ -90,7 +90,7 @@ type RolePlan struct {
 	ClockNS   int64         `json:"clock_at_most_ns"` // 0 for any bound
 	// Mirror is the interface of the server's host at which copies of the generator's frames arrive; nil without them.
 	Mirror *PlannedRole `json:"mirror,omitempty"`
-	Nodes  *Plan        `json:"nodes,omitempty"` // of a testbed of nodes on several hosts, which has no roles
+	Nodes  *Plan        `json:"nodes,omitempty"` // for a testbed with nodes on several hosts, which has no roles
 }
 
 // PlannedHost is a host with the roles that it has.
@@ -106,7 +106,7 @@ type PlannedHost struct {
 type PlannedRole struct {
 	Host      string      `json:"host"`
 	Device    string      `json:"device,omitempty"`    // address without the host
-	Interface string      `json:"interface,omitempty"` // of a server, or of a generator that acts as workers
+	Interface string      `json:"interface,omitempty"` // interface of a server, or of a generator that acts as workers
 	Port      int         `json:"port"`                // of a generator's card, or of a queue's card towards the server
 	Stamps    live.Stamps `json:"stamps,omitempty"`
 }
@@ -187,7 +187,7 @@ func (p *RolePlan) Lines() (lines []string) {
 type roleResolver struct {
 	resolver
 	roles *RolePlan
-	pos   map[string]yamlfile.Pos // of the file's roles, by name
+	pos   map[string]yamlfile.Pos // positions of the file's roles, by name
 }
 
 // ResolveRoles returns a plan in which every field that a file with roles leaves open is set. The error matches ErrFile
@@ -497,7 +497,7 @@ var examples embed.FS
 
 // Examples returns the names that Example accepts.
 func Examples() (names []string) {
-	files, _ := examples.ReadDir("examples") // of this binary
+	files, _ := examples.ReadDir("examples") // embedded in this binary
 	for _, f := range files {
 		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
 	}

@@ -218,7 +218,7 @@ type boundedFrames struct {
 
 // clockBound is the bound that a file states for the clocks.
 type clockBound struct {
-	stated bool  // by PTP; otherwise the exchanges must achieve it
+	stated bool  // the bound is stated for PTP; otherwise the exchanges must achieve it
 	ns     int64 // 0 for any
 }
 

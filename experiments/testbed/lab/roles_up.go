@@ -82,9 +82,9 @@ func forgetUp(name string) error {
 		return fmt.Errorf("%w: %s", ErrAbsent, name)
 	}
 	if old, absent := errorFile(name); absent == nil {
-		_ = os.Remove(old) // there may be none
+		_ = os.Remove(old) // there may be no old file
 	}
-	_ = os.Remove(filepath.Dir(path)) // unless others are up
+	_ = os.Remove(filepath.Dir(path)) // fails while other testbeds are up
 	return err
 }
 
@@ -185,7 +185,7 @@ func DownRoles(ctx context.Context, p *RolePlan, a testbed.Access) error {
 	s, unreached := connectReachable(ctx, p, a)
 	rested := s.rest(ctx)
 	left := s.letGo(ctx)
-	_, released := s.release(ctx) // of a holder that was killed
+	_, released := s.release(ctx) // reservations of a holder that was killed
 	if err := errors.Join(unreached, rested, left, released, s.Close()); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ var (
 // State is the current state of a testbed.
 type State struct {
 	Name   string      `json:"name"`
-	PID    int         `json:"pid"` // of the holder
+	PID    int         `json:"pid"` // process id of the holder
 	Lines  []string    `json:"plan"`
 	Nodes  []NodeState `json:"nodes"`
 	Faults []string    `json:"faults"`
@@ -36,7 +36,7 @@ type NodeState struct {
 	Role    string            `json:"role"`
 	Path    string            `json:"namespace,omitempty"`
 	Address string            `json:"address"`          // towards the server; for the server, towards the workers
-	Counts  map[string]uint64 `json:"counts,omitempty"` // of a program, since it was loaded
+	Counts  map[string]uint64 `json:"counts,omitempty"` // counters of a program, since it was loaded
 }
 
 // readState parses the state that a holder returned. The error matches ErrHolder.

@@ -33,7 +33,7 @@ var (
 // Lab is a running testbed. It is removed by Close or when the process ends.
 type Lab struct {
 	*Plan
-	Nodes  []*netlab.Node  // by node; nil if it is behind an interface of this machine
+	Nodes  []*netlab.Node  // by node; nil for a node behind an interface of this machine
 	Cables []*netlab.Cable // A is the child's end, nil if it is on another machine; B the parent's
 	Adders []*Adder        // as planned
 
@@ -41,9 +41,9 @@ type Lab struct {
 	lab      *netlab.Lab
 	opened   []io.Closer
 	attached map[*netlab.Interface]attachment
-	queue    *queue          // of a plan with a switch, on the switch's host
-	programs []*hosted       // of a plan with a switch
-	epochs   endpoint.Epochs // of the jobs of a plan with a tree
+	queue    *queue          // queue of a plan with a switch, on the switch's host
+	programs []*hosted       // programs of a plan with a switch
+	epochs   endpoint.Epochs // epochs of the jobs of a plan with a tree
 }
 
 // Adder is a running program that aggregates at a node.
@@ -58,7 +58,7 @@ type Adder struct {
 // attachment is a program that is attached to an interface.
 type attachment struct {
 	name   string
-	number uint32 // the kernel's
+	number uint32 // the program's number in the kernel
 }
 
 // Options configures how a plan is built.

@@ -36,7 +36,7 @@ type Feeder struct {
 	decided []uint64         // by adder
 	again   uint64           // sums that agents repeated before the run
 	came    []uint64         // by adder, frames from its upward cable before the run
-	epoch   uint16           // of the next vector
+	epoch   uint16           // epoch of the next vector
 	mishaps process.Mishaps
 	deaf    int // the server ignores every n-th sum; 0 for none
 
@@ -68,7 +68,7 @@ func (f *Feeder) openEnds() (err error) {
 		f.workers = append(f.workers, c)
 	}
 	for _, a := range f.lab.Adders {
-		if a.Planned.Mode == lab.User { // it logs no decisions
+		if a.Planned.Mode == lab.User { // an aggregator in user space logs no decisions
 			f.replays = append(f.replays, nil)
 			continue
 		}
@@ -127,7 +127,7 @@ type run struct {
 	begun  time.Time
 	said   func()
 	left   []atomic.Int64 // ns since begun when the last packet of a fragment left
-	times  []int64        // of sums, from that packet to the server
+	times  []int64        // times of sums, from that packet to the server
 	whole  int            // distinct sums at the server
 	next   []uint16       // by fragment, the epoch of the first missing sum there
 	heard  int            // packets at the server, to count the ignored ones

@@ -20,7 +20,7 @@ type Report struct {
 	System     string
 	Plan       *lab.Plan
 	Config     Config
-	Asked      int // runs
+	Asked      int // requested runs
 	Runs       []*Run
 	Statements []string
 }

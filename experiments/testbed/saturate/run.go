@@ -46,7 +46,7 @@ type Run struct {
 	Repeated  uint64         `json:"repeated"`       // repeated arrivals
 	Checked   uint64         `json:"values_checked"` // in sums, at all workers
 	Wrong     uint64         `json:"values_wrong"`
-	LatencyNS olaf.Quantiles `json:"latency_ns"` // of a sum, from its last packet to the server
+	LatencyNS olaf.Quantiles `json:"latency_ns"` // latency of a sum, from its last packet to the server
 	Decisions olaf.Decisions `json:"decisions"`
 	// Kernel contains the counts of every aggregator, by name.
 	Kernel  map[string]map[string]uint64 `json:"kernel"`

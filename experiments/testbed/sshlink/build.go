@@ -13,8 +13,8 @@ import (
 
 // Build identifies a build of this program.
 type Build struct {
-	Hash     string // of its code, as hexadecimal digits
-	Version  string // with the commit
+	Hash     string // hash of its code, as hexadecimal digits
+	Version  string // includes the commit
 	Platform string // such as linux/amd64
 }
 
@@ -40,7 +40,7 @@ func ReadBuild(path, version string) (Build, error) {
 
 // readBuildID returns the build ID that Go's linker wrote into an ELF file, or nil if there is none.
 func readBuildID(file io.ReaderAt) []byte {
-	const header = 16 // of the note: sizes, type, and "Go"
+	const header = 16 // header of the note: sizes, type, and "Go"
 	binary, err := elf.NewFile(file)
 	if err != nil {
 		return nil

@@ -69,8 +69,8 @@ func quoteAll(words []string) string {
 // otherBuild is the error for a host that does not have this build.
 type otherBuild struct {
 	platform, binary, version string
-	cached                    bool // the binary was copied by us
-	reached, greeted          bool // the script, and the agent, began
+	cached                    bool // the binary is our copy
+	reached, greeted          bool // the script has started; the agent has started
 }
 
 func (e *otherBuild) Error() string { return "another build" }

@@ -45,7 +45,7 @@ type Link struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	remove func() error // the folder of the socket
-	words  tail         // of ssh and of the agent
+	words  tail         // output of ssh and of the agent
 	lines  chan string
 	done   chan struct{}
 

@@ -129,7 +129,7 @@ func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error {
 // Arrival is one frame that arrived at the interface.
 type Arrival struct {
 	At   time.Time // on the card's clock
-	Ns   int64     // its stamp
+	Ns   int64     // timestamp
 	Data []byte
 }
 
