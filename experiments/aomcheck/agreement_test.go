@@ -228,8 +228,8 @@ func TestSolversAgreeWithEnumeration(t *testing.T) {
 	}
 }
 
-// TestEncodingFollowsTheEngine pins random paths of random problems: the script must allow each of them, and is
-// violated exactly if the engine's run violates the objective.
+// TestEncodingFollowsTheEngine checks with random paths of random problems that the script allows each path, and that
+// it is violated exactly if the engine's run violates the objective.
 func TestEncodingFollowsTheEngine(t *testing.T) {
 	needSolvers(t)
 	rng := rand.New(rand.NewPCG(3, 14))
@@ -285,7 +285,7 @@ func calm(p *Problem, rng *rand.Rand) {
 	}
 }
 
-// pinFraction is pin for paths with steps below a tick.
+// pinFraction does the same as pin, for paths with steps below a tick.
 func (m *model) pinFraction(run *Run) {
 	n := run.Path.PerTick
 	for u, st := range m.streams {
@@ -307,7 +307,7 @@ func ask(t *testing.T, m *model) Status {
 	return a.Status
 }
 
-// TestHoldsIsNeverBroken simulates thousands of paths in problems that were proved.
+// TestHoldsIsNeverBroken checks thousands of simulated paths of problems that were proved.
 func TestHoldsIsNeverBroken(t *testing.T) {
 	needSolvers(t)
 	rng := rand.New(rand.NewPCG(2, 71))

@@ -24,8 +24,8 @@ func writeOut(p Problem) Problem {
 	return p
 }
 
-// TestGivenArrivalsAreThePeriodicOnes checks that a progression that is given has the verdict, and the ages, of the same one that
-// is described, under every model.
+// TestGivenArrivalsAreThePeriodicOnes checks under every model that a progression written out as arrivals has the same
+// verdict and ages as the same progression described by a period.
 func TestGivenArrivalsAreThePeriodicOnes(t *testing.T) {
 	const ms = olaf.Millisecond
 	for _, model := range []Model{Engine, Paper, PaperService} {
@@ -85,7 +85,8 @@ func (r *tracedUpdates) Next(u *trace.Update) error {
 	return nil
 }
 
-// TestFirstArrivalsOfATrace reads the first updates of each cluster, relative to the first of all, and no further.
+// TestFirstArrivalsOfATrace checks that only the first updates of each cluster are read, relative to the first update
+// of all clusters.
 func TestFirstArrivalsOfATrace(t *testing.T) {
 	at := func(ns int64, cluster olaf.ClusterID) trace.Update { return trace.Update{GenNS: ns, Cluster: cluster} }
 	updates := []trace.Update{at(1000, 1), at(1500, 1), at(1700, 1), at(2000, 0), at(4000, 0), at(9000, 0)}

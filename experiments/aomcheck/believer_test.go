@@ -14,13 +14,14 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
-// believer is a prover that accepts everything that simulation does not refute, so that tests of proofs need no solver.
+// believer returns a prover that accepts everything that simulation does not refute, so that tests of proofs need no
+// solver.
 func believer(t *testing.T) Options {
 	return Options{Simulate: 300, Solvers: liar(t, "if grep -q 'objective is broken'; then echo unsat; else echo sat; fi")}
 }
 
-// TestTightenBisects finds the service time by which two clusters can differ to a twentieth, and likewise for peaks and
-// their mean.
+// TestTightenBisects checks that bisection finds, to a twentieth, the service time as the bound on the difference
+// between two clusters, and likewise the bounds on peaks and on their mean.
 func TestTightenBisects(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	for _, tt := range []struct {
@@ -58,8 +59,8 @@ func TestTightenBisects(t *testing.T) {
 	}
 }
 
-// TestAdmissionByProof accepts newcomers if there is room, and otherwise shows that the running clusters were fine
-// without them.
+// TestAdmissionByProof checks that newcomers are accepted if there is room, and that otherwise the running clusters are
+// shown to be fine without them.
 func TestAdmissionByProof(t *testing.T) {
 	running := everyPhase(twoClusters(6, 20*ms, 20*ms))
 	for bound, want := range map[olaf.Duration]bool{23 * ms: false, 25 * ms: false, 26 * ms: true} {
@@ -115,8 +116,8 @@ func TestRegionByProof(t *testing.T) {
 	}
 }
 
-// TestPathOfValues converts a solver's fractions of its unit to a path, exact to the last step and at both ends of
-// every range.
+// TestPathOfValues checks that a solver's fractions of its unit are converted to a path, exactly to the last step and
+// at both ends of every range.
 func TestPathOfValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Problem{Service: ms, Horizon: 3, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{
@@ -227,7 +228,8 @@ func TestDrawnPaths(t *testing.T) {
 	}
 }
 
-// TestSendsAfterIsTheWorkersRule compares the age from which an update is sent with the worker's rule, step by step.
+// TestSendsAfterIsTheWorkersRule checks step by step that the age from which an update is sent follows the worker's
+// rule.
 func TestSendsAfterIsTheWorkersRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Control{DeltaT: olaf.Duration(rapid.Int64Range(1, 1000).Draw(t, "ms")) * ms, Active: rapid.IntRange(2, 40).Draw(t, "active"), Slope: rapid.SampledFrom([]tc.Slope{tc.Urgency, tc.Fairness}).Draw(t, "slope")}

@@ -372,7 +372,8 @@ func TestPointsOfRegions(t *testing.T) {
 	}
 }
 
-// TestLongestPath accepts the longest path in picoseconds that fits into 64 bits, and rejects negative jitter.
+// TestLongestPath checks that the longest path in picoseconds that fits into 64 bits is accepted, and that negative
+// jitter is rejected.
 func TestLongestPath(t *testing.T) {
 	for bound, good := range map[olaf.Duration]bool{maxSpan / 4: true, maxSpan/4 + 1: false} {
 		p := Problem{Service: 1, Horizon: 2, Objective: Objective{Kind: Fairness, Bound: bound}, Clusters: []Cluster{{Interval: 5, EveryPhase: true}, {Interval: 5, EveryPhase: true}}}.WithDefaults()
@@ -408,7 +409,7 @@ func TestHeightOfADrawing(t *testing.T) {
 	}
 }
 
-// TestCountsInFiles accepts 1 and rejects 0 in every field that counts.
+// TestCountsInFiles checks that every field that counts accepts 1 and rejects 0.
 func TestCountsInFiles(t *testing.T) {
 	for field, of := range map[string]func(Problem) int{
 		"slots: %s": func(p Problem) int { return p.Slots }, "horizon: %s": func(p Problem) int { return p.Horizon },

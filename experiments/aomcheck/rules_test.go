@@ -80,8 +80,8 @@ func TestUnitOfAScript(t *testing.T) {
 	}
 }
 
-// TestPrintedEquationsByHand evaluates the printed equations on paths that can be followed by hand: presence,
-// overtaking, loss, and the distance of departures. A service takes 10 steps.
+// TestPrintedEquationsByHand checks the printed equations on paths that can be followed by hand: presence, overtaking,
+// loss, and the distance of departures. A service takes 10 steps.
 func TestPrintedEquationsByHand(t *testing.T) {
 	for name, tt := range map[string]struct {
 		model    Model

@@ -34,8 +34,8 @@ func everyPhase(p Problem) Problem {
 	return p
 }
 
-// TestPaperCases verifies the two published queries with the choices that decide their verdict: phases, and the updates
-// in the mean.
+// TestPaperCases checks the verdicts on the two published queries with the choices that decide them: phases, and the
+// updates in the mean.
 func TestPaperCases(t *testing.T) {
 	solvers := needSolvers(t)
 	control := Control{DeltaT: 400 * ms, Active: 16}
@@ -98,7 +98,7 @@ func TestMeanChangesTheVerdict(t *testing.T) {
 	}
 }
 
-// TestReplayIsTheQueue compares steps of a path with cycles of the data path, on paths in whole cycles.
+// TestReplayIsTheQueue checks that the steps of a path agree with cycles of the data path, on paths in whole cycles.
 func TestReplayIsTheQueue(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for i := range 200 {
@@ -169,7 +169,7 @@ func TestVacuousIsNotHolds(t *testing.T) {
 	}
 }
 
-// liar writes a solver that gives the same answer to every question.
+// liar returns a solver that gives the same answer to every question.
 func liar(t *testing.T, says string) []Solver {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "liar")
@@ -179,8 +179,8 @@ func liar(t *testing.T, says string) []Solver {
 	return []Solver{{Name: "liar", Program: path, Package: "liar"}}
 }
 
-// TestLiesAreNotBelieved rejects a model that does not violate when replayed, and a proof that a simulated path
-// refutes.
+// TestLiesAreNotBelieved checks that a solver's model is rejected if its replay violates nothing, and a proof if a
+// simulated path refutes it.
 func TestLiesAreNotBelieved(t *testing.T) {
 	fair := everyPhase(twoClusters(5, 100*ms, 100*ms))
 	fair.Objective.Bound = 5 * ms
@@ -400,7 +400,7 @@ func TestDrawings(t *testing.T) {
 	}
 }
 
-// TestTighten finds the one service time by which two clusters can differ.
+// TestTighten checks that the bound on the difference between two clusters is found to be one service time.
 func TestTighten(t *testing.T) {
 	needSolvers(t)
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))

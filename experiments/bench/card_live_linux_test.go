@@ -37,7 +37,7 @@ func loopback(t *testing.T) (fd int) {
 	return fd
 }
 
-// keepUp keeps a rig's card in step with the host's time, and really sends its frames.
+// keepUp keeps a rig's card in step with the host's time and sends the card's frames on a real interface.
 type keepUp struct {
 	*testbedtest.Lab
 	t    *testing.T
@@ -76,8 +76,8 @@ func (k *keepUp) catchUp() {
 	k.Wire.Frames = k.Wire.Frames[:0]
 }
 
-// TestBenchOnARealInterface sends a fake card's frames through a real interface: every frame is counted, and kernel and
-// host agree on the time.
+// TestBenchOnARealInterface checks with a fake card's frames on a real interface that every frame is counted, and that
+// kernel and host agree on the time.
 func TestBenchOnARealInterface(t *testing.T) {
 	fd := loopback(t)
 	r := testbedtest.NewLab(t)

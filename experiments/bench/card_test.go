@@ -84,8 +84,8 @@ func TestBenchOnACard(t *testing.T) {
 	})
 }
 
-// TestBenchOnTwoCards states that the generator of one card and the queue of another give the counters of the twin, and ages
-// within what is known of the clocks, and that the generator feeds its own queue again afterwards.
+// TestBenchOnTwoCards checks that the generator of one card and the queue of another give the twin's counters, and ages
+// within the clocks' known uncertainty, and that the generator feeds its own queue again afterwards.
 func TestBenchOnTwoCards(t *testing.T) {
 	want := mustBench(t, cardSpec(), Options{})
 	r := testbedtest.NewLab(t)
@@ -112,8 +112,9 @@ func TestBenchOnTwoCards(t *testing.T) {
 	}
 }
 
-// TestGeneratorFeedsItsQueue states that a bench on one card leads its generator to the queue, if a pair that ended badly left
-// it leading out, and that an image of an older register map, which has no choice, works as before.
+// TestGeneratorFeedsItsQueue checks that a bench on one card connects its generator to the queue, even if a pair that
+// failed left the generator connected to the output. An image with an older register map, which lacks this choice, must
+// work as before.
 func TestGeneratorFeedsItsQueue(t *testing.T) {
 	for name, spoil := range map[string]func(*testbedtest.Lab){
 		"left leading out": func(r *testbedtest.Lab) { r.Card.Store32(regmap.GeneratorControl, regmap.GeneratorControlWire) },

@@ -11,9 +11,9 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// TestControlOnRealPackets checks what must be true of transmission control under any load: each update of the plan is sent or
-// withheld, the run is valid, and the paper's law withholds updates exactly if its ACKs can show more active clusters than
-// slots. Whether an ACK meets a full queue depends on the load.
+// TestControlOnRealPackets checks what must be true of transmission control under any load: each update of the plan is
+// sent or withheld, the run is valid, and the paper's law withholds updates exactly if its ACKs can show more active
+// clusters than slots. Whether an ACK finds a full queue depends on the load.
 func TestControlOnRealPackets(t *testing.T) {
 	of := func(law tc.LawName, ack tc.AckContent, count netsim.Count) *Control {
 		return &Control{tc.Control{Law: law, Threshold: olaf.Second, Ack: ack}, count}
@@ -52,8 +52,8 @@ func TestControlOnRealPackets(t *testing.T) {
 	}
 }
 
-// TestControlRefusals rejects transmission control that has no law, no threshold or no workers that send without waiting, and
-// devices that do not answer updates.
+// TestControlRefusals checks that transmission control is rejected without a law, a threshold or workers that send
+// without waiting, and on devices that do not answer updates.
 func TestControlRefusals(t *testing.T) {
 	loop := wiringSpec("switchml")
 	loop.Control = &Control{Control: tc.Control{Law: tc.NoLaw}}

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ending stores a bench like one on a card, with all frames, and ends it after a number of events.
+// ending stores a bench like one on a card, with all frames, and stops the bench after a number of events.
 type ending struct {
 	*Keeper
 	left atomic.Int64 // runs publish events side by side
@@ -30,9 +30,9 @@ func (e *ending) Event(event Event) error {
 	return e.Keeper.Event(event)
 }
 
-// endEverywhere ends a bench at every event of its stream from the first given on, verifies what was stored each time, and
-// fails if no bench was partial. measure runs the bench. If brief, it stops at the first bench that came to its end. It
-// returns the number of frames of unfinished seeds.
+// endEverywhere ends a bench at every event of its stream, beginning with event number first, verifies the stored data
+// each time, and fails if no bench was partial. measure runs the bench. If brief is set, endEverywhere stops at the
+// first bench that reached its end. It returns the number of frames of unfinished seeds.
 func endEverywhere(t *testing.T, first int, brief bool, measure func(context.Context, *Stream) (*Measurement, error)) (unfinished int64) {
 	t.Helper()
 	st, err := store.Open(t.TempDir())
@@ -76,7 +76,8 @@ func endEverywhere(t *testing.T, first int, brief bool, measure func(context.Con
 	return unfinished
 }
 
-// TestABenchThatEndsAtAnyEventVerifies ends a bench at every event of its stream and verifies what was stored.
+// TestABenchThatEndsAtAnyEventVerifies checks for every event of a bench's stream that the stored data verifies if the
+// bench ends there.
 func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
 	s := usualSpec()
 	s.Workload.UpdatesPerWorker, s.Runs = 4, 2

@@ -41,8 +41,8 @@ func measureLent(tb testing.TB, runs int) (requests, bytes int64) {
 	return seen.requests.Load(), seen.bytes.Load()
 }
 
-// TestFarRunsCostLittle states that a run on a lent device takes at most 5 round trips and 150 kB, as the way to its host
-// costs time for each, and ssh costs CPU time for each byte.
+// TestFarRunsCostLittle checks that a run on a lent device takes at most 5 round trips and 150 kB, because each round
+// trip to its host costs time and each byte costs CPU time in ssh.
 func TestFarRunsCostLittle(t *testing.T) {
 	few, fewBytes := measureLent(t, 1)
 	many, manyBytes := measureLent(t, 5)
@@ -52,8 +52,8 @@ func TestFarRunsCostLittle(t *testing.T) {
 	}
 }
 
-// TestFarQueuesAreDrainedFirst configures a queue that is not empty, on a local and on a lent twin: the same time passes on both
-// until it is, and the counters are zero afterwards.
+// TestFarQueuesAreDrainedFirst checks, for a queue that is configured while it contains frames, that the same time
+// passes on a local and on a lent twin until it is empty, and that the counters are zero afterwards.
 func TestFarQueuesAreDrainedFirst(t *testing.T) {
 	local := reconfigure(t, "")
 	lent := reconfigure(t, testbedtest.ServeTwin(t, testbed.ServeOptions{}))

@@ -132,7 +132,7 @@ func TestFileKeepsDefaults(t *testing.T) {
 	}
 }
 
-// TestFileTakesAPlan parses the specification in a document, in its JSON form.
+// TestFileTakesAPlan checks that the specification in a document, in its JSON form, can be parsed.
 func TestFileTakesAPlan(t *testing.T) {
 	alone := usualSpec()
 	alone.Versus = ""

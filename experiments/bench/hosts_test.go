@@ -78,8 +78,8 @@ func serveFar(t *testing.T, address string, a testbed.Access) string {
 	return "grpc:" + s.Target
 }
 
-// TestBenchAcrossHosts states that a generator, a queue and a server on three hosts, whose clocks differ by hours, give the
-// counters of the twin, and ages within what is known of the clocks.
+// TestBenchAcrossHosts checks that a generator, a queue and a server on three hosts whose clocks differ by hours give
+// the twin's counters, and ages within the clocks' known uncertainty.
 func TestBenchAcrossHosts(t *testing.T) {
 	want := mustBench(t, cardSpec(), Options{})
 	l := newFarLab(t)
@@ -99,8 +99,8 @@ func TestBenchAcrossHosts(t *testing.T) {
 	}
 }
 
-// TestFarClocksWithhold states that ages are withheld where the way between the hosts takes too long for them, and that counts
-// stay.
+// TestFarClocksWithhold checks that ages are withheld if the path between the hosts is too slow for them, and that
+// counts remain.
 func TestFarClocksWithhold(t *testing.T) {
 	l := newFarLab(t)
 	l.up, l.down = 300*olaf.Microsecond, olaf.Microsecond
@@ -113,7 +113,7 @@ func TestFarClocksWithhold(t *testing.T) {
 	}
 }
 
-// TestFarGeneratorNeedsServer names what a generator on another host needs.
+// TestFarGeneratorNeedsServer checks that the error for a generator on another host names the missing requirement.
 func TestFarGeneratorNeedsServer(t *testing.T) {
 	l := newFarLab(t)
 	l.Access.Card.Capture = nil
@@ -129,14 +129,14 @@ func TestFarGeneratorNeedsServer(t *testing.T) {
 	}
 }
 
-// headClock is a clock that is behind the laboratory's and loses 50 ppm.
+// headClock returns the time of a clock that is behind the laboratory's and loses 50 ppm.
 func (l *farLab) headClock() time.Time {
 	now := l.Card.Now()
 	return now.Add(-3*time.Second - now.Sub(l.Boot)/20_000)
 }
 
-// TestInjectedSkewIsRecovered measures a clock that is 37 h and 3 s ahead and gains 90 ppm, over ways whose two directions differ: the
-// offset is right within its bound in 20 of 20 calibrations.
+// TestInjectedSkewIsRecovered checks that the measured offset of a clock that is 37 h and 3 s ahead and gains 90 ppm is
+// right within its bound in 20 of 20 calibrations, over paths whose two directions differ.
 func TestInjectedSkewIsRecovered(t *testing.T) {
 	l := newFarLab(t)
 	h, err := testbed.DialHost("ps", l.server, l.headClock)

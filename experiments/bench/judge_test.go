@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestLate checks when ages are withheld although the output met its own limits: 101 frames in 100 ms, a mean age of 1
-// ms, 2 ms at the peak, so that it may be 38.5 µs too high, 4 % of the rest.
+// TestLate checks when ages are withheld although the output met its own limits. With 101 frames in 100 ms and an age
+// of 1 ms in the mean and 2 ms at the peak, the mean may be 38.5 µs too high, 4 % of the rest.
 func TestLate(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -41,7 +41,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestStrangersMakeARunInvalid checks that updates which the tables took for those of others, or did not know, are named.
+// TestStrangersMakeARunInvalid checks that updates that the tables assigned to other workers, or did not know, are
+// named.
 func TestStrangersMakeARunInvalid(t *testing.T) {
 	if why := fpga.ListStrangers(&regmap.QueueCounters{}, nil); why != nil {
 		t.Errorf("a run with nothing amiss has %q", why)
@@ -53,8 +54,8 @@ func TestStrangersMakeARunInvalid(t *testing.T) {
 	}
 }
 
-// TestOtherFramesAreNoUpdates checks that a queue which tells updates from other frames counts losses on its cable exactly, and
-// that other frames are in no count and no reason for doubt, but in a statement.
+// TestOtherFramesAreNoUpdates checks that a queue that distinguishes updates from other frames counts losses on its
+// cable exactly, and that other frames appear in no count and in no reason for doubt, but in a statement.
 func TestOtherFramesAreNoUpdates(t *testing.T) {
 	for _, c := range []struct {
 		name                        string
@@ -99,8 +100,8 @@ func TestOtherFramesAreNoUpdates(t *testing.T) {
 	}
 }
 
-// TestOtherFramesOnTheCable checks that losses on the cable to a card's queue are counted by its ports, which count every
-// frame, and that a run is in doubt if these counted frames of other programs, even if these hide a loss.
+// TestOtherFramesOnTheCable checks that losses on the cable to a card's queue are counted by its ports, which count
+// every frame, and that a run is in doubt if the ports counted frames of other programs, even if these hide a loss.
 func TestOtherFramesOnTheCable(t *testing.T) {
 	for _, c := range []struct {
 		name                     string

@@ -78,7 +78,7 @@ func TestBenchSaysNothingOfWithholding(t *testing.T) {
 	}
 }
 
-// TestVerifySeesOneByte flips a byte in every file of a run in turn.
+// TestVerifySeesOneByte checks that verification detects a flipped byte in any file of a run.
 func TestVerifySeesOneByte(t *testing.T) {
 	_, f := runAndKeep(t, smallSpecOf(t))
 	for _, name := range []string{archive.PlanFile, eventsFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile} {
@@ -101,8 +101,8 @@ func TestVerifySeesOneByte(t *testing.T) {
 	}
 }
 
-// TestOtherNumbersAreSeen stores a number that follows neither from its frames nor from the plan, like a manipulated
-// file with new digests.
+// TestOtherNumbersAreSeen checks that verification detects a number that follows neither from its frames nor from the
+// plan, as in a manipulated file with new digests.
 func TestOtherNumbersAreSeen(t *testing.T) {
 	st, err := store.Open(t.TempDir())
 	if err != nil {
@@ -135,7 +135,7 @@ func TestOtherNumbersAreSeen(t *testing.T) {
 	}
 }
 
-// TestUnfinishedRunIsMarked simulates a process that died: its folder is marked, and the store still works.
+// TestUnfinishedRunIsMarked checks that the folder of a process that died is marked, and that the store still works.
 func TestUnfinishedRunIsMarked(t *testing.T) {
 	dir := t.TempDir()
 	st, err := store.Open(dir)
@@ -185,7 +185,7 @@ func TestManifestNamesAllInputs(t *testing.T) {
 	}
 }
 
-// BenchmarkBenchKept is BenchmarkBench with every run stored, for comparison.
+// BenchmarkBenchKept runs BenchmarkBench with every run stored, for comparison.
 func BenchmarkBenchKept(b *testing.B) {
 	st, err := store.Open(b.TempDir())
 	if err != nil {

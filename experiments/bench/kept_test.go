@@ -103,7 +103,7 @@ func TestRunsOfAnOlderBuildAreJudgedAnew(t *testing.T) {
 	}
 }
 
-// longest is a metric that the Collector measures and no statistic uses: once declared, it is shown everywhere.
+// longest returns a metric that the Collector measures and no statistic uses: once declared, it is shown everywhere.
 func longest() *metric.Declaration {
 	d := *system.QueueDeclaration()
 	d.Metrics = slices.Clone(d.Metrics)
@@ -114,8 +114,8 @@ func longest() *metric.Declaration {
 	return &d
 }
 
-// TestAMetricIsOneRow adds a metric, finds it wherever metrics are shown, and verifies a run that was stored without
-// it.
+// TestAMetricIsOneRow checks that a new metric appears wherever metrics are shown, and that a run stored without it
+// verifies.
 func TestAMetricIsOneRow(t *testing.T) {
 	m, err := MeasureSpec(t.Context(), smallSpecOf(t), Options{Declared: longest()})
 	if err != nil {

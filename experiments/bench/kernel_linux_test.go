@@ -64,8 +64,8 @@ func holdsReal(t *testing.T, r *results.Row) {
 	}
 }
 
-// TestBothEnds lets tshark read a run at both ends of real packets: every frame is ours, the counts at workers and
-// server agree, and the updates in them are those sent minus those lost.
+// TestBothEnds checks with tshark, for a run captured at both ends of real packets, that every frame is ours, that the
+// counts at workers and server agree, and that the updates in them are those sent minus those lost.
 func TestBothEnds(t *testing.T) {
 	tshark := peer.NeedProgram(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
@@ -136,8 +136,8 @@ func TestEndsNeedAFormatOfSeveral(t *testing.T) {
 	}
 }
 
-// TestARealBenchThatEndsAtAnyEventVerifies ends benches with real packets at the events of their stream, of queues, sums in
-// the kernel and loops on wires, and verifies what was stored.
+// TestARealBenchThatEndsAtAnyEventVerifies checks that the stored data of benches with real packets, with queues, sums
+// in the kernel and loops on wires, verifies if they end at the events of their stream.
 func TestARealBenchThatEndsAtAnyEventVerifies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

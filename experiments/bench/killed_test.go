@@ -22,7 +22,7 @@ import (
 // victim names the agent whose device the test binary measures on, until it is killed.
 const victim = "BENCH_TEST_AGENT"
 
-// TestMain lets the test binary act as another olafctl.
+// TestMain makes the test binary act as another olafctl.
 func TestMain(m *testing.M) {
 	address := os.Getenv(victim)
 	if address == "" {
@@ -147,7 +147,8 @@ func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
 	}
 }
 
-// TestBenchStopsWhatItFindsRunning checks the same for a card without an agent: its next owner has it exclusively.
+// TestBenchStopsWhatItFindsRunning checks that a bench stops a running generator on a card without an agent, which the
+// card's next owner has exclusively.
 func TestBenchStopsWhatItFindsRunning(t *testing.T) {
 	lab := testbedtest.NewLab(t)
 	dev, err := testbed.OpenDevice(t.Context(), testbedtest.CardAddress, testbed.DeviceOptions{Access: lab.Access})

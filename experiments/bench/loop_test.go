@@ -374,8 +374,8 @@ func TestLoopGoesAhead(t *testing.T) {
 	}
 }
 
-// TestWhoIsInside checks that all gradients in every sum are known, for one switch and for a tree, also if one made
-// between two of them is in another sum, so that stamps are not enough.
+// TestWhoIsInside checks that all gradients in every sum are known, for one switch and for a tree, even if a gradient
+// made between two of them is in another sum, so that timestamps are not enough.
 func TestWhoIsInside(t *testing.T) {
 	for _, racks := range []int{1, 2} {
 		s := loopSpec("iswitch")
@@ -425,7 +425,8 @@ func TestUsualModeIsLeftOut(t *testing.T) {
 	}
 }
 
-// workersTold counts the gradients of each worker in updates; unknown ones count below 0.
+// workersTold counts the gradients of each worker in updates. Updates whose contributors are not all known count under
+// -1.
 type workersTold map[int]int
 
 func (w workersTold) Event(e Event) error {

@@ -121,8 +121,8 @@ func eachFrame(t *testing.T, path string, take func(data []byte, length int, com
 	}
 }
 
-// TestRecordingOfJoinedTwins states that the frames behind two joined twins are those behind one, gradients included, and so
-// are those of another system.
+// TestRecordingOfJoinedTwins checks that the frames behind two joined twins equal those behind one, gradients included,
+// also for another system.
 func TestRecordingOfJoinedTwins(t *testing.T) {
 	for _, queue := range []string{"", "iswitch"} {
 		record := func(generator string) []byte {

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// TestRegroupingUnderLoad moves workers between clusters while the generator runs, and accounts for every update: the
-// identities hold, and each update counts for its worker's cluster at its generation.
+// TestRegroupingUnderLoad checks that every update is accounted for if workers move between clusters while the
+// generator runs. The identities must hold, and each update counts for its worker's cluster at its generation.
 func TestRegroupingUnderLoad(t *testing.T) {
 	for _, device := range []string{"twin:", testbedtest.ServeTwin(t, testbed.ServeOptions{})} {
 		for config := range 4 { // Olaf and FIFO at 40 and 20 Gb/s

@@ -126,8 +126,8 @@ func TestStreamTellsEverything(t *testing.T) {
 	}
 }
 
-// TestInterruptLeavesAPartialReport stops after some runs: the finished ones are returned, marked as partial, with the
-// reason.
+// TestInterruptLeavesAPartialReport checks that a bench stopped after some runs returns the finished ones, marked as
+// partial, with the reason.
 func TestInterruptLeavesAPartialReport(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := 0

@@ -95,7 +95,7 @@ func TestAgentsOfHostsThatWait(t *testing.T) {
 	}
 }
 
-// TestJournalOutlivesTheAgent restarts an agent and finds the previous bench's tables.
+// TestJournalOutlivesTheAgent checks that a restarted agent has the previous bench's tables.
 func TestJournalOutlivesTheAgent(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "tables.journal")
 	var hashes []string

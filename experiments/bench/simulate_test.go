@@ -93,8 +93,8 @@ func keepSimulation(t *testing.T, s *Simulation, prepare func(*Keeper)) (*Simula
 
 func asIs(*Keeper) {}
 
-// TestKeptSimulationIsComputedAgain measures stored frames with the Collector of the bench and repeats everything from
-// the plan: the same bits every time.
+// TestKeptSimulationIsComputedAgain checks that measuring the stored frames with the bench's Collector and repeating
+// the simulation from its plan give the same bits every time.
 func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	out, f := keepSimulation(t, twoNetworks(t, 3), asIs)
 	proof, err := archive.Verify(f, system.All().FindDeclaration)
@@ -131,7 +131,7 @@ func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	}
 }
 
-// TestKeptWaitingIsComputedAgain does the same for closed-loop workers.
+// TestKeptWaitingIsComputedAgain checks the same for closed-loop workers.
 func TestKeptWaitingIsComputedAgain(t *testing.T) {
 	out, f := keepSimulation(t, waitingNetworks(t, 2), asIs)
 	proof, err := archive.Verify(f, system.All().FindDeclaration)
@@ -180,7 +180,7 @@ func meterIsCollector(t *testing.T, s *Simulation) {
 	}
 }
 
-// TestSimulationWithoutFrames stores numbers alone; they can still be repeated.
+// TestSimulationWithoutFrames checks that a simulation can be repeated if only its numbers are stored.
 func TestSimulationWithoutFrames(t *testing.T) {
 	_, f := keepSimulation(t, twoNetworks(t, 2), (*Keeper).StoreNumbersOnly)
 	if proof, err := archive.Verify(f, system.All().FindDeclaration); err != nil || proof.Observations != 0 || proof.Rows != 2 {
@@ -191,8 +191,8 @@ func TestSimulationWithoutFrames(t *testing.T) {
 	}
 }
 
-// TestGivenArrivalsKeepAllFrames checks a simulation that cannot be repeated from the topology, which only names the
-// file.
+// TestGivenArrivalsKeepAllFrames checks that all frames are stored if a simulation cannot be repeated from its
+// topology, which only names the file.
 func TestGivenArrivalsKeepAllFrames(t *testing.T) {
 	s := twoNetworks(t, 2)
 	s.Networks = s.Networks[:1]
@@ -208,7 +208,7 @@ func TestGivenArrivalsKeepAllFrames(t *testing.T) {
 	}
 }
 
-// TestSimulationFilesDoNotDependOnCores compares whole folders.
+// TestSimulationFilesDoNotDependOnCores compares the whole folders stored with different numbers of cores.
 func TestSimulationFilesDoNotDependOnCores(t *testing.T) {
 	var first map[string][]byte
 	for _, procs := range []int{1, 2, 5} {
@@ -233,7 +233,7 @@ func TestSimulationFilesDoNotDependOnCores(t *testing.T) {
 	}
 }
 
-// TestASimulationReadsBackAsItWas repeats from text what was made in memory.
+// TestASimulationReadsBackAsItWas checks that a simulation made in memory can be repeated from its text.
 func TestASimulationReadsBackAsItWas(t *testing.T) {
 	s := twoNetworks(t, 2)
 	a, err := s.Outline()
@@ -250,7 +250,7 @@ func TestASimulationReadsBackAsItWas(t *testing.T) {
 	}
 }
 
-// TestEventsOfASimulation counts the events at sinks and board.
+// TestEventsOfASimulation checks the number of events at sinks and board.
 func TestEventsOfASimulation(t *testing.T) {
 	s := twoNetworks(t, 2)
 	l := &listener{counts: map[string]int{}}
@@ -279,7 +279,8 @@ func TestEventsOfASimulation(t *testing.T) {
 	}
 }
 
-// TestInvalidSimulationIsNeverAveraged makes the simulator break an identity under one seed.
+// TestInvalidSimulationIsNeverAveraged checks that a run in which the simulator breaks an identity is not averaged with
+// the others.
 func TestInvalidSimulationIsNeverAveraged(t *testing.T) {
 	s := twoNetworks(t, 3)
 	broken := func(ctx context.Context, topology *netsim.Topology, opt netsim.Options) (*netsim.Result, error) {
@@ -345,7 +346,7 @@ func TestInterruptedSimulation(t *testing.T) {
 	}
 }
 
-// TestASinkEndsASimulation stops a simulation midway with a full disk.
+// TestASinkEndsASimulation checks that an error from a sink, such as a full disk, ends a simulation midway.
 func TestASinkEndsASimulation(t *testing.T) {
 	full := errors.New("disk full")
 	l := &listener{counts: map[string]int{}, at: func(e Event) error {

@@ -60,7 +60,7 @@ func TestSystemWithProgram(t *testing.T) {
 	}
 }
 
-// heldMetric returns the metric of the occupancy of a run's table.
+// heldMetric returns the metric for the occupancy of a run's table.
 func heldMetric(t *testing.T, r *results.Run) *metric.Metric {
 	t.Helper()
 	i := slices.IndexFunc(r.Declared.Metrics, func(m *metric.Metric) bool { return m.Name == "slots_held" })

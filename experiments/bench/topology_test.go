@@ -38,8 +38,8 @@ func TestTopologyS(t *testing.T) {
 	}
 }
 
-// TestBothTopologies checks that a bench of both topologies has the rows of P as without S, followed by those of S as
-// without P, that only equal topologies are compared, and that stored runs repeat.
+// TestBothTopologies checks that a bench with both topologies has the same rows for P as one without S, followed by the
+// same rows for S as one without P. Only equal topologies are compared, and stored runs repeat.
 func TestBothTopologies(t *testing.T) {
 	of := func(topology Topology, versus string) *Measurement {
 		s := smallSpecOf(t)

@@ -204,7 +204,7 @@ func TestNumbersOnWires(t *testing.T) {
 	}
 }
 
-// whyRefused returns why a specification is not measured.
+// whyRefused returns the reason why a specification is not measured.
 func whyRefused(t *testing.T, s Spec) error {
 	t.Helper()
 	device := testbed.HostDevice(system.All().Programs()...)

@@ -14,8 +14,8 @@ type measuring struct{ *results.Collector }
 
 func (m measuring) Deliver(_, _ int, o *olaf.Observation) { m.Observe(o) }
 
-// TestCollectorAgrees measures the same runs with the simulator's own meter and with the Collector of the bench: common
-// numbers are equal, and the accounts of the whole run balance.
+// TestCollectorAgrees checks that the simulator's own meter and the bench's Collector measure the same numbers in the
+// same runs, and that the accounts of the whole run balance.
 func TestCollectorAgrees(t *testing.T) {
 	topologies := watchedTopologies(t)
 	for _, name := range []string{"fat-tree", "rack"} {
@@ -60,8 +60,8 @@ func TestCollectorAgrees(t *testing.T) {
 	}
 }
 
-// TestTotalsCountWithheldFromTheStart measures one run with and without a warm-up: updates withheld in it count in the
-// totals, not in the window.
+// TestTotalsCountWithheldFromTheStart checks with one run, measured with and without a warm-up, that updates withheld
+// during the warm-up count in the totals but not in the window.
 func TestTotalsCountWithheldFromTheStart(t *testing.T) {
 	topology := watchedTopologies(t)["controlled"]
 	topology.Warmup, topology.Duration = 5*olaf.Second, 10*olaf.Second

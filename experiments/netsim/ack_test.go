@@ -71,7 +71,7 @@ func TestAcksTakeTurns(t *testing.T) {
 	}
 }
 
-// TestOneDeliveryPerFrame checks that a frame with two updates of one worker is one delivery to it.
+// TestOneDeliveryPerFrame checks that a frame with two updates of one worker counts as one delivery for the worker.
 func TestOneDeliveryPerFrame(t *testing.T) {
 	const ms = olaf.Time(olaf.Millisecond)
 	topology := oneSwitch("olaf", 4, 10*olaf.Millisecond, Clusters{Workers: 2})

@@ -172,7 +172,7 @@ func (t *Topology) sync(tb *testing.T) bool {
 	return mode.Sync
 }
 
-// slow runs step by step and looks at everything.
+// slow is a watcher that runs step by step and inspects every snapshot.
 type slow struct {
 	looks  int
 	most   int // slots in use
@@ -322,8 +322,8 @@ func TestWaitingInAFile(t *testing.T) {
 	}
 }
 
-// TestTheSameFourAreLost shows that an ATP cluster whose sum and repeat were both lost stalls: of ten packets that are
-// resent at one instant, a port of five slots drops the same four every time.
+// TestTheSameFourAreLost checks that an ATP cluster stalls if a sum and its repetition were both lost: of ten packets
+// that are resent at one instant, a port with five slots drops the same four every time.
 func TestTheSameFourAreLost(t *testing.T) {
 	j, err := NewJobs(waitingHop(t, Waiting{System: "atp"}))
 	if err != nil {

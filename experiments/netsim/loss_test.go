@@ -73,8 +73,8 @@ func TestAccessLinksLose(t *testing.T) {
 	}
 }
 
-// TestLossOfNothing checks that lossy links with a loss of nearly zero give the numbers of lossless ones: workers with
-// individual ACK states decide like those with a shared one.
+// TestLossOfNothing checks that links with a loss of nearly zero give the same numbers as lossless links, so that
+// workers with individual ACK states decide like those with a shared one.
 func TestLossOfNothing(t *testing.T) {
 	for _, name := range []string{"multihop", "fat-tree", "single"} {
 		plain := mustPreset(t, name, Scale{})
@@ -90,7 +90,7 @@ func TestLossOfNothing(t *testing.T) {
 	}
 }
 
-// TestAcksFindNoRoom checks that exactly the ACKs that find no room in front of a slow direction are lost.
+// TestAcksFindNoRoom checks that exactly the ACKs that find the queue of a slow direction full are lost.
 func TestAcksFindNoRoom(t *testing.T) {
 	topology := lossyTopology(0, 0, false)
 	topology.Links[0].AckRate = 1008 * 8 * 200 // half of 400 ACKs per second

@@ -123,7 +123,8 @@ func TestMD1(t *testing.T) {
 	}
 }
 
-// TestMD1OfManyWorkers checks that independent Poisson workers equal one with the sum of their rates.
+// TestMD1OfManyWorkers checks that independent Poisson workers are equivalent to one worker with the sum of their
+// rates.
 func TestMD1OfManyWorkers(t *testing.T) {
 	const rho, workers = 0.7, 50
 	service := olaf.Millisecond
@@ -228,8 +229,8 @@ func drawTopology(t *rapid.T) *Topology {
 	return topology
 }
 
-// TestRandomNetworksConserveUpdates runs random networks, since every run checks conservation itself. The same topology
-// must give the same bytes.
+// TestRandomNetworksConserveUpdates runs random networks, because every run checks conservation itself, and checks that
+// the same topology gives the same bytes.
 func TestRandomNetworksConserveUpdates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topology := drawTopology(t)

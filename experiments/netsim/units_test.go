@@ -643,8 +643,8 @@ func TestTheWindowBegins(t *testing.T) {
 	}
 }
 
-// TestTwoOfAWorkerInOneFrame checks that two updates of a worker in one delivery are one reception for its age, of the
-// newer one.
+// TestTwoOfAWorkerInOneFrame checks that two updates of a worker in one delivery count as one reception for its age,
+// that of the newer update.
 func TestTwoOfAWorkerInOneFrame(t *testing.T) {
 	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 1, Period: olaf.Second})
 	n, err := buildNetwork(topology)

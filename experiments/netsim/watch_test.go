@@ -130,8 +130,7 @@ func TestLastPictureIsTheResult(t *testing.T) {
 	}
 }
 
-// TestStoppedRunIsAShorterRun ends runs at odd instants, also in the warm-up, and compares them with runs of that
-// length.
+// TestStoppedRunIsAShorterRun checks that runs ended at odd instants, also in the warm-up, equal runs of that length.
 func TestStoppedRunIsAShorterRun(t *testing.T) {
 	for name, topology := range watchedTopologies(t) {
 		for _, share := range []float64{0.31, 0.777} {

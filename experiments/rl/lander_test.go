@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Gymnasium's documentation prints this observation for reset(seed=42).
+// TestFirstObservationOfSeed42IsTheOriginals checks the observation that Gymnasium's documentation prints for
+// reset(seed=42).
 func TestFirstObservationOfSeed42IsTheOriginals(t *testing.T) {
 	want := Observation{0.00229702, 1.4181306, 0.2326471, 0.3204666, -0.00265488, -0.05269805, 0, 0}
 	var w World
@@ -39,8 +40,8 @@ func fly(seed uint64, pilot func(Observation) Action) (total float64, steps int,
 	}
 }
 
-// The physics check: what the autopilot earns over 100 seeds. The original scores in the same range; its own test
-// asks for more than 100 on seed 1.
+// TestAutopilotLands checks the physics by the autopilot's reward over 100 seeds. The original scores in the same
+// range; its own test asks for more than 100 on seed 1.
 func TestAutopilotLands(t *testing.T) {
 	var sum float64
 	good := 0
@@ -125,8 +126,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// autopilot is a proportional-derivative controller that lands most of the time: it leans towards the pad, keeps a
-// height in proportion to the distance from it, and only brakes once a leg is down.
+// autopilot controls the lander with a proportional-derivative controller that lands most of the time: it leans towards
+// the pad, keeps a height in proportion to the distance from it, and only brakes once a leg is down.
 func autopilot(s Observation) Action {
 	lean := min(max(0.5*s[0]+s[2], -0.4), 0.4)
 	turn := 0.5*(lean-s[4]) - s[5]

@@ -2,7 +2,8 @@ package rl
 
 import "testing"
 
-// The first values of numpy.random.default_rng(seed).random(), as numpy's documentation and many tutorials print them.
+// TestFirstValuesAreNumpys checks the first values of numpy.random.default_rng(seed).random(), as printed in numpy's
+// documentation and many tutorials.
 func TestFirstValuesAreNumpys(t *testing.T) {
 	for _, c := range []struct {
 		seed uint64

@@ -34,7 +34,7 @@ func TestElementaryFunctions(t *testing.T) {
 	}
 }
 
-// objective is the quantity whose gradient backward computes, straight from its definition.
+// objective computes the quantity whose gradient backward computes, directly from its definition.
 func objective(w *Weights, in *Observation, s *sample, advantage float64, c *LearnerConfig) float64 {
 	var p pass
 	l := w.layers()
@@ -113,7 +113,8 @@ func TestTruncatedEpisodeBootstraps(t *testing.T) {
 	}
 }
 
-// One worker of its own learns quickly; 40 iterations are far from landing but well away from where it began.
+// TestLearnerImproves checks that a single worker learns quickly: after 40 iterations it is far from landing but well
+// away from where it began.
 func TestLearnerImproves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -180,7 +181,7 @@ func BenchmarkForward(b *testing.B) {
 	}
 }
 
-// BenchmarkRolloutStep is one step of the environment with inference and sampling.
+// BenchmarkRolloutStep measures one step of the environment with inference and sampling.
 func BenchmarkRolloutStep(b *testing.B) {
 	c := LearnerDefaults()
 	c.Steps = 1

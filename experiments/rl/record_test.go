@@ -78,7 +78,8 @@ func TestInterruptedRecordingIsAWholeFile(t *testing.T) {
 	}
 }
 
-// The embedded recording can be made again, bit for bit, by a build of the same kind.
+// TestEmbeddedRecordingIsReproducible checks that a build of the same kind makes the embedded recording again, bit for
+// bit.
 func TestEmbeddedRecordingIsReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")

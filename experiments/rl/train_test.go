@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// small is a training that takes a fraction of a second.
+// small returns a training configuration that takes a fraction of a second.
 func small() Config {
 	c := Defaults()
 	c.Placement = pktgen.Placement{Workers: 6, Clusters: 1}
@@ -27,7 +27,7 @@ func small() Config {
 	return c
 }
 
-// rows keeps what was generated and checks what it says of the gradient.
+// rows collects the generated updates and checks each gradient against its digest.
 type rows struct {
 	t   testing.TB
 	all []trace.Update
@@ -65,7 +65,7 @@ func digest(out *Outcome, all []trace.Update) uint64 {
 	return h.Sum64()
 }
 
-// configurations are the kinds of training that must each be deterministic and complete.
+// configurations returns the kinds of training that must each be deterministic and complete.
 func configurations() map[string]Config {
 	through := func(kind string, set func(*Config)) Config {
 		c := small()
@@ -139,8 +139,8 @@ func TestEveryUpdateIsAccountedFor(t *testing.T) {
 	}
 }
 
-// The reward filter replaces and drops by reward, less with a looser threshold, and every update still has one end. A threshold
-// beyond all rewards trains as no filter does.
+// TestRewardFilterDecidesByReward checks that the reward filter replaces and drops by reward, less with a looser
+// threshold, that every update still has one end, and that a threshold beyond all rewards trains like no filter.
 func TestRewardFilterDecidesByReward(t *testing.T) {
 	through := func(filter bool, threshold float64) *Outcome {
 		c := configurations()["olaf"]
@@ -166,7 +166,8 @@ func TestRewardFilterDecidesByReward(t *testing.T) {
 	}
 }
 
-// With the first start a model begins from its fastest worker's own weights, whatever the others drew.
+// TestFirstStartIsTheFastestWorkers checks that with the first start a model begins from its fastest worker's own
+// weights, whatever the others drew.
 func TestFirstStartIsTheFastestWorkers(t *testing.T) {
 	c := small()
 	c.Workers, c.Clusters = 6, 3
@@ -187,8 +188,9 @@ func TestFirstStartIsTheFastestWorkers(t *testing.T) {
 	}
 }
 
-// The curves of a training and its network give its ages: nothing else decides when an update leaves. Two updates, of which
-// the second arrives as the link is idle, are as old as their way; behind a slower link all ages grow.
+// TestAgesFollowFromCurves checks that the curves of a training run and its network determine its ages, because nothing
+// else decides when an update leaves. Two updates, of which the second arrives when the link becomes idle, are as old
+// as their path is long; behind a slower link, all ages grow.
 func TestAgesFollowFromCurves(t *testing.T) {
 	c := configurations()["olaf"]
 	c.Workers, c.Clusters = 1, 1
@@ -215,7 +217,8 @@ func TestAgesFollowFromCurves(t *testing.T) {
 	}
 }
 
-// Workers withhold updates while more clusters are active than the queue has slots, and no control trains as before.
+// TestControlWithholdsUpdates checks that workers withhold updates while more clusters are active than the queue has
+// slots, and that training without control is unchanged.
 func TestControlWithholdsUpdates(t *testing.T) {
 	through := func(control *tc.Control) *Outcome {
 		c := configurations()["olaf"]
@@ -234,7 +237,8 @@ func TestControlWithholdsUpdates(t *testing.T) {
 	}
 }
 
-// An update in several packets is worth as much as in one where nothing is lost, and where a queue is full no place in it starves.
+// TestPackets checks that an update in several packets is worth as much as in one if nothing is lost, and that no place
+// in an update starves if a queue is full.
 func TestPackets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -444,7 +448,8 @@ func TestBadTrainingsAreRefused(t *testing.T) {
 	}
 }
 
-// A training that is far from landing but clearly away from where it began; it takes a few seconds of CPU.
+// TestEightWorkersLearn checks that training ends far from landing but clearly away from where it began; it takes a few
+// seconds of CPU.
 func TestEightWorkersLearn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -468,7 +473,8 @@ func BenchmarkTrainSmall(b *testing.B) {
 	}
 }
 
-// TestDivergedTrainingIsInvalid trains with a step that no float32 weight survives: the error names the worker.
+// TestDivergedTrainingIsInvalid checks that the error names the worker if training uses a step that no float32 weight
+// survives.
 func TestDivergedTrainingIsInvalid(t *testing.T) {
 	c := small()
 	c.StepSize, c.PPO.LearnRate = 1e38, 1e30
@@ -478,8 +484,8 @@ func TestDivergedTrainingIsInvalid(t *testing.T) {
 	}
 }
 
-// TestGrownWeightsAreDiverged trains with learn rates that leave finite weights: those of a training that learns pass, and
-// those far beyond their start are counted.
+// TestGrownWeightsAreDiverged checks with learning rates that leave finite weights that the weights of a training that
+// learns pass, and that weights far beyond their start are counted as diverged.
 func TestGrownWeightsAreDiverged(t *testing.T) {
 	for _, rate := range []float32{3e-4, 3e-3, 1, 10, 1e3} {
 		c := small()
@@ -507,7 +513,7 @@ func TestGrownWeightsAreDiverged(t *testing.T) {
 	}
 }
 
-// TestInfiniteRatesAreRefused checks every positive number of the learner.
+// TestInfiniteRatesAreRefused checks that infinite values for the learner's positive numbers are rejected.
 func TestInfiniteRatesAreRefused(t *testing.T) {
 	for name, set := range map[string]func(*Config){
 		"learn rate":   func(c *Config) { c.PPO.LearnRate = float32(math.Inf(1)) },

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// ticking is a clock that moves whenever somebody looks.
+// ticking is a clock that advances whenever it is read.
 type ticking struct{ now, slept atomic.Int64 }
 
 func (c *ticking) NowNS() int64                      { return c.now.Add(1000) }

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// sound is a plan without fault, made by hand. Job a crosses from u to v over a connection that is set up in slot 0, which
-// costs it 0.1 s of its 10 Gbit/s; job b arrives in slot 1 and is aggregated in u; job c stays beside its server in v.
+// sound returns a valid plan, made by hand. Job a crosses from u to v over a connection that is set up in slot 0, which
+// costs it 0.1 s of its 10 Gbit/s. Job b arrives in slot 1 and is aggregated in u. Job c stays beside its server in v.
 func sound() *Plan {
 	p := &Problem{
 		Slot: olaf.Second, Reconfiguration: 100 * olaf.Millisecond, Step: olaf.Gbps, PortRate: 20 * olaf.Gbps, ServerRate: 20 * olaf.Gbps,
@@ -40,7 +40,7 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestEveryRule breaks the plan in one way at a time.
+// TestEveryRule checks every rule by breaking the plan in one way at a time.
 func TestEveryRule(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks func(*Plan)
@@ -95,8 +95,8 @@ func TestEveryRule(t *testing.T) {
 	}
 }
 
-// risen is a plan in which job a goes on from 6 to 10 Gbit/s when a second connection is set up in slot 1, so that only the
-// rise of 4 Gbit/s waits 0.5 s for it. The first connection is there before slot 0 and costs nothing.
+// risen returns a plan in which job a rises from 6 to 10 Gbit/s when a second connection is set up in slot 1, so that
+// only the additional 4 Gbit/s wait 0.5 s for it. The first connection exists before slot 0 and costs nothing.
 func risen() *Plan {
 	p := sound()
 	p.Problem.Reconfiguration, p.Problem.PortRate = 500*olaf.Millisecond, 10*olaf.Gbps
@@ -111,8 +111,8 @@ func risen() *Plan {
 	return p
 }
 
-// TestReconfigurationDelaysOnlyTheRise states that bits at the rate of the slot before still flow while connections are set
-// up: only the additional rate is lost for the time of a reconfiguration.
+// TestReconfigurationDelaysOnlyTheRise checks that bits at the previous slot's rate still flow while connections are
+// set up: only the additional rate is lost for the time of a reconfiguration.
 func TestReconfigurationDelaysOnlyTheRise(t *testing.T) {
 	p := risen()
 	if v := CheckPlan(p); !v.OK() {
@@ -124,7 +124,8 @@ func TestReconfigurationDelaysOnlyTheRise(t *testing.T) {
 	}
 }
 
-// TestConnectionsBeforeSlotZeroAreFree states that slot 0 counts and charges only the connections beyond those before it.
+// TestConnectionsBeforeSlotZeroAreFree checks that slot 0 counts and charges only connections beyond those that existed
+// before it.
 func TestConnectionsBeforeSlotZeroAreFree(t *testing.T) {
 	p := risen()
 	p.Connections[0].Slot = 0
@@ -139,7 +140,7 @@ func TestConnectionsBeforeSlotZeroAreFree(t *testing.T) {
 	}
 }
 
-// TestHalfDuplex adds both directions up where the network says so.
+// TestHalfDuplex checks that the traffic in both directions is added up in a half-duplex network.
 func TestHalfDuplex(t *testing.T) {
 	p := sound()
 	p.Problem.Jobs[2].Workers, p.Problem.Jobs[2].Server = map[string]int{"v": 2}, "u"
@@ -156,7 +157,8 @@ func TestHalfDuplex(t *testing.T) {
 	}
 }
 
-// TestPartial lets a switch aggregate some workers where the network can, whose sum is one stream.
+// TestPartial checks that a switch may aggregate some of the workers if the network allows it, and that their sum is
+// one stream.
 func TestPartial(t *testing.T) {
 	p := sound()
 	p.Problem.PartialINC = true
@@ -181,7 +183,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// FuzzCheck judges whatever parses as a plan.
+// FuzzCheck checks everything that parses as a plan.
 func FuzzCheck(f *testing.F) {
 	text, err := json.Marshal(sound())
 	if err != nil {

@@ -115,7 +115,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestUnreachable rejects jobs that cannot be served.
+// TestUnreachable checks that jobs that cannot be served are rejected.
 func TestUnreachable(t *testing.T) {
 	base := Problem{Slot: olaf.Second, Step: olaf.Gbps, PortRate: olaf.Gbps, ServerRate: olaf.Gbps,
 		Units: []Unit{{Name: "a", Ports: 1}, {Name: "b", Ports: 1}, {Name: "c", Ports: 1}},

@@ -34,7 +34,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestPaper compares the workload with what §VII-C prints.
+// TestPaper compares the workload with the values printed in §VII-C.
 func TestPaper(t *testing.T) {
 	s := PaperWorkload(20_000, 1)
 	p, err := GenerateProblem(s)

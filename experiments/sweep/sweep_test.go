@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// toy is a command whose runs draw numbers around n by their seed.
+// toy returns a command whose runs draw numbers around n by their seed.
 func toy() *Command {
 	return &Command{Name: "toy", Subject: "kind", Headline: []string{"m"}, Runs: 3,
 		Fields:  []Field{{"n", grid.Whole}, {"kind", grid.Word}, {"hard", grid.Word}},

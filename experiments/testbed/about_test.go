@@ -8,7 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestWhyAHostCannotHaveItsRole expects one line for each fault of a host's device, interface or disk, with its remedy.
+// TestWhyAHostCannotHaveItsRole checks that each fault of a host's device, interface or disk is reported on one line
+// with its remedy.
 func TestWhyAHostCannotHaveItsRole(t *testing.T) {
 	_, missing := findInterface("none0", 0)
 	card := AboutRequest{Device: "pci:0000:3b:00.0"}

@@ -41,8 +41,8 @@ func (k *keyWriter) Do(c agent.Change) error {
 	return k.card.Write32(pcie.TablesBase, c.Entry.Key)
 }
 
-// TestCardBehindAnAgent lends a fake card with its tables: entries reach the windows, groups the replication block, and
-// registers can be used at the same time.
+// TestCardBehindAnAgent checks, for a fake card lent with its tables, that entries reach the windows and groups the
+// replication block, and that registers can be used at the same time.
 func TestCardBehindAnAgent(t *testing.T) {
 	card, err := pcietest.New(twin.Config{})
 	want(t, err)

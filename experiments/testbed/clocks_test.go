@@ -17,7 +17,7 @@ func (c pairOfClocks) offsetAt(localNS int64) int64 {
 
 func (c pairOfClocks) remoteAt(localNS int64) int64 { return localNS + c.offsetAt(localNS) }
 
-// echo is an exchange whose messages take upNS and downNS, with an answer after workNS.
+// echo returns an exchange whose messages take upNS and downNS, with an answer after workNS.
 func (c pairOfClocks) echo(atNS, upNS, workNS, downNS int64) Exchange {
 	return Exchange{atNS, c.remoteAt(atNS + upNS), c.remoteAt(atNS + upNS + workNS), atNS + upNS + workNS + downNS}
 }
@@ -48,7 +48,8 @@ func (c pairOfClocks) expectWithin(t *rapid.T, o Offset) {
 	}
 }
 
-// TestOffsetIsWithinItsBound injects a skew of up to 3 s, a drift of up to 50 ppm and any asymmetry of the two ways.
+// TestOffsetIsWithinItsBound checks that the offset is right within its bound with a skew of up to 3 s, a drift of up
+// to 50 ppm and any asymmetry of the two directions.
 func TestOffsetIsWithinItsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := pairOfClocks{rapid.Int64Range(-3e9, 3e9).Draw(t, "skew"), rapid.Int64Range(-50_000, 50_000).Draw(t, "ppb")}
@@ -68,7 +69,7 @@ func TestOffsetIsWithinItsBound(t *testing.T) {
 	})
 }
 
-// TestTwoRemoteClocksAreRelated measures two hosts from a third, and relates them to each other.
+// TestTwoRemoteClocksAreRelated checks that two hosts measured from a third can be related to each other.
 func TestTwoRemoteClocksAreRelated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func() (c pairOfClocks, r Relation) {
@@ -107,7 +108,7 @@ func TestTheQuickestExchangeCounts(t *testing.T) {
 	}
 }
 
-// TestStepsAreFound sets the remote clock between two measurements.
+// TestStepsAreFound checks that setting the remote clock between two measurements is detected.
 func TestStepsAreFound(t *testing.T) {
 	before := Offset{AtNS: 0, OffsetNS: 100, BoundNS: 10_000}
 	for _, c := range []struct {

@@ -162,7 +162,8 @@ func TestProgramsTwice(t *testing.T) {
 	}
 }
 
-// TestAboutCounts describes a device with its counters if it lasts, and an interface with those of the kernel.
+// TestAboutCounts checks that the description of a device that lasts has its counters, and that of an interface the
+// kernel's.
 func TestAboutCounts(t *testing.T) {
 	lasting, made := TwinDevice(), TwinDevice()
 	lasting.Uses = func(string) []string { return []string{"card"} }

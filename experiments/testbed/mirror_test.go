@@ -12,7 +12,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// mirrorLab is a generator and a server with different clocks: time is true time in ns, the server's clock is it.
+// mirrorLab is a generator and a server with different clocks. Times are true times in ns, and the server's clock shows
+// true time.
 type mirrorLab struct {
 	fpga.Registers
 	nowNS, startNS int64
@@ -64,7 +65,7 @@ func (f *mirrorFrames) Next(p *capture.Packet) error {
 	return nil
 }
 
-// add lets a frame arrive.
+// add adds an arriving frame.
 func (f *mirrorFrames) add(t *testing.T, at int64, u *olaf.Update) {
 	t.Helper()
 	data := make([]byte, olaf.FrameSize(int(u.Lanes)))
@@ -103,9 +104,10 @@ func (l *mirrorLab) run(t *testing.T, draw *rand.Rand, server, mirror *mirrorFra
 	return ages
 }
 
-// TestMirrorNeedsNoClock measures ages between two clocks with a skew of up to 3 s and a drift of up to 50 ppm, of a generator
-// whose clock is never compared well: in 20 of 20 runs each age is the server's own clock's, from the copy of an update to its
-// arrival, and the stated error is 0. Copies arrive at another interface, or among the server's frames.
+// TestMirrorNeedsNoClock checks ages between two clocks with a skew of up to 3 s and a drift of up to 50 ppm, where the
+// generator's clock is never compared well. In 20 of 20 runs, the server's own clock measures each age, from the copy
+// of an update to its arrival, and the stated error is 0. Copies arrive at another interface, or among the server's
+// frames.
 func TestMirrorNeedsNoClock(t *testing.T) {
 	draw := rand.New(rand.NewPCG(41, 2))
 	for try := range 20 {
@@ -158,7 +160,8 @@ func mergePackets(a, b []capture.Packet, both bool) []capture.Packet {
 	return all
 }
 
-// TestMirrorThatMissesAnUpdate withholds the ages of a run in which a copy is missing, and refuses stamps of two clocks.
+// TestMirrorThatMissesAnUpdate checks that the ages of a run in which a copy is missing are withheld, and that stamps
+// of two clocks are rejected.
 func TestMirrorThatMissesAnUpdate(t *testing.T) {
 	l := &mirrorLab{nowNS: 1e15}
 	server, mirror := &mirrorFrames{lab: l, name: "eth0"}, &mirrorFrames{lab: l, name: "eth1"}
@@ -178,7 +181,7 @@ func TestMirrorThatMissesAnUpdate(t *testing.T) {
 	}
 }
 
-// hardwareFrames are stamped by a network card.
+// hardwareFrames are frames stamped by a network card.
 type hardwareFrames struct{ mirrorFrames }
 
 func (f *hardwareFrames) Info() live.Info { return live.Info{Interface: f.name, Stamps: live.Hardware} }

@@ -37,7 +37,8 @@ func reserveFor(t *testing.T, r *Reservations, owner, testbed string, resources 
 	return r.Take(Reservation{Testbed: testbed, Owner: owner, Note: "table 1", Resources: resources}, time.Hour)
 }
 
-// TestReservedForOneOwner refuses everybody else until the reservation is released, ends, or the host boots again.
+// TestReservedForOneOwner checks that other owners are rejected until the reservation is released, ends, or the host
+// boots again.
 func TestReservedForOneOwner(t *testing.T) {
 	const card, other = "pci:0000:3b:00", "pci:0000:5e:00"
 	for name, end := range map[string]func(*Reservations, *bootClock){
@@ -74,7 +75,8 @@ func TestReservedForOneOwner(t *testing.T) {
 	}
 }
 
-// TestOneCardInTwoTestbeds refuses a card for a second testbed of the same owner, and extends the first one.
+// TestOneCardInTwoTestbeds checks that a card is refused for a second testbed of the same owner, and that the first
+// reservation can be extended.
 func TestOneCardInTwoTestbeds(t *testing.T) {
 	r, clock := newReservations(t)
 	if err := reserveFor(t, r, "alice@desk", "paper", "a", "b"); err != nil {
@@ -99,7 +101,7 @@ func TestOneCardInTwoTestbeds(t *testing.T) {
 	}
 }
 
-// TestOneOfManyReserves lets processes race for a card: one gets it.
+// TestOneOfManyReserves checks that only one of several processes that race for a card gets it.
 func TestOneOfManyReserves(t *testing.T) {
 	r, _ := newReservations(t)
 	var all sync.WaitGroup
@@ -119,7 +121,8 @@ func TestOneOfManyReserves(t *testing.T) {
 	}
 }
 
-// TestForeignFilesAreNoReservations skips links, broken files and others' texts that would change a terminal.
+// TestForeignFilesAreNoReservations checks that links, broken files and other users' texts that would change a terminal
+// are skipped.
 func TestForeignFilesAreNoReservations(t *testing.T) {
 	r, _ := newReservations(t)
 	if err := reserveFor(t, r, "eve\x1b[31m", "paper\n", "card"); err != nil {
@@ -137,7 +140,8 @@ func TestForeignFilesAreNoReservations(t *testing.T) {
 	}
 }
 
-// TestReservedDevicesAreNotWritten opens, lends and joins a reserved device: only its owner may, and readers always.
+// TestReservedDevicesAreNotWritten checks that only its owner may open, lend or join a reserved device, and that
+// readers always may.
 func TestReservedDevicesAreNotWritten(t *testing.T) {
 	r, _ := newReservations(t)
 	row := TwinDevice()
@@ -179,7 +183,7 @@ func TestReservedDevicesAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestReservedDeviceOfAnAgent lends a device before it is reserved: from then on only the owner's sessions write.
+// TestReservedDeviceOfAnAgent checks that once a lent device is reserved, only the owner's sessions can write.
 func TestReservedDeviceOfAnAgent(t *testing.T) {
 	r, _ := newReservations(t)
 	row := TwinDevice()

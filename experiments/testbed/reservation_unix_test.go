@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestUmaskDoesNotKeepOthersOut reserves with a umask that hides new files: other users must still be able to lock and read
-// the folder.
+// TestUmaskDoesNotKeepOthersOut checks that after a reservation with a umask that hides new files, other users are
+// still able to lock and read the folder.
 func TestUmaskDoesNotKeepOthersOut(t *testing.T) {
 	r, _ := newReservations(t)
 	mask := syscall.Umask(0o077)

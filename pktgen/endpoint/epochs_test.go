@@ -46,8 +46,9 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestMoved restarts workers one after the other: workers that wait with them in a job without sums, or in one that
-// needs the restarted worker, move to the next job; workers of a job that ends normally or has another length do not.
+// TestMoved checks which workers move to the next job if workers are restarted one after the other. Workers that wait
+// with a restarted one in a job without sums, or in a job that needs it, move; workers of a job that ends normally or
+// has another length do not.
 func TestMoved(t *testing.T) {
 	a, b, c := Seat{4, 0}, Seat{4, 1}, Seat{5, 0}
 	for name, x := range map[string]struct {
@@ -93,11 +94,11 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// nothing reports that a job lacks nothing.
+// nothing reports that a job needs nothing.
 func nothing(Seat, uint16, uint16) (bool, error) { return false, nil }
 
-// TestLeft lets a worker leave its job: the next worker begins the next job, and a leave with another ticket is
-// ignored.
+// TestLeft checks that after a worker leaves its job, the next worker begins the next job, and that a leave with
+// another ticket is ignored.
 func TestLeft(t *testing.T) {
 	e := Epochs{Newest: func() (uint16, error) { return ^uint16(0), nil }, Summed: func(uint16) (bool, error) { return true, nil }, Lacks: nothing, seated: map[Seat]answer{}}
 	a, b := Seat{4, 0}, Seat{4, 1}
@@ -127,8 +128,8 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestRestartIsOneJob stops all workers of a job like Ctrl-C and restarts them: they begin one job, which uses one
-// job's epochs.
+// TestRestartIsOneJob checks that if all workers of a job are stopped, as by Ctrl-C, and restarted, they begin one job,
+// which uses one job's epochs.
 func TestRestartIsOneJob(t *testing.T) {
 	e := Epochs{Newest: func() (uint16, error) { return ^uint16(0), nil }, Summed: func(uint16) (bool, error) { return true, nil }, seated: map[Seat]answer{},
 		Lacks: func(Seat, uint16, uint16) (bool, error) { return true, nil }}
@@ -148,8 +149,8 @@ func TestRestartIsOneJob(t *testing.T) {
 	}
 }
 
-// TestOneWorkerRestarts stops one worker of a job like Ctrl-C and restarts it: the others, which wait for it, move to
-// its new job.
+// TestOneWorkerRestarts checks that if one worker of a job is stopped, as by Ctrl-C, and restarted, the others, which
+// wait for it, move to its new job.
 func TestOneWorkerRestarts(t *testing.T) {
 	e := Epochs{Newest: func() (uint16, error) { return ^uint16(0), nil }, Summed: func(uint16) (bool, error) { return true, nil }, seated: map[Seat]answer{},
 		Lacks: func(Seat, uint16, uint16) (bool, error) { return true, nil }}
@@ -166,7 +167,7 @@ func TestOneWorkerRestarts(t *testing.T) {
 	}
 }
 
-// TestJobWithoutEnd runs an endless job until its epochs wrap around: the next job still begins after it.
+// TestJobWithoutEnd checks that the next job still begins after an endless job whose epochs wrap around.
 func TestJobWithoutEnd(t *testing.T) {
 	newest := ^uint16(0)
 	e := Epochs{Newest: func() (uint16, error) { return newest, nil }, Summed: func(uint16) (bool, error) { return true, nil }, Lacks: nothing,

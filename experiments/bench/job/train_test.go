@@ -35,8 +35,8 @@ func train(t *testing.T, name, mode string, loss float64, o system.Options) *Tra
 	return out
 }
 
-// TestSynchronousTrainingsAgree checks that synchronous trainings agree, however sums are made, except for the order of
-// additions and the rounding of integers.
+// TestSynchronousTrainingsAgree checks that synchronous training runs agree, however sums are made, except for the
+// order of additions and the rounding of integers.
 func TestSynchronousTrainingsAgree(t *testing.T) {
 	first := train(t, "iswitch", "sync", 0, system.Options{})
 	for name, other := range map[string]*Trained{

@@ -142,7 +142,7 @@ func trim(v []int64) []int64 {
 var sameMissing = cmp.Options{cmpopts.EquateNaNs(),
 	cmp.Comparer(func(a, b results.Float) bool { return a == b || !a.Known() && !b.Known() })}
 
-// TestLiveSeeksExactly goes forward, back and forward again: the state must be the same as the first time.
+// TestLiveSeeksExactly checks that going forward, back and forward again leads to the same state as the first time.
 func TestLiveSeeksExactly(t *testing.T) {
 	l := openLive(t, livePlan(t, nil))
 	const there, beyond = olaf.Time(11 * olaf.Microsecond), olaf.Time(30 * olaf.Microsecond)
@@ -176,7 +176,7 @@ func TestLiveSeeksExactly(t *testing.T) {
 	}
 }
 
-// TestLiveSteps goes from event to event, in both directions.
+// TestLiveSteps checks steps from event to event in both directions.
 func TestLiveSteps(t *testing.T) {
 	l := openLive(t, livePlan(t, nil))
 	var at []olaf.Time
@@ -364,7 +364,7 @@ func TestSpeedsStepBothWays(t *testing.T) {
 	}
 }
 
-// TestSeriesKeepsItsSums merges points as a run gets longer and loses nothing.
+// TestSeriesKeepsItsSums checks that merging points as a run gets longer loses nothing.
 func TestSeriesKeepsItsSums(t *testing.T) {
 	var s series
 	s.reset(olaf.Cycle)
@@ -409,7 +409,7 @@ func TestPlayerSurvivesPanics(t *testing.T) {
 	}
 }
 
-// TestStopEndsTheTraffic stops midway: what was sent still leaves, and the counts balance.
+// TestStopEndsTheTraffic checks that after a stop midway the sent updates still leave and the counts balance.
 func TestStopEndsTheTraffic(t *testing.T) {
 	p := newPlayer(t, AsFastAsPossible, nil)
 	p.Execute(t.Context(), Seek{To: olaf.Time(10 * olaf.Microsecond)})
@@ -473,7 +473,7 @@ func TestSampledSession(t *testing.T) {
 	}
 }
 
-// TestSnapshotsAddUp recomputes a snapshot midway from single updates and deliveries.
+// TestSnapshotsAddUp compares a snapshot midway with one recomputed from single updates and deliveries.
 func TestSnapshotsAddUp(t *testing.T) {
 	l := openLive(t, livePlan(t, nil))
 	for _, at := range []olaf.Duration{2, 9, 14, 23, 31} {

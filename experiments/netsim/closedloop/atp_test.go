@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// atpParts returns ATP with a window and a table of so many aggregators for all jobs.
+// atpParts returns ATP with a window and a table with the given number of aggregators for all jobs.
 func atpParts(o endpoint.ATP, slots int) system.Parts {
 	d := atp.Describe()
 	o.Aggregators = slots

@@ -72,7 +72,7 @@ func TestHopsExactlyOnce(t *testing.T) {
 	}
 }
 
-// ears counts an observer's notifications.
+// ears counts the notifications of an observer.
 type ears struct{ computed, sent, whole, dropped, lost int }
 
 func (e *ears) OnCompute(olaf.Time, int) { e.computed++ }
@@ -138,8 +138,8 @@ func TestHopsTakeTheirTime(t *testing.T) {
 	}
 }
 
-// TestOneLossOnEveryLink loses one frame on every link in turn, data or answer, and then every n-th retransmission: all
-// workers finish with exact sums.
+// TestOneLossOnEveryLink checks that all workers finish with exact sums if one frame, data or answer, is lost on every
+// link in turn, and if every n-th retransmission is lost as well.
 func TestOneLossOnEveryLink(t *testing.T) {
 	for _, c := range []struct {
 		parts system.Parts

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// busyHost is a host's activity according to its notifications.
+// busyHost is a host's activity, derived from its notifications.
 type busyHost struct {
 	computes, computed int
 	applying           olaf.Time // until

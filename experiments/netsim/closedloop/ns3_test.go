@@ -71,8 +71,8 @@ func (c *ns3Case) computes(worker int, vector uint32) olaf.Duration {
 	return olaf.Microsecond + olaf.Duration(splitmix.MixBits(c.seed<<40^uint64(worker)<<20^uint64(vector))%uint64(c.spread))
 }
 
-// skew is the difference in timeouts from one worker to the next. Otherwise two retries would reach the switch at the
-// same instant, and their order, which no protocol defines, would decide which one is answered, and so what is lost.
+// skew is the difference in timeouts from one worker to the next. Without it, two retries would reach the switch at the
+// same instant. Their order, which no protocol defines, would decide which retry is answered, and so what is lost.
 const skew = 1237 * olaf.Nanosecond
 
 // systemParts returns the system-specific settings: its parts, and the encoding of whole numbers.

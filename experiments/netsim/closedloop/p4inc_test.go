@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// segments returns P4INC with so many aggregators per job and a window.
+// segments returns P4INC with size aggregators per job and a window.
 func segments(jobs, size, window int) system.Parts {
 	d := p4inc.Describe()
 	return system.Parts{

@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// TestExactlyOnceOfReals uses real numbers, for which a sum of floats depends on the order. With any losses all workers
-// must end a round with the same bits, within the rounding error of one contribution of every worker.
+// TestExactlyOnceOfReals checks with real numbers, whose float sums depend on the order, that all workers end a round
+// with the same bits, within the rounding error of one contribution of every worker, with any losses.
 func TestExactlyOnceOfReals(t *testing.T) {
 	seeds := 300
 	if testing.Short() {

@@ -554,8 +554,8 @@ func TestSeedsInTheirOrder(t *testing.T) {
 	}
 }
 
-// TestMarksOfAPort checks that exactly the frames that find enough waiting at a switch's port are marked: for
-// simultaneous senders all that find the server's port busy, each once.
+// TestMarksOfAPort checks that exactly the frames that arrive at a switch port with enough waiting frames are marked.
+// With simultaneous senders, these are all frames that arrive while the server's port is busy, each marked once.
 func TestMarksOfAPort(t *testing.T) {
 	const workers, packets, size, mark = 5, 20, 50 + 256, 8*(50+256) - 1
 	parts := psParts(true)

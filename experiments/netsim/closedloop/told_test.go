@@ -109,8 +109,8 @@ func TestWhatEverybodyIsTold(t *testing.T) {
 	golden.Equal(t, "told.txt", []byte(text.String()))
 }
 
-// TestSumsOfNoMoreThanThereAre checks that for synchronous workers a sum contains at most all contributors, on racks as
-// in a tree of switches, and any number for asynchronous ones.
+// TestSumsOfNoMoreThanThereAre checks that a sum contains at most all contributors for synchronous workers, on racks
+// and in a tree of switches, and any number for asynchronous ones.
 func TestSumsOfNoMoreThanThereAre(t *testing.T) {
 	for name, n := range map[string]Network{"a switch": lab(4), "switches": hilly(4, 0)} {
 		n.Jobs = 1

@@ -55,7 +55,8 @@ func TestTreeExactlyOnce(t *testing.T) {
 	}
 }
 
-// TestKilledServer kills either server at a hundred moments of a job: all sums must be exact, and no round missing.
+// TestKilledServer checks that all sums are exact and no round is missing if either server is killed, at a hundred
+// moments of a job.
 func TestKilledServer(t *testing.T) {
 	whole := func(n Network, seed uint64) *Result {
 		return run(t, n, Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4}, Updates: 5, Compute: 200 * olaf.Microsecond,
@@ -82,8 +83,8 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// TestLoadedServer takes a server's link away at fifty moments: all sums must be exact whether its children move or stay, and a
-// job whose children move ends sooner.
+// TestLoadedServer checks that if a server's link is taken away, at fifty moments, all sums are exact whether its
+// children move or stay, and that a job whose children move ends sooner.
 func TestLoadedServer(t *testing.T) {
 	length := func(n Network, seed uint64) float64 {
 		return float64(run(t, n, Job{Layout: endpoint.Layout{Values: 4000, PerPacket: 256}, Updates: 8}, xaggParts(), true, seed).Duration)
@@ -106,7 +107,7 @@ func TestLoadedServer(t *testing.T) {
 	}
 }
 
-// TestChildrenStayWithAFastServer checks that management moves no children to a parent that has less for them.
+// TestChildrenStayWithAFastServer checks that management moves no children to a parent with less capacity for them.
 func TestChildrenStayWithAFastServer(t *testing.T) {
 	n := grownTree()
 	n.Tree.Load = &Load{Server: 1, Rate: n.Tree.Servers[1].Link.Rate, Every: olaf.Microsecond}

@@ -60,7 +60,7 @@ func (w *slowWire) waiting(at int64) (n int) {
 	return n
 }
 
-// TestWireLikeASlowOne compares a wire's immediate answers with those of one that remembers all frames.
+// TestWireLikeASlowOne compares a wire's immediate answers with those of a wire that stores all frames.
 func TestWireLikeASlowOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slow := slowWire{

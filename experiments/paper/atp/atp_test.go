@@ -42,8 +42,8 @@ func tableOf(t *testing.T, g *Grid) *result.Result {
 	return r.Report.(*result.Result)
 }
 
-// TestSharing checks that with two workers per job sharing wins if aggregators are scarce and costs little if they
-// suffice; with eight it loses in between, where collisions fill the servers' links.
+// TestSharing checks that, with two workers per job, sharing wins if aggregators are scarce and costs little if they
+// suffice, and that, with eight workers, it loses in between, where collisions fill the servers' links.
 func TestSharing(t *testing.T) {
 	for _, c := range []struct {
 		workers   int

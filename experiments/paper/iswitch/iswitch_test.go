@@ -83,8 +83,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestJobsThatWerePrinted checks that a job on the unchanged cluster is compared with its cell, with the table's
-// number, and a changed one with none.
+// TestJobsThatWerePrinted checks that a job on the unchanged cluster is compared with its cell and the table's number,
+// and a job on a changed cluster with none.
 func TestJobsThatWerePrinted(t *testing.T) {
 	m := Models()[3]
 	l := lab{set: system.All(), options: &experiments.Options{}}

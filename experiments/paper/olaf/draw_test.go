@@ -68,7 +68,7 @@ var carriedOut = sync.OnceValues(func() (map[string]laidOut, error) {
 	return done, nil
 })
 
-// pretend stores trainings as if they were finished: rewards that rise with every scheme and differ by seed.
+// pretend stores training runs as if they were finished: rewards that rise with every scheme and differ by seed.
 func pretend(folder, experiment string, runs int) error {
 	schemes := map[string][]scheme{"olaf/fig2": Fig2(), "olaf/fig3": Fig3(), "olaf/fig8": Fig8(),
 		"olaf/fig8-shared": fig8SharedSchemes(new(experiments.Options)), "olaf/filter": filterSchemes(new(experiments.Options))}[experiment]
@@ -111,7 +111,7 @@ func pretendOne(folder string, c *rl.Config, above float64) error {
 	return errors.Join(err, os.WriteFile(path, text, 0o600))
 }
 
-// TestFiguresOfThePaper draws every figure of every experiment, in every format, and checks its geometry.
+// TestFiguresOfThePaper checks the geometry of every figure of every experiment, drawn in every format.
 func TestFiguresOfThePaper(t *testing.T) {
 	reports := quickly(t)
 	for name, r := range reports {
@@ -201,7 +201,7 @@ func TestPrintedNumbersAreCrosses(t *testing.T) {
 	}
 }
 
-// TestReportsInABrowser renders the report of every experiment as exported from the store.
+// TestReportsInABrowser checks that a browser renders the report of every experiment as exported from the store.
 func TestReportsInABrowser(t *testing.T) {
 	reports := quickly(t)
 	pages := map[string]string{}

@@ -10,8 +10,9 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// The run behind Fig. 5 has an update that replaces another, one that merges, and two of a cluster inside while one leaves; the
-// age grows with slope 1 and falls to that of the newest part of what leaves.
+// TestFig5HasAMergeAndAReplacement checks that the run behind Fig. 5 has an update that replaces another, one that
+// merges, and two of a cluster inside while one leaves. The age must grow with slope 1 and fall to the age of the
+// newest update in each leaving frame.
 func TestFig5HasAMergeAndAReplacement(t *testing.T) {
 	report, err := runFig5(&experiments.Options{})
 	if err != nil {

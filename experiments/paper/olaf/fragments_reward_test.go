@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// TestTornModelsAreCounted trains shortly with models in 1 to 64 frames: one frame is never torn, several are, and the
-// curves have a reward for each number of frames.
+// TestTornModelsAreCounted checks with short training runs, with models in 1 to 64 frames, that one frame is never
+// torn, that several are, and that the curves have a reward for each number of frames.
 func TestTornModelsAreCounted(t *testing.T) {
 	report, err := runTornTraining(t.Context(), experiments.Options{Runs: 1, Quick: true})
 	if err != nil {
@@ -27,8 +27,8 @@ func TestTornModelsAreCounted(t *testing.T) {
 	}
 }
 
-// TestFewSeedsDecideNothing judges curves of 2 seeds, whose intervals overlap although every mean is as expected, and of
-// 20 seeds with the same spread, whose intervals do not.
+// TestFewSeedsDecideNothing checks the verdicts on curves with 2 seeds, whose intervals overlap although every mean is
+// as expected, and with 20 seeds with the same spread, whose intervals do not overlap.
 func TestFewSeedsDecideNothing(t *testing.T) {
 	for seeds, want := range map[int]string{1: undecided, 2: undecided, 20: cameOut} {
 		spread := func(mean float64) (values []float64) {

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// TestFragmentsTearModels checks the ends of every curve: one frame is never torn, its age is a frame's, and in few
-// slots all updates in 64 frames are torn.
+// TestFragmentsTearModels checks the ends of every curve: one frame is never torn and its age is that of a frame, and
+// with few slots all updates in 64 frames are torn.
 func TestFragmentsTearModels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -37,7 +37,8 @@ func TestFragmentsTearModels(t *testing.T) {
 	}
 }
 
-// TestFragmentsAreJudgedByTheRun judges made-up curves: nothing about the result is written down beforehand.
+// TestFragmentsAreJudgedByTheRun checks with made-up curves that verdicts follow only from the run; nothing about the
+// result is written down beforehand.
 func TestFragmentsAreJudgedByTheRun(t *testing.T) {
 	curve := func(first, rest float64) (s result.Series) {
 		for i := range fragmentCounts {

@@ -28,7 +28,7 @@ func (c claimed) Paper() []results.PaperRow            { return c.rows }
 func (c claimed) Err() error                           { return c.err }
 func claims(o paper.Ours, artefact string) claimed     { return claimed{rows: paper.Compare(o, artefact)} }
 
-// reproduced runs experiments with the claims of the table, without running anything.
+// reproduced reproduces the chosen experiments with the claims in the table, using the given reports in place of runs.
 func reproduced(t *testing.T, chosen experiments.Set, reports map[string]claimed) (*experiments.Reproduction, string, error) {
 	t.Helper()
 	r, err := Experiments(system.All()).Reproduce(t.Context(), chosen, func(_ context.Context, e experiments.Experiment) (experiments.Judged, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// recording returns a synthetic trace of eight workers, so that these tests do not depend on a training.
+// recording returns a synthetic trace of eight workers, so that these tests do not depend on a training run.
 func recording(t testing.TB) *trace.Recording {
 	t.Helper()
 	r, err := trace.LoadRecording(&regular{header: trace.Header{Clock: trace.Virtual, Workers: 8, Clusters: 1}})

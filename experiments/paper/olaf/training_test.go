@@ -25,8 +25,8 @@ func tiny() []scheme {
 	return []scheme{{"async", a}, {"sync", b}}
 }
 
-// TestPartsAreTheTrainings checks that a figure made of parts that ran elsewhere has the same trainings as one that
-// trains itself.
+// TestPartsAreTheTrainings checks that a figure made from parts that ran elsewhere has the same training runs as one
+// that runs them itself.
 func TestPartsAreTheTrainings(t *testing.T) {
 	parts := trainings(func(*experiments.Options) []scheme { return tiny() }, 2, 1)
 	list, err := parts.List(experiments.Options{})
@@ -124,7 +124,8 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// Without the filter the trainings are those of Fig. 8, so that finished ones are found again.
+// TestFilterOffIsFig8 checks that the training runs without the filter are those of Fig. 8, so that finished ones are
+// found again.
 func TestFilterOffIsFig8(t *testing.T) {
 	fig8 := map[string]scheme{}
 	for _, s := range Fig8() {

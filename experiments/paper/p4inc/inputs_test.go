@@ -10,8 +10,8 @@ import (
 
 var campaign = flag.Bool("campaign", false, "change the inputs of the simulations too, which takes minutes")
 
-// TestPredictionsDependOnInputs checks that every predicted number moves when an input of its experiment changes. A number
-// that is 0 for one seed may not be for ten, so that all seeds are planned.
+// TestPredictionsDependOnInputs checks that every predicted number moves when an input of its experiment changes. A
+// number that is 0 for one seed may not be 0 for ten, so all seeds are planned.
 func TestPredictionsDependOnInputs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// TestClaimsAreReached checks that every claimed number is reached by an experiment, and nothing else is. One seed
-// gives a verdict only for numbers without randomness; docs/notes/reproduction.md is from a run with all seeds.
+// TestClaimsAreReached checks that experiments reach every claimed number, and no others. One seed gives a verdict only
+// for numbers without randomness; docs/notes/reproduction.md is from a run with all seeds.
 func TestClaimsAreReached(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -13,7 +13,7 @@ import (
 )
 
 // TestClaims checks that every claimed number is no worse than declared. Fig. 1 runs shortened, which gives no verdict,
-// and its times are checked here.
+// so its times are checked here.
 func TestClaims(t *testing.T) {
 	reached := map[string]bool{}
 	for _, e := range Experiments(system.All()) {

@@ -60,7 +60,7 @@ func load() string {
 	return one
 }
 
-// way is what a rank of bench.py wrote about one of its ways.
+// way is the output of a bench.py rank about one of its ways to sum.
 type way struct {
 	Spans           [][2]float64 // seconds
 	CPU             float64      // of the machine
@@ -115,7 +115,7 @@ func lose(t *testing.T, at *netlab.Interface, share float64) {
 // lossShare is the share of packets that are lost in each direction.
 const lossShare = 0.001
 
-// TestAttachedExact compares every sum with the inputs of all workers, while cables lose packets.
+// TestAttachedExact checks every sum against the inputs of all workers while cables lose packets.
 func TestAttachedExact(t *testing.T) {
 	t.Setenv("OLAF_TEST_SECONDS", strconv.FormatFloat(exactFlag.Seconds(), 'f', 0, 64))
 	began := time.Now()
@@ -131,8 +131,8 @@ func TestAttachedExact(t *testing.T) {
 		time.Since(began).Round(time.Second), lossShare, rounds, values, attachedWorkers, load())
 }
 
-// TestRealTimeBeginsWithTheFirstPoint trains around a switch in this process: the programs' start-up is in no point, and
-// no sum is called torn although frames do not name their contributors.
+// TestRealTimeBeginsWithTheFirstPoint checks for a training run around a switch in this process that no point includes
+// the programs' start-up, and that no sum is called torn although frames do not name their contributors.
 func TestRealTimeBeginsWithTheFirstPoint(t *testing.T) {
 	if err := netlab.CheckRights(lab.Rights()...); err != nil {
 		t.Skip(err)
@@ -161,7 +161,7 @@ func onWires(t *testing.T) func(*Program) (*ProgramReport, error) {
 	}
 }
 
-// runBench runs a mode of bench.py as the program of all workers, in their namespaces, and returns what each wrote.
+// runBench runs a mode of bench.py as the program of all workers, in their namespaces, and returns each rank's output.
 func runBench(t *testing.T, p *Program, mode string, losses float64) (ranks []map[string]way) {
 	t.Helper()
 	python := needAttached(t)
@@ -215,7 +215,7 @@ func runBench(t *testing.T, p *Program, mode string, losses float64) (ranks []ma
 	return ranks
 }
 
-// row is a line of the table: a figure beside what it must be and should be.
+// row is a line of the table: a figure beside its required value and its desired value.
 type row struct {
 	name                string
 	measured, must, aim float64 // must and aim are 0 if there is none
@@ -233,8 +233,8 @@ func (r *row) limit(most float64) string {
 	return fmt.Sprintf("%.4g: met", most)
 }
 
-// TestAttached measures attached programs beside gloo in the same namespaces, in turns, and prints the figures beside what
-// they must be. It has no limits of its own: a busy machine misses them.
+// TestAttached measures attached programs and gloo in the same namespaces, in turns, and prints the figures beside
+// their required values. The test enforces no limits, because a busy machine misses them.
 func TestAttached(t *testing.T) {
 	needAttached(t)
 	rows := measureClient(t)
@@ -282,8 +282,8 @@ func measureClient(t *testing.T) []row {
 	}
 }
 
-// measureSums measures sums of 1 MB with this many lanes a frame, beside gloo's and beside workers that compute
-// themselves.
+// measureSums measures sums of 1 MB with the given number of lanes per frame, beside gloo's and beside workers that
+// compute the sums themselves.
 func measureSums(t *testing.T, lanes int) []row {
 	t.Helper()
 	alone := selfComputing(t, lanes)

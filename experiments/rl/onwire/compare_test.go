@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/compare"
 )
 
-// TestSides compares stored trainings: each kind by its own name, or one kind with the other, also within one run.
+// TestSides compares stored training runs: each kind by its own name, or one kind with the other, also within one run.
 func TestSides(t *testing.T) {
 	var real []*Training
 	for seed := range uint64(2) {

@@ -11,8 +11,9 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 )
 
-// FuzzTraining parses arbitrary trainings for a worker: rejected ones give one plain line, accepted ones survive a
-// round trip, have a worker whose iterations take time and, if small, a server and a first gradient.
+// FuzzTraining parses arbitrary training descriptions for a worker: rejected ones give an error on one plain line, and
+// accepted ones survive a round trip, have a worker whose iterations take time and, if small, a server and a first
+// gradient.
 func FuzzTraining(f *testing.F) {
 	for _, change := range []func(*rl.Config){
 		func(*rl.Config) {},

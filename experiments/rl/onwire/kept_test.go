@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// keep trains in the simulated network, adds other trainings, and stores all.
+// keep trains in the simulated network, adds other training runs, and stores them all.
 func keep(t *testing.T, others ...*Training) *store.Folder {
 	t.Helper()
 	c := &Comparison{Training: small(), Systems: []string{"olaf", "fifo"}, Seeds: []uint64{3, 4}, Say: t.Logf, Told: func(float64) {}}
@@ -45,7 +45,7 @@ func keep(t *testing.T, others ...*Training) *store.Folder {
 	return f
 }
 
-// believed returns a valid training with real packets.
+// believed returns a valid training run with real packets.
 func believed(t *testing.T) *Training {
 	t.Helper()
 	return &Training{
@@ -56,8 +56,8 @@ func believed(t *testing.T) *Training {
 	}
 }
 
-// TestVerify stores trainings and verifies them: simulated ones are equal to the last bit, and identities of real
-// packets hold. Every later change is found and named.
+// TestVerify checks that stored training runs verify, with simulated ones equal to the last bit and valid identities
+// for real packets, and that every later change is found and named.
 func TestVerify(t *testing.T) {
 	invalid := believed(t)
 	invalid.Seed, invalid.Curves, invalid.Invalid = 4, nil, []string{"a frame got lost"}

@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// bed opens a testbed for a training; it skips the test if rights are missing.
+// bed opens a testbed for a training run; it skips the test if rights are missing.
 func bed(t *testing.T, workers int) *testbed.Testbed {
 	t.Helper()
 	device := testbed.KernelDevice()
@@ -41,8 +41,8 @@ func bed(t *testing.T, workers int) *testbed.Testbed {
 	return b
 }
 
-// TestKilled ends a worker, and then the server, before the training is over: the error names it and the reason, and
-// all other processes are ended.
+// TestKilled checks that if a worker or the server is killed before the training is over, the error names the process
+// and the reason, and all other processes are ended.
 func TestKilled(t *testing.T) {
 	c := small()
 	b := bed(t, c.Workers)
@@ -80,8 +80,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTakenAway detaches the program while workers train by sums: the training ends with the names of the program and
-// the cable.
+// TestTakenAway checks that detaching the program while workers train by sums ends the training with an error that
+// names the program and the cable.
 func TestTakenAway(t *testing.T) {
 	if err := netlab.CheckRights(lab.Rights()...); err != nil {
 		t.Skip(err)
@@ -107,8 +107,8 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-// TestCut removes the server's cable while workers train through a queue: the training ends with the name of the cable,
-// whatever the programs report.
+// TestCut checks that removing the server's cable while workers train through a queue ends the training with an error
+// that names the cable, whatever the programs report.
 func TestCut(t *testing.T) {
 	c := small()
 	b := bed(t, c.Workers)

@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/attach"
 )
 
-// TestMain plays a program that computes if the environment asks for it: it appends what it learns to a file.
+// TestMain acts as a computing program if the environment asks for it; the program appends its notes to a file.
 func TestMain(m *testing.M) {
 	notes := os.Getenv("ONWIRE_NOTES")
 	if notes == "" {
@@ -53,13 +53,13 @@ func TestMain(m *testing.M) {
 	_ = c.Close()
 }
 
-// testClient is a program that computes, with what it learned from the network.
+// testClient is a program that computes, with its notes on the network's answers.
 type testClient struct {
 	*attach.Client
 	notes clientNotes
 }
 
-// clientNotes are the answers that a client got.
+// clientNotes are the answers that a client received.
 type clientNotes struct {
 	Updates []attach.Update
 	Pushed  []attach.Pushed
@@ -180,7 +180,7 @@ func trainTest(t *testing.T, p *Program, run func(*Program) (*ProgramReport, err
 	return r, all
 }
 
-// testProgram makes this test the program, and returns the folder of its notes.
+// testProgram makes the test binary the program and returns the folder with its notes.
 func testProgram(t *testing.T, p *Program) (notes string) {
 	t.Helper()
 	notes = t.TempDir()
@@ -230,8 +230,8 @@ func inVirtualTime(t *testing.T) func(*Program) (*ProgramReport, error) {
 	return func(p *Program) (*ProgramReport, error) { return p.RunVirtual(t.Context(), olaf.Millisecond) }
 }
 
-// TestProgramsPushInVirtualTime trains twice through every system whose workers do not wait: the points and counts are
-// the same to the byte, and the server's program learns what is in each update.
+// TestProgramsPushInVirtualTime checks, for every system whose workers do not wait, that two training runs have the
+// same points and counts to the byte, and that the server's program learns the contents of each update.
 func TestProgramsPushInVirtualTime(t *testing.T) {
 	const workers = 3
 	for name, c := range map[string]struct {
@@ -295,7 +295,8 @@ func pointsOf(t *testing.T, r *ProgramReport) []byte {
 	return files[ProgramFile]
 }
 
-// checkUpdates checks what a server's program learns: counts, rewards, the newest update inside, and staleness.
+// checkUpdates checks the information that a server's program receives: counts, rewards, the newest update inside, and
+// staleness.
 func checkUpdates(t *testing.T, all []attach.Update, count uint32, arrive int) {
 	t.Helper()
 	inside, versions := 0, map[uint32]uint32{} // by place
@@ -324,7 +325,8 @@ func checkUpdates(t *testing.T, all []attach.Update, count uint32, arrive int) {
 	}
 }
 
-// checkPushes checks what a worker's program learns about its updates, of which some are too old to be sent, and models.
+// checkPushes checks the answers that a worker's program receives about its updates, of which some are too old to be
+// sent, and the models.
 func checkPushes(t *testing.T, n *clientNotes, old int, answered bool) {
 	t.Helper()
 	withheld := 0
@@ -343,8 +345,8 @@ func checkPushes(t *testing.T, n *clientNotes, old int, answered bool) {
 	}
 }
 
-// TestClientsKnowEachSum trains one round through every system whose workers wait: each answer has the round, the number
-// of vectors, the sum of rewards, and how many values changed in the system's numbers.
+// TestClientsKnowEachSum checks, in one round through every system whose workers wait, that each answer has the round,
+// the number of vectors, the sum of rewards, and the number of values that changed in the system's numbers.
 func TestClientsKnowEachSum(t *testing.T) {
 	for name, want := range map[string]attach.Numbers{
 		"xagg":     {Clipped: 1, Vanished: 1, Saturated: 2}, // 30 is clipped, and 3 × 20 and 3 × 21.47 saturate
@@ -367,8 +369,8 @@ func TestClientsKnowEachSum(t *testing.T) {
 	}
 }
 
-// TestWorkersThatDisagreeOnALength sends vectors of different lengths in one round: the training ends with their
-// lengths, and no worker gets a sum.
+// TestWorkersThatDisagreeOnALength checks that vectors of different lengths in one round end the training with an error
+// that gives the lengths, and that no worker gets a sum.
 func TestWorkersThatDisagreeOnALength(t *testing.T) {
 	t.Setenv("ONWIRE_LENGTHS", "1")
 	for _, name := range []string{"switchml", "iswitch", "atp", "ps", "ring", "xagg"} {
@@ -381,8 +383,8 @@ func TestWorkersThatDisagreeOnALength(t *testing.T) {
 	}
 }
 
-// TestLimitOfUpdatesEndsTraining trains with programs that send more updates than a run may have: it ends with an error
-// and does not wait for answers that never come.
+// TestLimitOfUpdatesEndsTraining checks that training with programs that send more updates than a run may have ends
+// with an error and does not wait for answers that never come.
 func TestLimitOfUpdatesEndsTraining(t *testing.T) {
 	for name, c := range map[string]struct {
 		system string
@@ -404,8 +406,8 @@ func TestLimitOfUpdatesEndsTraining(t *testing.T) {
 	}
 }
 
-// TestInterruptedTrainingLeavesNothing interrupts trainings in which the workers' programs hang before an update, or the
-// server's before its answer: the programs end, and the folder with the sockets is gone.
+// TestInterruptedTrainingLeavesNothing checks that the programs end and the folder with the sockets is gone if training
+// is interrupted while the workers' programs hang before an update, or the server's before its answer.
 func TestInterruptedTrainingLeavesNothing(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *Program) (*ProgramReport, error){
 		"an ideal network": func(ctx context.Context, p *Program) (*ProgramReport, error) {

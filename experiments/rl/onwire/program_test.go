@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/attach"
 )
 
-// TestProgramsFindThePackage trains with an example outside of any folder that has the Python package: it is importable
-// all the same, and its errors have a hint where a module is missing.
+// TestProgramsFindThePackage checks that an example outside of any folder with the Python package can import the
+// package, and that its errors have a hint if a module is missing.
 func TestProgramsFindThePackage(t *testing.T) {
 	interpreter := cmp.Or(os.Getenv("OLAFCTL_PYTHON"), "/usr/bin/python3")
 	if err := exec.Command(interpreter, "-c", "import numpy").Run(); err != nil {
@@ -46,7 +46,7 @@ func TestProgramsFindThePackage(t *testing.T) {
 	}
 }
 
-// TestExceptionsAreNamed reads what Python programs print when they fail.
+// TestExceptionsAreNamed checks the errors extracted from the output of failing Python programs.
 func TestExceptionsAreNamed(t *testing.T) {
 	for said, want := range map[string]string{
 		"exit": "",

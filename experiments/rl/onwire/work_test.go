@@ -22,8 +22,8 @@ func small() rl.Config {
 	return c
 }
 
-// TestAsTheSimulatedServer sends updates to the servers in packets, and to the simulated one as frames: the weights are
-// equal to the last bit, with one update or a sum of several per packet.
+// TestAsTheSimulatedServer checks that servers that receive updates in packets, and the simulated server, which
+// receives frames, have the same weights to the last bit, with one update or a sum of several per packet.
 func TestAsTheSimulatedServer(t *testing.T) {
 	c := small()
 	s, err := NewServers(&c)
@@ -116,7 +116,7 @@ func TestPilot(t *testing.T) {
 	}
 }
 
-// TestTakes compares the stated duration of a training with the last worker's schedule.
+// TestTakes compares the stated duration of a training run with the last worker's schedule.
 func TestTakes(t *testing.T) {
 	c := small()
 	c.Iterations = 30
@@ -173,7 +173,8 @@ func TestControlReadsTheBit(t *testing.T) {
 	}
 }
 
-// TestControl checks that a status congests and that time opens again.
+// TestControl checks that a worker withholds updates after a status that reports congestion, and sends again after some
+// time without an ACK.
 func TestControl(t *testing.T) {
 	k := tc.NewGate(tc.Config{Threshold: 10 * olaf.Millisecond}, tc.NumberAck, 1, 2)
 	sends := func(now olaf.Time) (n int) {
@@ -196,8 +197,8 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestDivergedTrainingsOnRealHostsAreReported steps weights far from their start, and flies with weights that are not
-// finite: server and workers report both as diverged, and sound weights as nothing.
+// TestDivergedTrainingsOnRealHostsAreReported checks that server and workers report weights far from their start, and
+// weights that are not finite, as diverged, but not sound weights.
 func TestDivergedTrainingsOnRealHostsAreReported(t *testing.T) {
 	c := small()
 	s, err := NewServers(&c)
@@ -243,7 +244,8 @@ func bitsOf(v float64, n int) []uint32 {
 	return slices.Repeat([]uint32{math.Float32bits(float32(v))}, n)
 }
 
-// TestDivergedTrainingsAreInvalid judges runs whose server or worker reports that the training diverged.
+// TestDivergedTrainingsAreInvalid checks that runs are invalid if their server or a worker reports that the training
+// diverged.
 func TestDivergedTrainingsAreInvalid(t *testing.T) {
 	for name, o := range map[string]*Outcome{
 		"server": {Server: ServerReport{Diverged: "weights are gone"}},

@@ -47,9 +47,8 @@ func switchOf(t *testing.T) (*agent.Embedded, *p4ctl.Session) {
 	return backend, s
 }
 
-// TestUnderTraffic checks that each frame through the twin finds the tables before or after the current batch, never
-// older ones after newer ones, and so do the copies of answers, and that a batch with an impossible change has no
-// effect.
+// TestUnderTraffic checks that each frame through the twin, and each copy of an answer, matches the tables before or
+// after the current batch, never older ones after newer ones. A batch with an impossible change must have no effect.
 func TestUnderTraffic(t *testing.T) {
 	made := plan(t, crowded(t, 60, 2).WithSlot(100*olaf.Millisecond), policy.TW)
 	hosts, err := MakeUpHosts(0, 64)
@@ -83,7 +82,8 @@ func TestUnderTraffic(t *testing.T) {
 	}
 }
 
-// torn is a table in which a batch appears in halves: every second host finds an entry that is late by some lookups.
+// torn is a table in which a batch appears in halves: for every second host, the new entry is visible only some lookups
+// later.
 type torn struct {
 	twin.TableLookup
 	late  twin.TableLookup
@@ -166,8 +166,8 @@ func (a *toldSwitch) rounds(stop <-chan struct{}) {
 	}
 }
 
-// tell gives hosts their segments, and returns when each has used them: the first round that ends may have begun
-// earlier.
+// tell gives hosts their segments, and returns when each host has used them. It waits for two rounds, because the first
+// round that ends may have begun earlier.
 func (a *toldSwitch) tell(segments []Segment) {
 	a.told.Store(&segments)
 	<-a.passed
@@ -214,9 +214,9 @@ func (a *toldSwitch) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// TestJobsUnderTraffic changes the program's jobs, segments and groups in one batch: a switch always finds tables of a
-// single slot, and frames of hosts that are updated slightly later are summed correctly, or forwarded, and never added
-// to another job's sum.
+// TestJobsUnderTraffic changes the program's jobs, segments and groups in one batch and checks that a switch always
+// finds tables of a single slot. Frames from hosts that are updated slightly later must be summed correctly or
+// forwarded, and never added to another job's sum.
 func TestJobsUnderTraffic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

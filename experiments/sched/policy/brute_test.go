@@ -96,7 +96,7 @@ func leastByForce(p *sched.Problem, slots int) float64 {
 }
 
 // waysOf lists the ways to serve a job. An early begin of a transfer matters only for a place in a switch, so later
-// begins are listed only with one.
+// begins are listed only for ways with such a place.
 func waysOf(p *sched.Problem, j *sched.Job, slots int) (out []served) {
 	arrives := int(math.Ceil(j.Arrival.Seconds() / p.Slot.Seconds()))
 	incs := []string{""}

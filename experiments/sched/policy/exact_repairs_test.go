@@ -27,8 +27,8 @@ func three(jobs ...sched.Job) *sched.Problem {
 	return p
 }
 
-// TestRepairs has, for every repair of the model, the smallest problem for which the printed one is wrong. It compares
-// the results without and with the repair, and the checker's verdict on the former.
+// TestRepairs checks every repair of the model with the smallest problem for which the printed model is wrong. It
+// compares the results without and with the repair, and the checker's verdict on the former.
 func TestRepairs(t *testing.T) {
 	const second = olaf.Second
 	solvers := present(t)
@@ -99,7 +99,7 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
-// TestMinimumRows shows the mistake of Eq. (15), which our constraints do not need: as printed, the minimum of 1 and 2
+// TestMinimumRows checks the mistake in Eq. (15), which our constraints do not need: as printed, the minimum of 1 and 2
 // is infeasible, and with the opposite sign of M it is 1.
 func TestMinimumRows(t *testing.T) {
 	const a, b, big = 1.0, 2.0, 10.0

@@ -65,7 +65,7 @@ func together(t *testing.T, s Solver, problems []*sched.Problem, o ExactOptions)
 	return plans
 }
 
-// batched answers from a batch that was solved at the first question.
+// batched is a solver that answers from a batch, which is solved at the first question.
 type batched struct {
 	Highs
 	t        *testing.T
@@ -176,8 +176,7 @@ func BenchmarkHighs(b *testing.B) {
 	}
 }
 
-// TestSolversAgree solves larger problems with all solvers: each bound must be below every plan, also below every
-// policy's.
+// TestSolversAgree checks with larger problems that every solver's bound is below every plan, including every policy's.
 func TestSolversAgree(t *testing.T) {
 	solvers := present(t)
 	if len(solvers) < 2 {

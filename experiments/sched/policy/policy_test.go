@@ -27,7 +27,7 @@ func plan(t testing.TB, p *sched.Problem, name Name, r sched.Repairs) *sched.Pla
 	return plan
 }
 
-// drawn is any small problem, with all features of the network.
+// drawn returns any small problem, with all features of the network.
 func drawn(t *rapid.T) *sched.Problem {
 	pick := func(name string, values ...int) int { return rapid.SampledFrom(values).Draw(t, name) }
 	p := &sched.Problem{
@@ -55,7 +55,7 @@ func drawn(t *rapid.T) *sched.Problem {
 	return p
 }
 
-// TestPlansKeepTheRules has every plan of both policies judged by the checker, over networks of all kinds.
+// TestPlansKeepTheRules checks that the checker accepts every plan of both policies, over networks of all kinds.
 func TestPlansKeepTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
@@ -74,7 +74,8 @@ func TestPlansKeepTheRules(t *testing.T) {
 	})
 }
 
-// TestSubsetsOfRepairs leaves any repairs out: the plan may be wrong, but it comes to an end and has the right form.
+// TestSubsetsOfRepairs checks that with any repairs left out the plan may be wrong, but it is finished and has the
+// right form.
 func TestSubsetsOfRepairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
@@ -126,7 +127,7 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-// TestLongGaps passes over slots in which nobody is there.
+// TestLongGaps checks a plan with a long gap in which no job is present.
 func TestLongGaps(t *testing.T) {
 	p := one(sched.Job{Volume: 1, Workers: map[string]int{"u": 1}, Server: "u"}, sched.Job{Arrival: 200 * olaf.Hour, Volume: 1, Workers: map[string]int{"u": 1}, Server: "u"})
 	got := plan(t, p, FCFS, sched.AllRepairs)
@@ -135,7 +136,7 @@ func TestLongGaps(t *testing.T) {
 	}
 }
 
-// TestMatch compares the matching with enumeration, and its short cut with itself.
+// TestMatch compares the matching, with and without its shortcut, with enumeration.
 func TestMatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		units := rapid.IntRange(1, 4).Draw(t, "units")
@@ -192,8 +193,8 @@ func mostByForce(left []candidate, used map[int]bool) float64 {
 	return best
 }
 
-// TestServeAsPrinted compares the heap with lines 19–31 word by word: try every job, drop those that can't, commit the one
-// that would be done last.
+// TestServeAsPrinted checks that the heap gives the result of lines 19–31 taken literally: try every job, drop those
+// that cannot continue, and commit the one that would be done last.
 func TestServeAsPrinted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
@@ -238,13 +239,14 @@ func (s *state) serveSlowly(members []*task) {
 	}
 }
 
-// could says whether a task can have a step more now.
+// could reports whether a task can have one more step now.
 func (s *state) could(t *task) bool {
 	want := min(s.in.Step, s.enough(t)-t.rate)
 	return want > 1 && s.network.headroom(t, want, true) > 1
 }
 
-// one is a problem of units u, v and w of one port each and of jobs called j, j1, j2 …, if they have no other id.
+// one returns a problem with units u, v and w, each with one port, and with jobs named j, j1, j2 … if they have no
+// other id.
 func one(jobs ...sched.Job) *sched.Problem {
 	p := &sched.Problem{
 		Slot: olaf.Second, Step: 10 * olaf.Gbps, PortRate: 10 * olaf.Gbps, ServerRate: 10 * olaf.Gbps,

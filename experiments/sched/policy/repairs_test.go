@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// TestRepair shows for every repair of the policies the smallest problem where the printed text is wrong: what the plan
-// claims, or what the checker says of it, without the repair and with it.
+// TestRepair checks every repair of the policies with the smallest problem for which the printed text is wrong: the
+// plan's claims, or the checker's verdict on the plan, without the repair and with it.
 func TestRepair(t *testing.T) {
 	const second = olaf.Second
 	here := func(unit string, n int) map[string]int { return map[string]int{unit: n} }
@@ -91,7 +91,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestWindowRepairs shows those of Algorithm 3, which only moves the order of ports.
+// TestWindowRepairs checks the repairs of Algorithm 3, which only change the order of ports.
 func TestWindowRepairs(t *testing.T) {
 	in := one(sched.Job{Volume: 10e9 / 8, Update: 2 * olaf.Second, Workers: map[string]int{"u": 1}, Server: "v"},
 		sched.Job{Volume: 10e9 / 8, Workers: map[string]int{"u": 1}, Server: "v"}).Instance(false)
@@ -121,7 +121,7 @@ func TestWindowRepairs(t *testing.T) {
 	near("late update", window(sched.AllRepairs&^sched.LateUpdate&^sched.Midpoint, slow), 1)
 }
 
-// TestLocalShare shows the volume that the printed Eq. (8) leaves out: that of the worker beside the server.
+// TestLocalShare checks the volume that the printed Eq. (8) leaves out: that of the worker beside the server.
 func TestLocalShare(t *testing.T) {
 	p := one(sched.Job{Volume: 10e9 / 8, Workers: map[string]int{"u": 1, "v": 1}, Server: "v"})
 	for r, want := range map[sched.Repairs]float64{sched.AllRepairs: 20e9, sched.AllRepairs &^ sched.LocalShare: 10e9} {
@@ -138,8 +138,8 @@ func TestLocalShare(t *testing.T) {
 	}
 }
 
-// TestReconfigurationDelaysOnlyTheRise states that the planner charges a reconfiguration only to the rate that it adds: what
-// flowed in the slot before goes on flowing over the connections that stay.
+// TestReconfigurationDelaysOnlyTheRise checks that the planner charges a reconfiguration only to the rate that it adds:
+// the previous slot's rate continues over the connections that stay.
 func TestReconfigurationDelaysOnlyTheRise(t *testing.T) {
 	p := one(sched.Job{ID: "a", Volume: 10e9 / 8, Workers: map[string]int{"u": 1}, Server: "w"},
 		sched.Job{ID: "b", Volume: 25e9 / 8, Workers: map[string]int{"u": 1}, Server: "v"})

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// small returns a problem whose model fits a page.
+// small returns a problem whose model fits on a page.
 func small(t *testing.T) *sched.Problem {
 	t.Helper()
 	p := three(
@@ -54,7 +54,7 @@ func TestLPFile(t *testing.T) {
 	}
 }
 
-// pretend puts a shell script in front of PATH that replaces a solver.
+// pretend puts a shell script first in PATH that replaces a solver.
 func pretend(t *testing.T, name, script string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -64,7 +64,7 @@ func pretend(t *testing.T, name, script string) {
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 }
 
-// TestFakes runs solvers that are absent, broken, or wrong.
+// TestFakes checks the errors for solvers that are absent, broken or wrong.
 func TestFakes(t *testing.T) {
 	// CBC writes its solution to its last argument.
 	writes := func(text string) string { return "for last; do :; done; cat > $last <<'END'\n" + text + "END\n" }
@@ -121,7 +121,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestCancelled cancels a long search as soon as it has begun.
+// TestCancelled checks that a long search ends if it is cancelled as soon as it has begun.
 func TestCancelled(t *testing.T) {
 	began := filepath.Join(t.TempDir(), "began")
 	if err := exec.Command("mkfifo", began).Run(); err != nil {
@@ -141,7 +141,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestTooBig checks that a model's size is rejected before it is built.
+// TestTooBig checks that a model that is too large is rejected before it is built.
 func TestTooBig(t *testing.T) {
 	p := small(t)
 	p.Jobs[1].Arrival = 200 * olaf.Hour
@@ -175,7 +175,7 @@ func TestExactHorizon(t *testing.T) {
 	}
 }
 
-// TestFewest finds the plan that shares a connection instead of changing it.
+// TestFewest checks that the search finds the plan that shares a connection instead of changing it.
 func TestFewest(t *testing.T) {
 	p, err := sched.GenerateProblem(func() sched.Workload {
 		s := sched.PaperWorkload(8, 3)
@@ -203,7 +203,7 @@ func TestFewest(t *testing.T) {
 	}
 }
 
-// TestReaders reads the files of real solvers.
+// TestReaders checks the readers with the files of real solvers.
 func TestReaders(t *testing.T) {
 	m := &Model{Variables: []Variable{{Name: "a"}, {Name: "b"}}, Objective: []Term{{1, 1}}}
 	for name, c := range map[string]struct {

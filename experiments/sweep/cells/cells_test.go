@@ -88,7 +88,8 @@ func smallCells(t *testing.T) map[string]struct {
 	}
 }
 
-// TestRunsStandAlone carries runs out together and one at a time, because a sweep's worker may get any of them.
+// TestRunsStandAlone checks that runs carried out together and one at a time are equal, because a sweep's worker may
+// get any of them.
 func TestRunsStandAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -138,7 +139,7 @@ func text(t *testing.T, v any) string {
 	return string(b)
 }
 
-// TestForeignSpecs checks specifications that no command of this build writes.
+// TestForeignSpecs checks the errors for specifications that no command of this build writes.
 func TestForeignSpecs(t *testing.T) {
 	all := smallCells(t)
 	tests := []struct{ kind, spec, says string }{
@@ -158,8 +159,8 @@ func TestForeignSpecs(t *testing.T) {
 	}
 }
 
-// TestQuestion answers a question by sample paths, which need no solver. If one cluster sends ten times as often, their
-// ages differ.
+// TestQuestion checks the answer to a question by sample paths, which need no solver. If one cluster sends ten times as
+// often, the clusters' ages differ.
 func TestQuestion(t *testing.T) {
 	const ms = olaf.Millisecond
 	q := Question{Solver: aomcheck.Ways()[0], LimitS: 60, Simulate: 10}

@@ -30,7 +30,7 @@ func TestParseNetworkSweep(t *testing.T) {
 	}
 }
 
-// TestPhaseMap shows with a sweep over phases that drop-tail serves the workers that come first in the period and
+// TestPhaseMap checks with a sweep over phases that drop-tail serves the workers that come first in the period and
 // starves the rest.
 func TestPhaseMap(t *testing.T) {
 	topology := multihop(t)

@@ -210,8 +210,8 @@ func untilDigest(t *testing.T, coordinator *role, some int, happens func() int) 
 }
 
 // TestKilledAtRandomMoments kills machines, coordinators and servers, in turn, with SIGKILL at 30 moments of sweeps of
-// 400 cells, each a random number of results after the last one. Every sweep must end with the digest of a single
-// process.
+// 400 cells, each a random number of results after the last one. It checks that every sweep ends with the digest of a
+// single process.
 func TestKilledAtRandomMoments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")

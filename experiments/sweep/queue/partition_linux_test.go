@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab/netlabtest"
 )
 
-// TestPartitions runs a sweep on two hosts, each in its own network namespace, and cuts their cable for 200 ms twenty
+// TestPartitions checks a sweep on two hosts, each in its own network namespace, whose cable is cut for 200 ms twenty
 // times, each time after a hundred more results. One host runs server and coordinator, the other the only machine. The
 // digest must be that of a single process.
 func TestPartitions(t *testing.T) {

@@ -59,7 +59,7 @@ func dial(t testing.TB, n *server.Server) *Queue {
 	return q
 }
 
-// numbers is a command whose result is its parameter.
+// numbers returns a command whose result is its parameter.
 func numbers() sweep.Commands {
 	return sweep.Commands{{Name: "numbers", Headline: []string{"m"}, Runs: 1, Fields: []sweep.Field{{Name: "n", Type: grid.Whole}},
 		Options: []string{"n"},
@@ -116,7 +116,7 @@ func (w worker) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	return numbers().Do(ctx, j)
 }
 
-// waiter is a worker that tells when it has a job, and works on it until it is stopped.
+// waiter is a worker that reports when it has a job, and works on it until it is stopped.
 type waiter chan struct{}
 
 func (w waiter) Do(ctx context.Context, _ sweep.Job) (json.RawMessage, error) {
@@ -129,7 +129,7 @@ func (w waiter) Close() error { return nil }
 
 func (w waiter) Name() string { return "waiter" }
 
-// labour begins to work until the test ends or stop is called.
+// labour starts to work, until the test ends or stop is called.
 func labour(t testing.TB, q *Queue, host string, build sweep.Build, workers int, before func(sweep.Job) error) (l *Labour,
 	stop func()) {
 	t.Helper()
@@ -187,7 +187,8 @@ func nth(n int64) (count func(), reached <-chan struct{}) {
 	}, c
 }
 
-// awaitCount waits until a machine has counted so many jobs, shortly after the results are visible.
+// awaitCount waits until a machine has counted the given number of jobs, which happens shortly after the results are
+// visible.
 func awaitCount(t *testing.T, l *Labour, jobs int64) {
 	t.Helper()
 	for began := time.Now(); l.Done.Load() < jobs; time.Sleep(time.Millisecond) { // there is no notice of it
@@ -244,7 +245,7 @@ func TestSameDigestOverMachines(t *testing.T) {
 	}
 }
 
-// TestServerIsKilled ends the server midway and starts another in its place.
+// TestServerIsKilled checks a sweep whose server ends midway and is replaced by another one.
 func TestServerIsKilled(t *testing.T) {
 	folder := t.TempDir()
 	n := serve(t, folder, server.RANDOM_PORT)
@@ -301,7 +302,8 @@ func TestPoisonedJobs(t *testing.T) {
 	}
 }
 
-// TestStoppedWorkersAreNotCounted hands one job to more workers than may end over it, each of which is stopped while it works on it.
+// TestStoppedWorkersAreNotCounted checks that a job does not fail although more workers than may end over it are
+// stopped while they work on it.
 func TestStoppedWorkersAreNotCounted(t *testing.T) {
 	n := serve(t, t.TempDir(), server.RANDOM_PORT)
 	p := plan(t, "3")
@@ -521,7 +523,7 @@ func BenchmarkEmptyJobs(b *testing.B) {
 	carryOut(b, q, p)
 }
 
-// TestTornOutcomeIsDoneAgain replaces a job's outcome by foreign text; the job must be done again.
+// TestTornOutcomeIsDoneAgain checks that a job is done again if its outcome is replaced by foreign text.
 func TestTornOutcomeIsDoneAgain(t *testing.T) {
 	q := dial(t, serve(t, t.TempDir(), -1))
 	key := strings.Repeat("0a", keyLength/2)

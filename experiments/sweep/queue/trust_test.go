@@ -140,7 +140,8 @@ func TestOverwrittenResults(t *testing.T) {
 	}
 }
 
-// TestNoRoomEndsTheSweep checks that a queue without room ends the sweep with the server's words, and that no cell counts as failed.
+// TestNoRoomEndsTheSweep checks that a queue without room ends the sweep with the server's error, and that no cell
+// counts as failed.
 func TestNoRoomEndsTheSweep(t *testing.T) {
 	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
 		NoSigs: true, NoLog: true,

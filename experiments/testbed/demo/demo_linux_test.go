@@ -183,8 +183,8 @@ func TestDeadWorker(t *testing.T) {
 	}
 }
 
-// TestKilledHost kills a worker, and then the server, during the job: the error names the process and the signal at
-// once, and no process remains.
+// TestKilledHost checks that if a worker or the server is killed during the job, the error names the process and the
+// signal at once, and no process remains.
 func TestKilledHost(t *testing.T) {
 	for _, k := range []struct{ role, name string }{{"worker", "w0"}, {"ps", "ps"}} {
 		t.Run(k.role, func(t *testing.T) {
@@ -218,7 +218,8 @@ func TestKilledHost(t *testing.T) {
 	}
 }
 
-// TestTakenAway detaches programs during the job: it ends with the first one noticed, and no process remains.
+// TestTakenAway checks that detaching programs during the job ends it with the first one noticed, and that no process
+// remains.
 func TestTakenAway(t *testing.T) {
 	for name, says := range map[string]string{
 		"arrive": `the cable from w\d to s0: the program arrive was taken off w\d of s0`,
@@ -266,8 +267,8 @@ func TestStopped(t *testing.T) {
 // asDemo makes the test binary run a whole demo.
 const asDemo = "OLAFCTL_DEMO_WHOLE"
 
-// TestKilled kills a demo at moments from before its first namespace to after its last sum, and checks that nothing
-// remains: no process, program, interface or mount.
+// TestKilled checks that nothing remains of a demo that is killed at any moment from before its first namespace to
+// after its last sum: no process, program, interface or mount.
 func TestKilled(t *testing.T) {
 	config(t) // for its check of rights
 	traces := testbedtest.RecordTraces(t)

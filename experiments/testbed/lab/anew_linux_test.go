@@ -142,7 +142,7 @@ func (h *hand) whole(t *testing.T, began ...<-chan played) (all []played) {
 	return all
 }
 
-// slowestTimes returns how long the slowest worker took for each vector after the first.
+// slowestTimes returns the slowest worker's time for each vector after the first.
 func slowestTimes(all []played) (took []time.Duration) {
 	for _, p := range all {
 		for v := 1; v < len(p.ends); v++ {
@@ -182,8 +182,8 @@ func dead(t *testing.T, w <-chan played) {
 	}
 }
 
-// TestStartedAnew kills and restarts a worker or the server in the middle of a job: no worker waits for ever, no sum is
-// wrong, and the next job of all workers is complete on the same testbed.
+// TestStartedAnew checks that if a worker or the server is killed and restarted in the middle of a job, no worker waits
+// for ever, no sum is wrong, and the next job of all workers is complete on the same testbed.
 func TestStartedAnew(t *testing.T) {
 	job := process.Job{ID: 1, Workers: 3, Values: 20 * 8, Lanes: 8, Vectors: 20}
 	const some = 150 // packets out of 20 per vector
@@ -241,8 +241,8 @@ func TestStartedAnew(t *testing.T) {
 	})
 }
 
-// TestProgramOff detaches the program during a job: the agent stops answering, so that workers end instead of waiting
-// for sums that are never made.
+// TestProgramOff checks that the agent stops answering if the program is detached during a job, so that workers end
+// instead of waiting for sums that are never made.
 func TestProgramOff(t *testing.T) {
 	h := &hand{Lab: up(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 20}"), job: process.Job{ID: 1, Workers: 2, Values: 20 * 8, Lanes: 8, Vectors: 10_000}}
 	defer h.serve(t)()
@@ -259,8 +259,9 @@ func TestProgramOff(t *testing.T) {
 	}
 }
 
-// TestTreeChanges detaches the programs during a job whose server takes over the workers: these become its children
-// over the same cables, and finish the job in another epoch. Every sum is exact, from the kernel and from the server.
+// TestTreeChanges checks that if the programs are detached during a job whose server takes over the workers, the
+// workers become the server's children over the same cables and finish the job in another epoch. Every sum is exact,
+// from the kernel and from the server.
 func TestTreeChanges(t *testing.T) {
 	for _, tree := range []string{"{workers: 2}", "{workers: 3, children: 2}"} {
 		h := &hand{Lab: up(t, "tree: "+tree+"\njob: {lanes: 8, fragments: 20}"), adopts: 200 * time.Millisecond}
@@ -285,9 +286,10 @@ func TestTreeChanges(t *testing.T) {
 	}
 }
 
-// TestTreeChangesByLoad gives an aggregator, in user space and in the kernel, a small share of its link. The server takes over
-// its workers after a vector that took too long, and their next vectors pass the loaded program. Every sum is exact. The slowest
-// worker needs less than a quarter of the time for a vector afterwards, and the job ends in less than three quarters of its time.
+// TestTreeChangesByLoad checks an aggregator, in user space and in the kernel, with a small share of its link. The
+// server takes over its workers after a vector that took too long, and their next vectors bypass the loaded program.
+// Every sum is exact. Afterwards, the slowest worker needs less than a quarter of the time for a vector, and the job
+// ends in less than three quarters of its time without the change.
 func TestTreeChangesByLoad(t *testing.T) {
 	able(t)
 	for _, mode := range []string{User, Generic, Native} {

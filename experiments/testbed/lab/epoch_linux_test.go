@@ -29,8 +29,8 @@ func held(t *testing.T, p *Plan) *Holder {
 	return h
 }
 
-// TestJobs runs three jobs in a tree one after the other, whose workers request their epochs, with a job with fixed
-// epochs in between.
+// TestJobs checks three jobs in a tree, run one after the other, whose workers request their epochs, with a job with
+// fixed epochs in between.
 func TestJobs(t *testing.T) {
 	l := up(t, "tree: {workers: 3, children: 2}\njob: {lanes: 8, fragments: 4}")
 	ground := new(ground)
@@ -45,7 +45,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestEpochsOfNobody requests more epochs than can be distinguished, before any job has begun.
+// TestEpochsOfNobody checks the error for requesting more epochs than can be distinguished before any job has begun.
 func TestEpochsOfNobody(t *testing.T) {
 	name := nameFor("nobody")
 	held(t, plan(t, "name: "+name+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}"))
@@ -57,7 +57,7 @@ func TestEpochsOfNobody(t *testing.T) {
 	}
 }
 
-// TestEpochsOfAQueue requests epochs of a testbed without aggregation.
+// TestEpochsOfAQueue checks the error for requesting epochs in a testbed without aggregation.
 func TestEpochsOfAQueue(t *testing.T) {
 	name := nameFor("queued")
 	held(t, plan(t, "name: "+name+"\nqueue: {workers: 2, system: olaf}"))
@@ -66,8 +66,8 @@ func TestEpochsOfAQueue(t *testing.T) {
 	}
 }
 
-// TestEpochs requests epochs of jobs: they are ahead of what programs have seen and of earlier requests, modulo 2^16,
-// and distinct for concurrent requests. Jobs that use them sum one after the other.
+// TestEpochs checks that requested epochs are ahead of those that programs have seen and of earlier requests, modulo
+// 2^16, and distinct for concurrent requests, and that jobs that use them sum one after the other.
 func TestEpochs(t *testing.T) {
 	p := plan(t, "name: "+nameFor("epochs")+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
 	h := held(t, p)

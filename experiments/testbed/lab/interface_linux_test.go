@@ -93,8 +93,8 @@ func behind(far, mode string) string {
 	return text
 }
 
-// TestInterface sums the packets of workers one of which is behind an interface of this machine, or has the server
-// there, in both modes: a pair of virtual interfaces replaces a network card and the device behind it.
+// TestInterface checks the sums of workers if one of them, or the server, is behind an interface of this machine, in
+// both modes. A pair of virtual interfaces replaces a network card and the device behind it.
 func TestInterface(t *testing.T) {
 	for _, far := range []string{"a", "ps"} {
 		for _, mode := range []string{Native, Generic} {
@@ -129,8 +129,8 @@ func (g *ground) pair(t *testing.T, a, b string) {
 	}
 }
 
-// TestWires sums over cables between interfaces of this machine, at every place in a tree and in both modes: pairs of
-// virtual interfaces replace network cards.
+// TestWires checks sums over cables between interfaces of this machine, at every place in a tree and in both modes.
+// Pairs of virtual interfaces replace network cards.
 func TestWires(t *testing.T) {
 	for _, mode := range []string{Native, Generic} {
 		t.Run(mode, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestWires(t *testing.T) {
 	}
 }
 
-// TestQueueWires runs a queue over cables between interfaces of this machine, for workers and for the server, in both
+// TestQueueWires checks a queue over cables between interfaces of this machine, for workers and for the server, in both
 // modes.
 func TestQueueWires(t *testing.T) {
 	able(t)
@@ -202,7 +202,7 @@ func hostsOf(name string) func(args ...string) *exec.Cmd {
 	}
 }
 
-// overloaded waits until a queue has delivered and merged, and its decisions were compared.
+// overloaded waits until a queue has delivered and merged updates, and its decisions were compared.
 func (l *Lab) overloaded(t *testing.T) (counts map[string]uint64) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -320,8 +320,8 @@ func queueBehind(far, mode string) string {
 	return text
 }
 
-// TestQueueInterface runs a queue with one of two workers, or the server, behind an interface of this machine, in both
-// modes: it communicates with the nodes in namespaces, both ways.
+// TestQueueInterface checks that a queue with one of two workers, or the server, behind an interface of this machine
+// communicates with the nodes in namespaces in both directions, in both modes.
 func TestQueueInterface(t *testing.T) {
 	able(t)
 	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
@@ -342,7 +342,7 @@ func TestQueueInterface(t *testing.T) {
 	}
 }
 
-// overload plays the node behind the interface until the queue has delivered and the received packets are correct.
+// overload acts as the node behind the interface until the queue has delivered and the received packets are correct.
 func (g *ground) overload(t *testing.T, l *Lab, serves bool) {
 	t.Helper()
 	number, node := 1, l.Workers()[1]
@@ -394,7 +394,7 @@ func (g *ground) overload(t *testing.T, l *Lab, serves bool) {
 	}
 }
 
-// TestInterfaceRefused tries interfaces that cannot be used. A refused one is not moved.
+// TestInterfaceRefused checks that interfaces that cannot be used are rejected and not moved.
 func TestInterfaceRefused(t *testing.T) {
 	hookless := func(*ground) error { return netlink.LinkAdd(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: "card0"}}) }
 	narrow := func(mtu int) func(*ground) error {

@@ -89,8 +89,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestHostWires distinguishes the host's end of a cable from the switch's: below a switch the host is the child, above
-// it the parent.
+// TestHostWires checks that the host's end of a cable is distinguished from the switch's: below a switch the host is
+// the child, above it the parent.
 func TestHostWires(t *testing.T) {
 	p := plan(t, `nodes: [{name: ps, role: server}, {name: s, role: switch}, {name: a, role: worker, cluster: 0}, {name: b, role: worker, cluster: 1}]
 links: [{child: s, parent: ps, interfaces: [eth2, eth3]}, {child: a, parent: s}, {child: b, parent: s, interfaces: [eth1, eth0], virtual: true}]

@@ -85,8 +85,8 @@ func (f *wiredFrames) Close() error {
 	return nil
 }
 
-// TestLinksAreProbed sends probe frames over the links of a testbed: a link that leads elsewhere is one line with both ends
-// and their hosts, and no capture is left.
+// TestLinksAreProbed checks probe frames over the links of a testbed: a link that leads elsewhere is reported on one
+// line with both ends and their hosts, and no capture is left.
 func TestLinksAreProbed(t *testing.T) {
 	const toQueue, toServer = "gen/eth0", "q/out"
 	right := map[string]string{toQueue: "q/in", toServer: "ps/eth0"}
@@ -149,7 +149,7 @@ func TestLinksAreProbed(t *testing.T) {
 	}
 }
 
-// TestLinksOfNodes lists the cables between hosts of a tree.
+// TestLinksOfNodes checks the list of cables between hosts in a tree.
 func TestLinksOfNodes(t *testing.T) {
 	f, err := Parse("lab.yaml", []byte(spread))
 	if err != nil {

@@ -26,8 +26,8 @@ func holdSlowly() error {
 	return errors.Join(err, err2)
 }
 
-// TestInterruptedHolderRemovesItsPart interrupts the start of a holder, as the end of an agent does: the holder is asked to
-// end rather than killed, so that it releases its reservation.
+// TestInterruptedHolderRemovesItsPart checks that if the start of a holder is interrupted, as by the end of an agent,
+// the holder is asked to end rather than killed, so that it releases its reservation.
 func TestInterruptedHolderRemovesItsPart(t *testing.T) {
 	steps, theirs, err := os.Pipe()
 	if err != nil {

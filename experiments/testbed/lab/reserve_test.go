@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
 
-// TestAllHostsOrNone reserves a testbed of two hosts, of which the second is not available.
+// TestAllHostsOrNone checks that a testbed of two hosts is not reserved at all if the second host is not available.
 func TestAllHostsOrNone(t *testing.T) {
 	r := &testbed.Reservations{Dir: filepath.Join(t.TempDir(), "olafctl")}
 	access := testbed.Access{Devices: testbed.Devices{testbed.CardDevice(), testbed.TwinDevice()}, Owner: "alice@desk", Reservations: r}
@@ -61,7 +61,7 @@ func TestAllHostsOrNone(t *testing.T) {
 	}
 }
 
-// TestHolderOfAHost finds the reservation to show for a host among those of several testbeds.
+// TestHolderOfAHost checks which reservation is shown for a host among those of several testbeds.
 func TestHolderOfAHost(t *testing.T) {
 	r := func(name, host, resource string) testbed.Reservation {
 		return testbed.Reservation{Testbed: name, Host: host, Resources: []string{resource}}
@@ -78,8 +78,8 @@ func TestHolderOfAHost(t *testing.T) {
 	}
 }
 
-// TestDownWithoutAHost takes a testbed down of which one host cannot be reached: the others are released, and the name
-// stays, so that it can be tried again.
+// TestDownWithoutAHost checks that taking a testbed down while one host cannot be reached releases the other hosts and
+// keeps the name, so that it can be tried again.
 func TestDownWithoutAHost(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := &testbed.Reservations{Dir: filepath.Join(t.TempDir(), "olafctl")}
@@ -114,7 +114,8 @@ func TestDownWithoutAHost(t *testing.T) {
 	}
 }
 
-// TestLastError keeps the last failure on a testbed that is up until it is taken down. A testbed from a file has none.
+// TestLastError checks that the last failure on a testbed that is up is kept until the testbed is taken down, and that
+// a testbed from a file has none.
 func TestLastError(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}}, Queue: &PlannedRole{Host: "a", Device: "twin:"}}

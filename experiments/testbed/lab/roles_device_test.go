@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// TestClockBounds uses a measured offset within the file's bound: by echo, larger bounds withhold ages; by PTP the file's bound
-// counts, unless the exchanges contradict it.
+// TestClockBounds checks the use of a measured offset within the file's bound: by echo, larger bounds withhold ages; by
+// PTP, the file's bound counts unless the exchanges contradict it.
 func TestClockBounds(t *testing.T) {
 	measured := testbed.Offset{AtNS: 7, OffsetNS: -5_000, BoundNS: 20_000}
 	for name, c := range map[string]struct {
@@ -41,7 +41,7 @@ func TestClockBounds(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreNoRoles refuses files of nodes, and names of testbeds that are not up, with what to do.
+// TestFilesThatAreNoRoles checks that files of nodes, and names of testbeds that are not up, are rejected with advice.
 func TestFilesThatAreNoRoles(t *testing.T) {
 	nodes, err := filepath.Abs("examples/tree.yaml")
 	if err != nil {

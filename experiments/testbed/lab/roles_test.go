@@ -26,7 +26,8 @@ func rolePlan(t *testing.T, text string) *RolePlan {
 	return p
 }
 
-// TestExamplesOfInit resolves every file that 'testbed init' writes; its name is that of the testbed.
+// TestExamplesOfInit checks that every file that 'testbed init' writes can be resolved and that its name is the
+// testbed's.
 func TestExamplesOfInit(t *testing.T) {
 	if Example("nothing") != nil {
 		t.Error("there is an example of an unknown name")
@@ -49,7 +50,7 @@ func TestExamplesOfInit(t *testing.T) {
 	}
 }
 
-// TestAddressesOfRoles writes devices of other hosts as ssh:// addresses.
+// TestAddressesOfRoles checks that devices of other hosts are written as ssh:// addresses.
 func TestAddressesOfRoles(t *testing.T) {
 	p := rolePlan(t, string(Example("paper")))
 	for want, r := range map[string]*PlannedRole{"ssh://lab@fpga2/pci:0000:5e:00.0": p.Generator,
@@ -74,7 +75,7 @@ const (
 	between = hosts + "roles:\n  generator: {host: gen, nic: eth0}\n  queue: {host: q, device: 'xdp:in,out'}\n  server: {host: ps, interface: eth0}\n"
 )
 
-// TestRoleRefusals expects each mistake in its line, with the host's name.
+// TestRoleRefusals checks that each mistake is reported with its line and the host's name.
 func TestRoleRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"good":            {good, ""},
@@ -147,7 +148,8 @@ func TestRoleRefusals(t *testing.T) {
 	}
 }
 
-// TestNodesNameHosts puts nodes of a tree on other hosts, behind interfaces of this one. The first version has none.
+// TestNodesNameHosts checks nodes of a tree on other hosts, behind interfaces of this one. The first version of the
+// file format has no hosts.
 func TestNodesNameHosts(t *testing.T) {
 	text := "hosts:\n  far: {ssh: lab@far}\n" + strings.Replace(byHand, "interface: eth1,", "interface: eth1, host: far,", 1)
 	p := plan(t, text)
@@ -205,7 +207,8 @@ links:
 devices: [{node: s, program: olaf, rate: 400kbps}]
 `
 
-// TestSpreadQueue plans a queue whose nodes are on several hosts. The switch's host is the first to come up.
+// TestSpreadQueue checks the plan for a queue whose nodes are on several hosts. The switch's host is the first to come
+// up.
 func TestSpreadQueue(t *testing.T) {
 	f, err := Parse("lab.yaml", []byte(spreadQueue))
 	if err != nil {
@@ -226,7 +229,7 @@ func TestSpreadQueue(t *testing.T) {
 	}
 }
 
-// TestSpreadNodes plans nodes on several hosts, each with the resources that are its own, and reports the mistakes.
+// TestSpreadNodes checks the plan for nodes on several hosts, each with its own resources, and the reported mistakes.
 func TestSpreadNodes(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"good":         {spread, ""},
@@ -258,8 +261,8 @@ func TestSpreadNodes(t *testing.T) {
 	}
 }
 
-// FuzzRead reads anything as a testbed of roles: each mistake is in a line of the file, and a plan is kept as JSON
-// without loss, with destinations that ssh cannot take for options.
+// FuzzRead reads arbitrary text as a testbed with roles: each mistake is in a line of the file, and a plan survives a
+// JSON round trip, with destinations that ssh cannot take for options.
 func FuzzRead(f *testing.F) {
 	for _, name := range Examples() {
 		f.Add(string(Example(name)))

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// heldHost is this host with a holder that is only noted.
+// heldHost is this host with a holder that is only recorded.
 type heldHost struct {
 	localHost
 	isHeld  *bool
@@ -36,8 +36,8 @@ func (h heldHost) letGo(context.Context, string) error {
 	return nil
 }
 
-// TestFailedUpUndoesItself brings up a testbed of two hosts and lets one step fail. Afterwards there are the same
-// reservations and holders as before.
+// TestFailedUpUndoesItself checks that if one step of bringing up a testbed of two hosts fails, there are afterwards
+// the same reservations and holders as before.
 func TestFailedUpUndoesItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		reserved bool   // for a minute, before

@@ -29,7 +29,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// asHolder makes the test's program hold a testbed of that name until it is killed.
+// asHolder makes the test's program hold a testbed with the given name until it is killed.
 const asHolder = "OLAFCTL_LAB_HOLDER"
 
 func TestMain(m *testing.M) {
@@ -113,8 +113,8 @@ func play(args []string) error {
 	return err
 }
 
-// TestQueue holds a testbed in which workers of two clusters overload a queue of each system, reads its counters
-// meanwhile, and kills one worker. Updates of two frames are in two clusters, as their addresses are.
+// TestQueue checks a testbed in which workers of two clusters overload a queue of each system, while its counters are
+// read and one worker is killed. Updates of two frames are in two clusters, like their addresses.
 func TestQueue(t *testing.T) {
 	able(t)
 	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
@@ -188,7 +188,7 @@ func await(t *testing.T, name string, as func(*State) bool) *State {
 	}
 }
 
-// TestQueueRefused requests more than any machine carries.
+// TestQueueRefused checks that a load larger than any machine carries is rejected.
 func TestQueueRefused(t *testing.T) {
 	able(t)
 	_, err := Up(plan(t, "queue: {system: "+systems()[0]+", workers: 2, out_rate: 90G}\njob: {lanes: 48}"), Options{})
@@ -246,7 +246,7 @@ func up(t *testing.T, text string) *Lab {
 // nameFor returns a unique name for this run of the test.
 func nameFor(of string) string { return fmt.Sprintf("%s-%d", of, os.Getpid()) }
 
-// TestRoutes sends from a worker at the bottom of a tree to the server and to a worker elsewhere, through the
+// TestRoutes checks that a worker at the bottom of a tree reaches the server and a worker elsewhere through the
 // aggregators' namespaces.
 func TestRoutes(t *testing.T) {
 	l := up(t, "tree: {workers: 4, children: 2}\njob: {lanes: 8, fragments: 4}")
@@ -261,7 +261,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestLongFrames sums over cables that are too long for native mode.
+// TestLongFrames checks sums over cables whose frames are too long for native mode.
 func TestLongFrames(t *testing.T) {
 	l := up(t, "tree: {workers: 2, mtu: 4000, mode: generic}\njob: {lanes: 8, fragments: 4}")
 	new(ground).job(t, l, endpoint.XAgg{})
@@ -270,7 +270,8 @@ func TestLongFrames(t *testing.T) {
 	}
 }
 
-// TestFaults removes cables and programs of every kind, disables an interface, and checks the reported faults.
+// TestFaults checks the reported faults after cables and programs of every kind are removed and an interface is
+// disabled.
 func TestFaults(t *testing.T) {
 	at := func(l *Lab, node int, name string, do func(netlink.Link) error) {
 		t.Helper()
@@ -318,7 +319,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestQueueFaults detaches a queue's program for ACKs and checks the reported fault.
+// TestQueueFaults checks the reported fault after a queue's program for ACKs is detached.
 func TestQueueFaults(t *testing.T) {
 	able(t)
 	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
@@ -336,7 +337,7 @@ func TestQueueFaults(t *testing.T) {
 	}
 }
 
-// TestHolder holds two testbeds at once, rejects an existing name, shows them and removes them.
+// TestHolder checks that two testbeds can be held at once, shown and removed, and that an existing name is rejected.
 func TestHolder(t *testing.T) {
 	able(t)
 	var ended []chan error
@@ -377,7 +378,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestKilledHolder kills a testbed's holder and finds nothing left; its name can be used again.
+// TestKilledHolder checks that nothing is left of a testbed whose holder is killed, and that its name can be used
+// again.
 func TestKilledHolder(t *testing.T) {
 	able(t)
 	traces := testbedtest.RecordTraces(t)
@@ -413,7 +415,7 @@ func TestKilledHolder(t *testing.T) {
 	}
 }
 
-// TestUpRefuses requests impossible interfaces.
+// TestUpRefuses checks that impossible interfaces are rejected.
 func TestUpRefuses(t *testing.T) {
 	able(t)
 	for device, want := range map[string]string{"olafnone0": "interface olafnone0 for low", "lo": ""} {

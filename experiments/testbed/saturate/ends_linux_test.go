@@ -28,7 +28,7 @@ type captured struct {
 func (c *captured) Frame(p *capture.Packet) error { return c.file.WritePacket(p) }
 func (c *captured) Lost(frames int64) error       { c.lost = frames; return nil }
 
-// fullDisk has room for no frame.
+// fullDisk is a recorder without room for any frame.
 type fullDisk struct{}
 
 var errFull = errors.New("no room")
@@ -47,9 +47,9 @@ func TestRecordOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestBothEnds lets tshark read a run at all of its ends, with one server and in a tree: every frame is XAgg's, the
-// workers' frames match their counts, each sum reached the server and every worker, and the workers received what the
-// server sent.
+// TestBothEnds checks with tshark a run captured at all of its ends, with one server and in a tree. Every frame must be
+// XAgg's, the workers' frames must match their counts, each sum must have reached the server and every worker, and the
+// workers must have received what the server sent.
 func TestBothEnds(t *testing.T) {
 	tshark := peer.NeedProgram(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
@@ -117,7 +117,7 @@ func TestBothEnds(t *testing.T) {
 	}
 }
 
-// end contains what tshark read at one end.
+// end contains the counts that tshark read at one end.
 type end struct {
 	sent, got uint64 // packets of data
 	again     uint64 // repeated sums for the agent, which passes them on to all workers

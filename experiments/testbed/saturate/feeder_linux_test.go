@@ -27,7 +27,7 @@ func feeder(t *testing.T, text string) *Feeder {
 	return feederIn(t, "", text)
 }
 
-// feederIn is feeder with the mode of all aggregators; empty for the testbed's own.
+// feederIn returns a feeder like feeder, with the mode of all aggregators; an empty mode keeps the testbed's own.
 func feederIn(t *testing.T, mode, text string) *Feeder {
 	t.Helper()
 	file, err := lab.Parse("test", []byte(text))
@@ -119,8 +119,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestMishaps loses every n-th frame on the way up and at the server, duplicates and reorders others, from two threads:
-// missing ones are found, and all sums are exact.
+// TestMishaps checks that missing packets are detected and all sums are exact if every n-th frame is lost on the way up
+// and at the server, and others are duplicated and reordered, from two threads.
 func TestMishaps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -201,7 +201,8 @@ func TestLostWithoutAWord(t *testing.T) {
 	}
 }
 
-// TestTakenAway removes a cable, or programs, during a run: it ends with the names of the cable and the program.
+// TestTakenAway checks that removing a cable, or programs, during a run ends it with the names of the cable and the
+// program.
 func TestTakenAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		says string

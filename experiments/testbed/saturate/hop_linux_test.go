@@ -90,8 +90,8 @@ func (h *hop) received(t *testing.T) uint64 {
 	return c.Received
 }
 
-// await returns the number of frames that have come out since before, and when it saw the last: it waits for n, at most for
-// a fifth of a second without a frame.
+// await returns the number of frames that have come out since before, and the time at which it saw the last one. It
+// waits for n frames, but at most a fifth of a second without a frame.
 func (h *hop) await(t *testing.T, before, n uint64) (came uint64, last time.Time) {
 	t.Helper()
 	for last = time.Now(); came < n && time.Since(last) < 200*time.Millisecond; {
@@ -102,10 +102,10 @@ func (h *hop) await(t *testing.T, before, n uint64) (came uint64, last time.Time
 	return came, last
 }
 
-// hopWindow is the number of packets inside the row while its capacity is measured.
+// hopWindow is the number of packets in flight in the row while its capacity is measured.
 const hopWindow = 256
 
-// point is what one size of packets gives.
+// point contains the results for one packet size.
 type point struct {
 	values      int
 	mpps        float64 // packets a second, in millions
@@ -140,7 +140,7 @@ func (h *hop) measureRate(t *testing.T, p *point) {
 	p.cpuNS = float64(least.Nanoseconds()) / hopWindow
 }
 
-// measureLatency measures the time of a packet through the idle row, less that through its first cable alone.
+// measureLatency measures the time of a packet through the idle row, minus its time through the first cable alone.
 func (h *hop) measureLatency(t *testing.T, p *point, cable float64) {
 	t.Helper()
 	ear, err := h.last().B.Packets(true)
@@ -180,7 +180,7 @@ func (h *hop) fastTime(t *testing.T, ear *netlab.Socket) float64 {
 	return times[len(times)/10]
 }
 
-// hopLoads are the offered loads of the losses, in packets a second.
+// hopLoads are the loads offered to measure losses, in packets per second.
 var hopLoads = []int{5_000, 20_000, 50_000}
 
 // measureLoss measures the share of packets lost without acknowledgements.
@@ -199,8 +199,8 @@ func (h *hop) measureLoss(t *testing.T, p *point) {
 	}
 }
 
-// measureUsage returns the share of one processor, in percent, that a load takes, with the sender, which sleeps between the
-// milliseconds (Fig. 9).
+// measureUsage returns the share of one processor, in percent, that a load uses, including the sender, which sleeps
+// between the milliseconds (Fig. 9).
 func (h *hop) measureUsage(t *testing.T, load int) float64 {
 	t.Helper()
 	before, began, sent := processTime(t), time.Now(), 0
@@ -213,12 +213,12 @@ func (h *hop) measureUsage(t *testing.T, load int) float64 {
 	return 100 * float64(processTime(t)-before) / float64(time.Since(began))
 }
 
-// hopStall is the lateness from which on the processor was taken away.
+// hopStall is the minimum lateness that shows that other programs had the processor.
 const hopStall = 500 * time.Microsecond
 
-// measureLoadedLatency returns the median time of a packet from the instant at which it is due to the server's socket, in a
-// Poisson process of the given rate (Fig. 10). One processor sends and receives. Packets around a stall, in which other programs
-// had the processor, do not count.
+// measureLoadedLatency returns the median time from the instant at which a packet is due until it reaches the server's
+// socket, in a Poisson process with the given rate (Fig. 10). One processor sends and receives. Packets around a stall,
+// in which other programs had the processor, do not count.
 func (h *hop) measureLoadedLatency(t *testing.T, load int) float64 {
 	t.Helper()
 	ear, err := h.last().B.Packets(true)
@@ -296,8 +296,8 @@ func measureCable(t *testing.T, values int) float64 {
 	return h.fastTime(t, ear)
 }
 
-// measureAcked returns, in percent, the packets that workers and aggregators resend if the server loses each 50th sum, with
-// groups of 1,024 packets acknowledged. Every sum must be exact.
+// measureAcked returns the percentage of packets that workers and aggregators resend if the server loses every 50th sum
+// and packets are acknowledged in groups of 1,024. Every sum must be exact.
 func measureAcked(t *testing.T, mode string) float64 {
 	text := map[string]string{lab.Native: lab.Native, lab.User: lab.Generic}[mode]
 	f := feederIn(t, mode, fmt.Sprintf("tree: {workers: 2, mode: %s}\njob: {lanes: 256, fragments: 2048}", text))
@@ -312,12 +312,12 @@ func measureAcked(t *testing.T, mode string) float64 {
 	return 100 * float64(r.Resent+r.SumsAgain) / float64(r.Sent)
 }
 
-// publishedMpps are the paper's rates by values per packet, where they are printed (Fig. 6, §VI-B).
+// publishedMpps are the paper's printed rates by values per packet (Fig. 6, §VI-B).
 var publishedMpps = map[int]string{32: "4.19", 256: "1.59", 320: "1.11"}
 
-// TestXAggOnThisKernel measures what Figs. 6, 7, 9, 10 and 11 of XAgg show, with the program in the kernel and in user space,
-// and prints it for docs/papers/xagg.md. The sender is inside of a packet's time; BenchmarkAggregator in fpga/xdp has the
-// kernel's program alone, and BenchmarkAggregatorCores Fig. 8.
+// TestXAggOnThisKernel measures the quantities in Figs. 6, 7, 9, 10 and 11 of XAgg, with the program in the kernel and
+// in user space, and prints them for docs/papers/xagg.md. A packet's time includes the sender. BenchmarkAggregator in
+// fpga/xdp measures the kernel's program alone, and BenchmarkAggregatorCores measures Fig. 8.
 func TestXAggOnThisKernel(t *testing.T) {
 	if *hopSeconds == 0 {
 		t.Skip("a measurement; -hop 2 runs it ('make xagg')")

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestWires feeds a testbed whose cables join interfaces of this machine, like one of virtual cables, and lists them. A
-// testbed with a worker elsewhere cannot be fed.
+// TestWires checks that a testbed whose cables join interfaces of this machine can be fed like one with virtual cables,
+// and that the cables are listed. A testbed with a worker elsewhere cannot be fed.
 func TestWires(t *testing.T) {
 	if err := netlab.CheckRights(append(lab.Rights(), netlab.PacketRights...)...); err != nil {
 		t.Skip(err)

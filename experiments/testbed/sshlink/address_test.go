@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestParse lists addresses and their parts.
+// TestParse checks the parts of addresses.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]struct {
 		Address
@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that what is accepted is the same after it was written out again, and is no option to ssh.
+// FuzzParse checks that an accepted address is unchanged by a round trip through text and is not an option to ssh.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"ssh://lab/twin:", "//me@lab:22/x", "ssh://[::1]:2/x", "ssh://[::1]/x", "ssh://-x/y"} {
 		f.Add(seed)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOtherArchitecture states that a program is not copied to a host with another architecture, and that the message has the
-// command that builds it.
+// TestOtherArchitecture checks that a program is not copied to a host with another architecture, and that the message
+// has the command that builds it.
 func TestOtherArchitecture(t *testing.T) {
 	at, _, err := Parse("ssh://lab@far/")
 	if err != nil {

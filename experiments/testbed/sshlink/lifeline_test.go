@@ -48,7 +48,7 @@ func startAgent(t *testing.T) (alive context.Context, in *io.PipeWriter, out *bu
 	return alive, in, out, codes
 }
 
-// TestAgentEndsWithItsInput states that an agent ends at the end of its standard input.
+// TestAgentEndsWithItsInput checks that an agent ends at the end of its standard input.
 func TestAgentEndsWithItsInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alive, in, out, exits := startAgent(t)
@@ -64,7 +64,8 @@ func TestAgentEndsWithItsInput(t *testing.T) {
 	})
 }
 
-// TestAgentEndsInSilence states that an agent lives as long as there are signs of life, and ends Patience after the last one.
+// TestAgentEndsInSilence checks that an agent continues as long as there are signs of life, and ends Patience after the
+// last one.
 func TestAgentEndsInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alive, in, out, exits := startAgent(t)
@@ -98,7 +99,8 @@ func TestAgentEndsInSilence(t *testing.T) {
 	})
 }
 
-// TestScriptsQuoteTheirArguments runs a script's arguments through the shell as the other host does.
+// TestScriptsQuoteTheirArguments checks that a script's arguments survive the shell, which runs them as on the other
+// host.
 func TestScriptsQuoteTheirArguments(t *testing.T) {
 	o := Options{}
 	args := []string{`a b`, `'`, `"$HOME"`, `$(false)`, "`x`", `\`, ``, `*`, "é"}
@@ -110,7 +112,7 @@ func TestScriptsQuoteTheirArguments(t *testing.T) {
 	}
 }
 
-// TestBuildsMatch states which agent's build may serve a head.
+// TestBuildsMatch checks which agents' builds may serve a head.
 func TestBuildsMatch(t *testing.T) {
 	path, err := os.Executable()
 	if err != nil {
@@ -131,8 +133,8 @@ func TestBuildsMatch(t *testing.T) {
 	}
 }
 
-// TestKilledAgentsAreFollowedUp runs the other host's script with an agent that is killed: the command after it runs, and the
-// private folder is removed. After an agent that ends there is no such command.
+// TestKilledAgentsAreFollowedUp checks that if an agent is killed, the other host's script runs the command for this
+// case and removes the private folder, and that it does not run the command if the agent ends by itself.
 func TestKilledAgentsAreFollowedUp(t *testing.T) {
 	folder := t.TempDir()
 	stub, log := filepath.Join(folder, "stub"), filepath.Join(folder, "log")

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestSocketOfSudoIsShared states that the user whose sshd forwards an agent's socket owns it, also if the agent is root's.
+// TestSocketOfSudoIsShared checks that the user whose sshd forwards an agent's socket owns the socket, even if the
+// agent runs as root.
 func TestSocketOfSudoIsShared(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
