@@ -16,21 +16,21 @@ var ErrAccounting = errors.New("accounting identity broken")
 // Counter declares one counter by its name, title, unit and description. JSON output, tables, register maps and pages
 // that list counters are built from these declarations.
 type Counter struct {
-	Name  string // in JSON documents
-	Title string // as a column header, without the unit
+	Name  string // name in JSON documents
+	Title string // column header, without the unit
 	Unit  string // updates, frames, …; empty for plain events
 	Doc   string // what it counts, in a phrase
 	Paper string // section, table or figure of the paper
-	// Register is the full name of the card register that counts it, if any.
+	// Register is the full name of the card register that counts the same events, if there is one.
 	Register string
-	// Sparse counters are omitted from documents and tables if they are 0.
+	// Sparse counters are omitted from documents and tables if their value is 0.
 	Sparse bool
-	// A Gauge is a level: it may fall, and clearing the counters does not change it.
+	// Gauge marks a level: its value may fall, and clearing the counters does not change it.
 	Gauge bool
-	// Aside counters are stored with every run, but have no statistics over runs.
+	// Aside counters are stored with every run, but there are no statistics of them over runs.
 	Aside bool
-	// Column is the counter's column at a terminal. For a Part it is a column of the loss table, where counters with
-	// the same header are added up; for any other counter, of the first table.
+	// Column is the header of the counter's column at a terminal. A Part has its column in the table of losses, where
+	// counters with the same header are added up. Any other counter has its column in the first table.
 	Column string
 }
 
@@ -39,8 +39,8 @@ type Identity struct {
 	Left  []string
 	Right []string
 	Less  []string // subtracted from the right side
-	Void  string   // if this counter is not 0, the identity is not checked
-	Text  string   // in words, if the names alone read badly
+	Void  string   // the identity is not checked if this counter is not 0
+	Text  string   // in words, if the names alone are hard to read
 }
 
 // String returns the identity as an equation, or as its Text if it has one.
@@ -59,11 +59,13 @@ func (i *Identity) String() string {
 type Ledger struct {
 	Counters   []Counter
 	Identities []Identity
-	// Offered are the counters of inputs, Output those of outputs on any port: a run with input and without output is
-	// invalid. Merged count what leaves inside another update. The rest of the input is lost; Parts are the counters of
-	// where it went, and Inside those of them that may still come out.
+	// Offered lists the counters of inputs. Output lists those of outputs on any port; a run with input but without
+	// output is invalid. Merged lists those of inputs that leave inside another update. The rest of the input is lost.
+	// Parts lists the counters that show where it was lost, and Inside lists those Parts whose updates may still come
+	// out.
 	Offered, Output, Merged, Parts, Inside []string
-	// MaySilent allows a run without output while something is inside: a network may be slower than its simulated time.
+	// MaySilent allows a run without output while something is inside, since a network may be slower than its simulated
+	// time.
 	MaySilent bool
 }
 
@@ -282,7 +284,7 @@ func (c Counts) Check() error {
 // BrokenError is the error for a broken rule of a ledger. It matches ErrAccounting.
 type BrokenError struct {
 	Rule  string // one of Ledger.Rules
-	Found string // the numbers found
+	Found string // numbers that were found
 }
 
 func (e *BrokenError) Error() string { return ErrAccounting.Error() + ": " + e.Rule + ": " + e.Found }

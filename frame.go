@@ -23,10 +23,11 @@ var (
 // can be returned without allocation and is small enough to be an array index.
 type FrameFault uint8
 
-// A frame claims to be OLAF if it is an untagged Ethernet frame that carries IPv4 without options, not a later
-// fragment, with UDP to UDPPort and the magic as the first payload byte. VLAN tags and IPv4 options move the gradients
-// off the 512-bit beat and are therefore bypassed, not parsed. Everything after the claim is checked strictly. The
-// smallest OLAF frame (64 bytes) needs no Ethernet padding, so bytes after the IPv4 packet are a fault, too.
+// A frame claims to be OLAF if it is an untagged Ethernet frame with an IPv4 packet that has no options and is not a
+// later fragment, and if the packet carries UDP to UDPPort with the magic as the first payload byte. VLAN tags and IPv4
+// options move the gradients off the 512-bit beat. Such frames therefore bypass the queue instead of being parsed. A
+// frame that claims to be OLAF is checked strictly. The smallest OLAF frame has 64 bytes and needs no Ethernet padding,
+// so bytes after the IPv4 packet are also a fault.
 const (
 	_ FrameFault = iota
 	FaultShort
@@ -336,7 +337,7 @@ func (f Frame) Lanes(dst []int32) int {
 	b := f.b[f.laneOffset():]
 	n := min(len(dst), len(b)/LaneBytes)
 	dst, b = dst[:n], b[:n*LaneBytes]
-	for len(dst) >= 4 && len(b) >= 16 { // two loads and four lanes at a time
+	for len(dst) >= 4 && len(b) >= 16 { // two loads and four lanes per iteration
 		v, w := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 		dst[0], dst[1] = int32(v>>32), int32(v)
 		dst[2], dst[3] = int32(w>>32), int32(w)
@@ -369,12 +370,12 @@ type QueueStatus struct {
 	Occupancy      uint32 // slots in use; saturates at 24 bits on the wire
 	ActiveClusters uint16 // clusters with an update in the queue
 	Slots          uint16 // slots built; 65,536 is sent as 65,535
-	Full           bool   // no slot is free: the binary state of paper §5, on the wire beside the numbers
+	Full           bool   // no slot is free: the binary state of paper §5, sent in addition to the numbers
 }
 
 const (
-	maxOccupancy = 1<<24 - 1 // of 24 bits
-	statusFull   = 1 << 7    // in the last byte of a status
+	maxOccupancy = 1<<24 - 1 // maximum of 24 bits
+	statusFull   = 1 << 7    // bit in the last byte of a status
 )
 
 // Busier reports whether s has more active clusters per slot than o. If so, a hop overwrites o in a passing ACK. The

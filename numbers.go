@@ -10,8 +10,8 @@ import (
 // ErrNumber is matched by errors about text that is not a number.
 var ErrNumber = NewError(Usage, "bad number")
 
-// Numbers that users write are decimal in flags, files, sweeps and CSV alike: 010 is ten, and Go's 0x10, 0b1, 0o7,
-// 1_000 and Inf are rejected. Only words of hardware (ParseWord) may be hexadecimal.
+// Numbers that users write in flags, files, sweeps and CSV are decimal: 010 is ten, and Go's 0x10, 0b1, 0o7, 1_000 and
+// Inf are rejected. Only words of hardware (ParseWord) may be hexadecimal.
 
 // ParseInt parses a decimal integer.
 func ParseInt(text string) (int64, error) {

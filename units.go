@@ -83,7 +83,7 @@ type unit struct {
 	worth  int64
 }
 
-// The first suffix that fits is printed, so each table is ordered from largest to smallest.
+// The first suffix that fits is printed, so each table is ordered from the largest to the smallest.
 var (
 	rateUnits = []unit{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}}
 	rateAlso  = []unit{
@@ -106,9 +106,9 @@ var (
 type quantity struct {
 	name     string
 	units    [2][]unit
-	likely   []string // the units that a bare number probably lacks
+	likely   []string // units that a bare number probably lacks
 	example  string
-	negative bool // values below zero are valid
+	negative bool // negative values are valid
 }
 
 var (
@@ -236,7 +236,7 @@ func (d Duration) String() string { return formatQuantity(int64(d), timeUnits) }
 // String returns the time since the origin as a duration.
 func (t Time) String() string { return Duration(t).String() }
 
-// Set, Type and the text forms make the units usable as flags and in YAML and JSON.
+// Set, Type and the text methods make the units usable as flags and in YAML and JSON.
 
 func (r *Rate) Set(s string) error     { return set(r, s, ParseRate) }
 func (s *Size) Set(v string) error     { return set(s, v, ParseSize) }

@@ -23,10 +23,10 @@ const (
 // The gradients themselves are passed separately, only where they are needed.
 type Update struct {
 	GenNS   uint64    // generation time of the newest update inside, ns since the generator was armed, modulo 2^48
-	Seq     uint32    // per worker, from 0; of the newest contributor
-	Reward  int32     // signed Q24.8; the saturating sum of all Count rewards inside
-	Cluster ClusterID // from the tables, not from the header
-	Worker  WorkerID  // of the newest contributor
+	Seq     uint32    // number of the newest contributor's update, per worker from 0
+	Reward  int32     // signed Q24.8; saturating sum of the rewards of all Count updates inside
+	Cluster ClusterID // id from the tables, not from the header
+	Worker  WorkerID  // worker of the newest contributor
 	Count   uint16    // updates inside, 1 from a worker, saturating
 	Lanes   uint16    // int32 gradients in the payload, at most MaxLanes
 	Flags   Flags
@@ -44,8 +44,8 @@ type Contributor struct {
 
 // Observation describes one delivered frame as the parameter server saw it.
 type Observation struct {
-	At     Time     // last bit received, since the generator was armed
-	Queued Duration // from the append of its slot until At; negative if not measured (a plain capture)
+	At     Time     // time when the last bit was received, since the generator was armed
+	Queued Duration // time from the filling of the slot until At; negative if not measured (in a plain capture)
 	Update Update
 	// Contributors lists the merged updates, oldest first; nil without a provenance log. It may be reused after the
 	// call that returned it.

@@ -7,8 +7,7 @@ import "slices"
 type Decisions struct {
 	Checked int64 `json:"checked"`
 	Equal   int64 `json:"equal"`
-	// First describes the first difference. Void is the reason why nothing was compared, for example because the log
-	// was full.
+	// First describes the first difference. Void is the reason why nothing was compared, such as a full log.
 	First string `json:"first,omitempty"`
 	Void  string `json:"void,omitempty"`
 }

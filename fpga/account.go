@@ -15,7 +15,7 @@ type Account struct {
 
 type read struct {
 	counter int    // index in the ledger
-	address uint32 // of the counter's register
+	address uint32 // address of the counter's register
 }
 
 // NewAccount returns an Account for l. It returns an error if the register of a counter does not exist or is in no

@@ -45,7 +45,7 @@ type Device interface {
 // Watcher is implemented by devices that are reached over a network. They let several steps of device time pass with a
 // single request.
 type Watcher interface {
-	// WatchGenerator is the function of this name.
+	// WatchGenerator implements the package's function WatchGenerator for the device.
 	WatchGenerator(ctx context.Context, step olaf.Duration, each func(passed olaf.Duration) (more bool, err error)) error
 }
 
@@ -70,11 +70,11 @@ func WatchGenerator(ctx context.Context, d Device, step olaf.Duration, each func
 type Port struct {
 	Sent     uint64 `json:"sent"`     // frames that left the MAC
 	Received uint64 `json:"received"` // frames that reached the MAC
-	// SentDamaged counts sent frames with a wrong FCS, ReceivedDamaged received frames with a wrong FCS, too long,
-	// or truncated.
+	// SentDamaged counts sent frames with a wrong FCS. ReceivedDamaged counts received frames that had a wrong FCS,
+	// were too long, or were truncated.
 	SentDamaged     uint64 `json:"sent_damaged"`
 	ReceivedDamaged uint64 `json:"received_damaged"`
-	// ReceivedBadFCS and ReceivedOversize are parts of ReceivedDamaged.
+	// ReceivedBadFCS and ReceivedOversize are included in ReceivedDamaged.
 	ReceivedBadFCS   uint64 `json:"received_bad_fcs"`
 	ReceivedOversize uint64 `json:"received_oversize"`
 	// Dropped counts frames received but lost before the user box, because its buffer was full or the frame was
@@ -82,17 +82,17 @@ type Port struct {
 	Dropped uint64 `json:"dropped"`
 	// Stray counts frames from the user box without a destination port.
 	Stray uint64 `json:"stray"`
-	// ForeignTicks counts how often another program latched the MAC's counters, which makes the counts above too
-	// small.
+	// ForeignTicks counts how often another program latched the MAC's counters. If it is not 0, the counts above are
+	// too small.
 	ForeignTicks uint64 `json:"foreign_ticks"`
-	// Feeds is set for the port through which another card's generator sends to this card's port 0. It follows this
-	// card's own ports.
+	// Feeds is set for the port through which another card's generator sends to port 0 of this card. It is listed after
+	// this card's own ports.
 	Feeds bool `json:"feeds,omitempty"`
 }
 
 // PortCounter is a Device that counts the traffic at its network ports.
 type PortCounter interface {
-	// PortCounts returns the counts of all ports by number, or none if the device has no ports.
+	// PortCounts returns the counts of all ports, sorted by number, or none if the device has no ports.
 	PortCounts() ([]Port, error)
 }
 
@@ -106,7 +106,7 @@ func PortCounts(dev Device) ([]Port, error) {
 
 // Identity identifies a device and the build of its logic.
 type Identity struct {
-	Address    string `json:"address"` // form that opens it again: twin:, pci:0000:3b:00.0
+	Address    string `json:"address"` // address that opens the device again: twin:, pci:0000:3b:00.0
 	Kind       string `json:"kind"`    // twin, pcie, remote, playback
 	MapVersion string `json:"map_version"`
 	Build      string `json:"build"` // bitstream hash, or the twin's model version

@@ -8,11 +8,11 @@ import (
 // ports. Their packets bypass the queue.
 type Looper interface {
 	Device
-	// OpenLoop starts a closed loop through the program selected by register aggregator.program, built by the given
-	// configuration and with an empty table. Until the queue is configured again, the caller feeds packets to the
-	// returned program in order of arrival. Arrival times count from now; device time advances with them, in whole
-	// cycles. A job that is missing from the program's tables, or differs from them, is rejected. The error matches
-	// ErrRefused or is the program's.
+	// OpenLoop starts a closed loop through the program selected by register aggregator.program. The program is built
+	// with the given configuration and begins with an empty table. Until the queue is configured again, the caller
+	// feeds packets to the returned program in order of arrival. Arrival times count from now, and device time advances
+	// with them, in whole cycles. A job that is missing from the program's tables, or that differs from them, is
+	// rejected. The error matches ErrRefused or is the program's.
 	OpenLoop(build program.Config) (program.Program, error)
 }
 

@@ -7,14 +7,14 @@ type Pacing struct {
 	Frames     int64          `json:"frames"`
 	LatenessNS olaf.Quantiles `json:"lateness_ns"`
 	BusyNS     int64          `json:"busy_ns"` // sum of service times
-	// StallNS sums the lateness of frames that were late by at least a quarter of their service time.
+	// StallNS is the sum of the lateness of all frames that were late by at least a quarter of their service time.
 	StallNS int64 `json:"stall_ns"`
 	Stalls  int64 `json:"stalls"`
 	// StallAreaNS2 is half the sum of the squares of the latenesses summed in StallNS: the area that a stalled
 	// output adds to every age.
 	StallAreaNS2 float64 `json:"stall_area_ns2"`
-	// DueNS is the mean instant at which frames were due, on the generator's run clock. The difference from the
-	// server's mean stamp is the delay of output and path.
+	// DueNS is the mean time at which frames were due, on the generator's run clock. The server's mean stamp minus
+	// DueNS is the delay of output and path.
 	DueNS float64 `json:"due_ns"`
 	// Withheld is the reason why ages must not be reported; empty if they may.
 	Withheld string `json:"withheld,omitempty"`
@@ -22,14 +22,14 @@ type Pacing struct {
 
 // Arrival is an update that arrived at the queue, with the identity that the tables assign to its sender.
 type Arrival struct {
-	At     olaf.Time // on the generator's run clock
+	At     olaf.Time // time on the generator's run clock
 	Update olaf.Update
 }
 
 // ArrivalLog is implemented by devices that log arrivals at their queue.
 type ArrivalLog interface {
-	// Arrivals returns the arrivals since the queue was enabled, in the order of the queue's decisions. The slice
-	// is valid until the queue is enabled again.
+	// Arrivals returns the arrivals since the queue was enabled, in the order in which the queue decided about them.
+	// The slice is valid until the queue is enabled again.
 	Arrivals() ([]Arrival, error)
 }
 

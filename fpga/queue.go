@@ -20,13 +20,13 @@ type QueueConfig struct {
 	RewardFilter    bool
 	RewardThreshold int32 // Q24.8
 	Provenance      bool  // log the contributors of every update; needs the capability
-	// Program is the switch program in front of the queue, which combines H updates into one. If nil, updates pass
-	// unchanged.
+	// Program is the switch program in front of the queue, which combines H updates into one. If it is nil, updates
+	// pass unchanged.
 	Program *program.Description
 	H       int
 	// Segments is the number of frames per update, each summed separately; 0 means 1.
 	Segments int
-	// Downlink is the rate of the link to each worker, over which sums leave. If 0, sums go to the server.
+	// Downlink is the rate of the link to each worker over which sums leave. If it is 0, sums go to the server.
 	Downlink engine.Increment
 }
 
@@ -185,7 +185,7 @@ func (c *QueueConfig) listSteps(capabilities uint32) (steps []regmap.Step) {
 	if capabilities&regmap.CommonCapabilitiesAggregator != 0 {
 		c.writeProgram(capabilities, write)
 	}
-	if c.Program != nil { // left over from an earlier run
+	if c.Program != nil { // counters are left over from an earlier run
 		steps = append(steps, regmap.WriteStep(regmap.AggregatorCommand, regmap.AggregatorCommandClear))
 	}
 	return append(steps, regmap.WriteStep(regmap.QueueControl, regmap.QueueControlEnable))
@@ -287,9 +287,9 @@ func queueEmpty(d Device) (bool, error) {
 type Counters struct {
 	Queue     regmap.QueueCounters
 	Generator regmap.GeneratorCounters
-	// Aggregator is filled by SnapshotProgram only. It counts for the program in front of the queue.
+	// Aggregator contains the counters of the program in front of the queue. Only SnapshotProgram fills it.
 	Aggregator regmap.AggregatorCounters
-	// MostSegments is the peak number of table segments with a partial sum.
+	// MostSegments is the peak number of segments with a partial sum in the table.
 	MostSegments uint64
 }
 

@@ -21,17 +21,17 @@ type Segment struct {
 	Cluster olaf.ClusterID
 	Seg     uint64 // position in the cluster's vector
 	Slot    int    // index in the table
-	Count   int    // contributions in the sum
+	Count   int    // number of contributions in the sum
 	Newest  olaf.WorkerID
-	GenNS   uint64 // of the newest contribution
-	Since   uint64 // of the first contribution, in common.cycles
-	Lanes   int    // stored lanes
+	GenNS   uint64 // generation time of the newest contribution
+	Since   uint64 // time of the first contribution, by common.cycles
+	Lanes   int    // number of stored lanes
 }
 
 // Segments is the table of the switch program before the queue.
 type Segments struct {
 	Program uint32 // program code
-	H       int    // contributions that complete a sum
+	H       int    // number of contributions that complete a sum
 	Built   int
 	Held    []Segment
 }

@@ -46,7 +46,7 @@ func (r *Run) Compare(plan, twin *Run) {
 // clusterAges lists the ages of a single cluster, with the metrics that average them over all clusters.
 var clusterAges = []struct {
 	name, total string
-	reason      string // why it is missing if the metric is not
+	reason      string // reason given if the age is missing but the metric is not
 	of          func(*ClusterMetric) *Float
 	row         func(*ClusterRow) *Statistic
 }{
@@ -62,7 +62,7 @@ var clusterAges = []struct {
 type ClusterAge struct {
 	Cluster int
 	Name    string // name in a ClusterMetric
-	Total   string // metric that averages it over all clusters
+	Total   string // metric with the average over all clusters
 	Statistic
 }
 
@@ -111,7 +111,7 @@ func (r *Run) Recall(stored *Run) {
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		at := slices.IndexFunc(stored.Clusters, func(s ClusterMetric) bool { return s.Cluster == c.Cluster })
-		if at < 0 || stored.Clusters[at].Beside == nil { // stored before clusters had these
+		if at < 0 || stored.Clusters[at].Beside == nil { // stored before these ages existed for clusters
 			continue
 		}
 		c.Beside = map[string]Beside{}

@@ -11,25 +11,28 @@ import (
 type Config struct {
 	// Declared are the counters and metrics of the run.
 	Declared *metric.Declaration `json:"-"`
-	// Clusters and Workers are the expected numbers of each. Higher ids are measured too.
+	// Clusters and Workers are the expected numbers of each. Higher ids are also measured.
 	Clusters int    `json:"clusters"`
 	Workers  int    `json:"workers"`
 	Window   Window `json:"window"`
-	// OutRate is the output link's rate, for utilisation; 0 if unknown. OverheadBytes are added to every frame.
+	// OutRate is the rate of the output link, for the utilisation; 0 means that it is unknown. OverheadBytes are added
+	// to every frame.
 	OutRate       olaf.Rate `json:"out_rate"`
 	OverheadBytes olaf.Size `json:"overhead"`
-	// OwnFrames means that updates use other frames than OLAF's, of unknown length, so that utilisation is missing.
+	// OwnFrames means that updates use other frames than OLAF's. Their length is unknown, so the utilisation is
+	// missing.
 	OwnFrames bool `json:"own_frames,omitempty"`
-	// SpeedupUpdates is the N of T(N), the number of received updates that every worker must reach; 0 omits T(N).
+	// SpeedupUpdates is the N in T(N): every worker must reach N received updates. 0 omits T(N).
 	SpeedupUpdates int `json:"speedup_updates"`
-	// Segments is the number of frames per update, each a segment of its vector; 0 means one. The remainder of a
-	// frame's sequence number identifies its segment. The age of a cluster or worker is that of its oldest segment.
+	// Segments is the number of frames per update; each frame is a segment of the update's vector. 0 means one. The
+	// remainder of a frame's sequence number, divided by Segments, identifies its segment. The age of a cluster or
+	// worker is that of its oldest segment.
 	Segments int `json:"segments,omitempty"`
-	// Split is the division of updates into frames with separate clusters.
+	// Split describes how updates are divided into frames with separate clusters.
 	Split Split `json:"split,omitzero"`
-	// Jobs lists the clusters and their workers if workers are numbered within their cluster (a simulated network).
-	// It determines Clusters and Workers, and no other ids may be observed. Without it, worker ids are unique over
-	// all clusters.
+	// Jobs lists the clusters and their workers if workers are numbered within their cluster, as in a simulated
+	// network. Jobs then determines Clusters and Workers, and no other ids may be observed. Without Jobs, worker ids
+	// are unique over all clusters.
 	Jobs []Job `json:"jobs,omitempty"`
 }
 
@@ -67,12 +70,12 @@ type Collector struct {
 	strays         int64
 	lackProvenance bool
 	fragments      *fragments // nil for whole updates
-	stamps         bool       // ages by other stamps than the newest are declared
+	stamps         bool       // ages by stamps other than the newest are declared
 }
 
 type clusterState struct {
 	saw    saw
-	mean   saw // by the mean stamp inside a frame, and by the oldest
+	mean   saw // by the mean stamp in a frame, and by the oldest
 	oldest saw
 	peaks  Peaks
 	vector Vector
@@ -84,7 +87,7 @@ type workerState struct {
 	received int64
 	cluster  int // index into clusters
 	vector   Vector
-	parts    []uint16 // received segments by update, of updates with several
+	parts    []uint16 // by update: received segments, for updates with several segments
 }
 
 // NewCollector returns a Collector for one run.
@@ -255,7 +258,7 @@ func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 		u.ageStamps(o, from, at, gen)
 	}
 	if o.Contributors == nil {
-		// Incomplete for a merged frame, but such a run has no metrics of workers.
+		// This is incomplete for a merged frame, but a run with merged frames has no metrics of workers.
 		c.ageWorker(place.worker(o.Update.Worker), place.cluster, from, at, gen)
 	}
 	for i := range o.Contributors {
@@ -291,7 +294,8 @@ func (c *Collector) ageWorker(i, cluster int, from, at, gen int64) {
 	w := c.worker(i)
 	w.cluster = cluster
 	if w.lastSeen == c.observed {
-		// The frame also contained an earlier update of this worker: one delivery, the newest counts.
+		// The frame also contained an earlier update of this worker. That is one delivery, and the newest update
+		// counts.
 		w.saw.newest = max(w.saw.newest, gen)
 		return
 	}
@@ -402,7 +406,7 @@ func (c *Collector) workerMetrics(r *Run, m *metric.Measured) {
 		}
 	}
 	for i := range r.Clusters {
-		at := i // clusters of jobs are all present and in order
+		at := i // the clusters of jobs are complete and in order
 		if len(c.cfg.Jobs) == 0 {
 			at = r.Clusters[i].Cluster
 		}

@@ -20,7 +20,7 @@ func (r *Run) Differs(again *Run) string {
 		}
 	}
 	for m, was := range r.Metrics.All {
-		if !m.IsDeclared() { // cannot be computed any more
+		if !m.IsDeclared() { // the metric cannot be computed any more
 			continue
 		}
 		if m.Over != "" && r.Counters.Index(m.Over) < 0 && again.Counters.Index(m.Over) >= 0 {

@@ -15,18 +15,18 @@ const BenchSchema = "olafctl.bench/v3"
 type Bench struct {
 	Schema     string     `json:"schema"`
 	Provenance Provenance `json:"provenance"`
-	// Experiment is the name that runs it again, such as table1.
+	// Experiment is the name by which it can be run again, such as table1.
 	Experiment string `json:"experiment"`
 	// Config is the resolved specification in its owner's format.
 	Config json.RawMessage `json:"config"`
 	// Window describes the span over which ages were averaged.
 	Window string `json:"aom_window"`
-	// Terms are the rules of a comparison between systems of several papers, to be read before the numbers.
+	// Terms are the rules of a comparison between systems from several papers. They should be read before the numbers.
 	Terms       []string     `json:"terms,omitempty"`
 	Rows        []Row        `json:"rows"`
 	Comparisons []Comparison `json:"comparisons"`
 	Paper       []PaperRow   `json:"paper"`
-	// Statements are caveats for the reader, such as a calibration of the workload on the published numbers.
+	// Statements are caveats for the reader, such as that the workload was calibrated on the published numbers.
 	Statements []string `json:"statements,omitempty"`
 	// Partial means that the experiment was stopped before all its runs finished.
 	Partial bool `json:"partial"`
@@ -68,14 +68,15 @@ type Provenance struct {
 // runs.
 type Host struct {
 	Name   string   `json:"name"`
-	SSH    string   `json:"ssh,omitempty"` // destination; empty for Provenance.Host itself
+	SSH    string   `json:"ssh,omitempty"` // SSH destination; empty for Provenance.Host itself
 	Roles  []string `json:"roles"`
 	Build  string   `json:"build"`
 	Kernel string   `json:"kernel"`
 	Device string   `json:"device,omitempty"`
 	NIC    string   `json:"nic,omitempty"`
-	Driver string   `json:"driver,omitempty"` // of the NIC
-	// OffsetNS is the lead of its clock, within BoundNS, and DriftNS its gain until the last run ended.
+	Driver string   `json:"driver,omitempty"` // driver of the NIC
+	// OffsetNS is the time by which its clock is ahead, within BoundNS. DriftNS is the increase of that time until the
+	// last run ended.
 	OffsetNS Float `json:"offset_ns"`
 	BoundNS  Float `json:"bound_ns"`
 	DriftNS  Float `json:"drift_ns"`
@@ -109,18 +110,18 @@ func (s *Statistic) Known() bool { return s.N > 0 && s.Mean.Known() }
 type Row struct {
 	Queue      string `json:"queue"`
 	OutRateBPS int64  `json:"out_rate_bps"`
-	// Runs counts the valid runs in the statistics, InvalidRuns the others.
+	// Runs counts the valid runs, which enter the statistics. InvalidRuns counts the others.
 	Runs        int      `json:"runs"`
 	InvalidRuns int      `json:"invalid_runs"`
 	Valid       bool     `json:"valid"`
 	Reasons     []string `json:"invalid_reasons,omitempty"`
-	// For runs on real wires: the comparison of the decision log with the engine over all runs, the worst run's
-	// output lateness, the runs without ages, and the rate inside bursts by the log.
+	// These fields are for runs on real wires: the comparison of the decision log with the engine over all runs, the
+	// output's lateness in the worst run, the runs without ages, and the rate inside bursts according to the log.
 	Decisions  *olaf.Decisions `json:"decisions,omitempty"`
 	LatenessNS *olaf.Quantiles `json:"lateness_ns,omitempty"`
 	Withheld   *Withheld       `json:"withheld,omitempty"`
 	BurstRate  *Statistic      `json:"burst_rate_bps,omitempty"`
-	// Stats are members of the row itself in JSON.
+	// In JSON, the entries of Stats are members of the row itself.
 	Stats Stats `json:"*"`
 	// CDF is the distribution of aggregations per outgoing update, over all valid runs together (Fig. 6).
 	CDF      []CDFPoint   `json:"aggregations_cdf"`
@@ -156,9 +157,9 @@ type Comparison struct {
 
 // AoMReduction is 100·(1 − AoM of the queue / AoM of the other queue), for each reading of the age.
 type AoMReduction struct {
-	// WorkerCluster uses the other queue's age per worker and this queue's per cluster. It fits the paper.
+	// WorkerCluster uses the other queue's age per worker and this queue's age per cluster. This agrees with the paper.
 	WorkerCluster Statistic `json:"worker_cluster"`
-	// ClusterCluster uses both per cluster, as in the text of §8.1.
+	// ClusterCluster uses both ages per cluster, as in the text of §8.1.
 	ClusterCluster Statistic `json:"cluster_cluster"`
 	WorkerWorker   Statistic `json:"worker_worker"`
 }
@@ -183,31 +184,32 @@ type PaperRow struct {
 	Column   string `json:"column"`
 	Unit     string `json:"unit"`
 	Source   string `json:"source"`
-	Basis    string `json:"basis"` // basis of ours: calibrated, predicted, arithmetic, measured
+	Basis    string `json:"basis"` // basis of our number: calibrated, predicted, arithmetic, measured
 	Kind     string `json:"kind"`  // value, bound, trend
 	// Side is the paper's side of a bound or trend: above or below.
 	Side string `json:"side,omitempty"`
-	// Published is missing if the paper only draws or describes it; Rounding is half a unit of its last printed
+	// Published is missing if the paper only draws or describes the number. Rounding is half a unit of the last printed
 	// digit.
 	Published Float `json:"published"`
 	Rounding  Float `json:"rounding"`
-	// Neighbour is the id of the number that the paper compares this with. Than is the reference of a trend instead.
+	// Neighbour is the id of the number with which the paper compares this one. For a trend, Than is the reference
+	// instead.
 	Neighbour string `json:"neighbour,omitempty"`
 	Than      Float  `json:"than"`
 	// Ours is our number or, for a trend, the number to compare with Than.
 	Ours Statistic `json:"ours"`
-	// DeviationPct is our deviation from the published number in percent; for a fairness index, of the differences
-	// to 1.
+	// DeviationPct is the deviation of our number from the published number in percent. For a fairness index, the
+	// differences of both to 1 are compared.
 	DeviationPct Float  `json:"deviation_pct"`
 	Verdict      string `json:"verdict"` // one of package paper's verdicts
-	// SameAs is the id of an earlier row of the same artefact with the same number of ours; the pair counts once.
+	// SameAs is the id of an earlier row of the same artefact that has the same number of ours. The pair counts once.
 	SameAs   string `json:"same_as,omitempty"`
-	Expected string `json:"expected"` // known result; a worse verdict is a miss
+	Expected string `json:"expected"` // known verdict; a worse verdict is a miss
 	Note     string `json:"note,omitempty"`
-	// Contradiction describes how the paper contradicts itself here. The verdict of that name is only for numbers
+	// Contradiction describes how the paper contradicts itself here. The verdict of that name is used only for numbers
 	// that cannot be reached.
 	Contradiction string `json:"contradiction,omitempty"`
-	// Sensitivity is the same number under other assumptions.
+	// Sensitivity contains the same number under other assumptions.
 	Sensitivity []Sensitivity `json:"sensitivity,omitempty"`
 }
 
@@ -224,15 +226,15 @@ type Run struct {
 	OutRateBPS int64  `json:"out_rate_bps"`
 	Index      int    `json:"index"` // runs with the same index share a seed and are compared in pairs
 	Seed       uint64 `json:"seed"`
-	// Declared declares the counters and metrics; nil for a run that was read and not yet declared.
+	// Declared declares the counters and metrics; nil for a run that was read and has no declaration yet.
 	Declared *metric.Declaration `json:"-"`
 	Counters olaf.Counts         `json:"counters"`
 	Metrics  metric.Values       `json:"metrics"`
 	// Aggregations[k] is the number of outgoing updates with k aggregations.
 	Aggregations []int64         `json:"aggregations"`
 	Clusters     []ClusterMetric `json:"clusters,omitempty"`
-	Model        *ModelMetric    `json:"model,omitempty"` // of updates that were split into frames
-	// Missing maps missing metrics to reasons.
+	Model        *ModelMetric    `json:"model,omitempty"` // for updates that were split into frames
+	// Missing maps each missing metric to the reason.
 	Missing map[string]string `json:"missing,omitempty"`
 	// Withheld is the reason why the run has no ages although frames were timed; see Withhold.
 	Withheld string `json:"withheld,omitempty"`
@@ -241,7 +243,7 @@ type Run struct {
 	LatenessNS *olaf.Quantiles   `json:"lateness_ns,omitempty"`
 	BurstRate  Float             `json:"burst_rate_bps,omitempty"` // 0 without bursts
 	Beside     map[string]Beside `json:"beside,omitempty"`
-	// Invalid lists why the run must not enter a mean; empty if it may.
+	// Invalid lists the reasons why the run must not enter a mean; empty if it may.
 	Invalid []string `json:"invalid,omitempty"`
 }
 

@@ -10,17 +10,17 @@ import (
 // an update from cluster c is sent in cluster c · Frames + f, and its worker is numbered within that cluster. With the
 // zero Split, updates are not split.
 type Split struct {
-	Frames  int `json:"frames"`  // of an update; 0 or 1 for whole updates
-	Workers int `json:"workers"` // of a cluster
+	Frames  int `json:"frames"`  // frames in an update; 0 or 1 for whole updates
+	Workers int `json:"workers"` // workers in a cluster
 }
 
 // ModelMetric describes the models that a queue delivered when updates were split into frames. All other numbers of a
 // run are per frame.
 type ModelMetric struct {
 	Frames  int   `json:"frames"`
-	Updates int64 `json:"updates"`  // with at least one frame delivered
-	Torn    Float `json:"torn_pct"` // of these: frames were lost, or arrived in different mixtures of updates
-	AoM     Float `json:"aom_ns"`   // mean over the models of the age of their oldest fragment
+	Updates int64 `json:"updates"`  // updates of which at least one frame was delivered
+	Torn    Float `json:"torn_pct"` // share of these updates with lost frames, or with frames from different mixtures of updates
+	AoM     Float `json:"aom_ns"`   // mean over the models of the age of the model's oldest fragment
 }
 
 // ModelRow contains statistics of ModelMetric over several runs.
@@ -48,7 +48,7 @@ type split struct {
 // mixture describes the contents of those frames of an update that have arrived.
 type mixture struct {
 	frames  int
-	inside  uint64 // sum of a hash of each contributor to the first frame
+	inside  uint64 // sum of hashes of the contributors to the first frame
 	differs bool
 }
 

@@ -2,8 +2,8 @@ package results
 
 import "math/bits"
 
-// ageBuckets is the number of buckets of an ageHistogram: exact below 128 ps, then 64 per octave up to 2^63 ps, so
-// that a bucket is at most 1/64 of its ages wide.
+// ageBuckets is the number of buckets in an ageHistogram. Buckets are exact below 128 ps. From there on there are 64
+// per octave up to 2^63 ps, so that a bucket's width is at most 1/64 of its ages.
 const (
 	ageBuckets    = 57*64 + 64
 	perOctaveBits = 6
@@ -13,7 +13,7 @@ const (
 // speed through many buckets. Such a rise, a tooth, is added in constant time: buckets crossed completely are counted
 // by a difference of counts, and those at both ends by their share.
 type ageHistogram struct {
-	crossed [ageBuckets + 1]int64 // differences of the number of teeth that cross a bucket fully
+	crossed [ageBuckets + 1]int64 // difference from the previous bucket in the number of teeth that cross the bucket completely
 	part    [ageBuckets]int64     // ps
 	total   int64                 // ps
 }

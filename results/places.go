@@ -5,9 +5,9 @@ import "github.com/olafctl/olaf"
 // places assigns consecutive indexes to clusters and workers, in the order of their jobs. With the zero places, an
 // index is the same as the id.
 type places struct {
-	byID    []int32 // index of a cluster by id, -1 if there is none; nil without jobs
+	byID    []int32 // index of the cluster with an id, or -1 if there is none; nil without jobs
 	ids     []int
-	first   []int // index of worker 0, by cluster
+	first   []int // by cluster: index of worker 0
 	workers int
 }
 

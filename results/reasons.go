@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shownReasons and shownRuns bound the output of Why; the document's invalid_reasons are complete.
+// shownReasons and shownRuns limit the output of Why. invalid_reasons in the document is complete.
 const (
 	shownReasons = 3
 	shownRuns    = 3

@@ -54,8 +54,8 @@ type saw struct {
 	start      int64 // start of the integral
 	deliveries int64 // within the window
 	twiceArea  sum128
-	running    bool // newest and since are valid
-	delivered  bool // there was a delivery, within the window or before it
+	running    bool // newest and since are set
+	delivered  bool // there was a delivery, either in the window or before it
 }
 
 // tooth is a straight piece of a sawtooth, in which the age rises from age during length.
@@ -69,7 +69,7 @@ func (s *saw) advance(from, at int64) tooth {
 		return tooth{}
 	}
 	t := tooth{age: since - s.newest, length: at - since}
-	// Twice the trapezium: length · (age at its start + age at its end).
+	// The area of a trapezium is half of length · (age at its start + age at its end). This adds twice the area.
 	s.twiceArea.addProduct(uint64(t.length), 2*t.age+t.length)
 	s.since = at
 	return t

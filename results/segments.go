@@ -4,10 +4,10 @@ import "github.com/olafctl/olaf"
 
 // Vector tracks the generation times of an update that arrives in segments. The zero Vector has received no segment.
 type Vector struct {
-	newest  []int64 // generation in ps of the segments received
+	newest  []int64 // generation times in ps of the segments received
 	there   []bool
 	missing int
-	oldest  int64 // minimum of newest, once none is missing
+	oldest  int64 // minimum of newest, once no segment is missing
 	behind  int   // number of segments with that age
 }
 
@@ -63,7 +63,7 @@ func (c *Collector) ageSegments(o *olaf.Observation, place place, at, gen int64)
 	}
 	one := [1]olaf.Contributor{{GenNS: o.Update.GenNS, Seq: o.Update.Seq, Worker: o.Update.Worker}}
 	inside := o.Contributors
-	if inside == nil { // incomplete for a merged frame, but such a run has no metrics of workers
+	if inside == nil { // this is incomplete for a merged frame, but a run with merged frames has no metrics of workers
 		inside = one[:]
 	}
 	for i := range inside {

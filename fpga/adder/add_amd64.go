@@ -4,8 +4,8 @@ package adder
 
 import "unsafe"
 
-// Blocks of eight lanes. The latter two stop before the first block with an overflowing lane or a lane at its
-// limit, and return the number of remaining blocks.
+// These functions process blocks of eight lanes. The latter two stop before the first block with an overflowing lane or
+// a lane at its limit, and return the number of remaining blocks.
 
 //go:noescape
 func floatBlocks(dst, src *uint32, blocks int)

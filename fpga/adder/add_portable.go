@@ -2,7 +2,7 @@
 
 package adder
 
-// Adding eight lanes at a time avoids seven of eight bounds checks.
+// Processing eight lanes at a time avoids seven of eight bounds checks.
 
 func addFloats(dst, src []uint32) { add(asFloats(dst), asFloats(src)) }
 

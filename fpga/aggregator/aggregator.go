@@ -17,11 +17,11 @@ type Sink func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contr
 // Config configures an aggregator.
 type Config struct {
 	Clusters int // each is a job
-	Segments int // per vector; 0 means 1
-	H        int // vectors that complete a sum, 1 or more
-	Lanes    int // stored per segment; 0 does not move gradients
+	Segments int // segments per vector; 0 means 1
+	H        int // number of vectors that complete a sum, at least 1
+	Lanes    int // lanes stored per segment; 0 does not move gradients
 	Profile  string
-	// One of these receives departing sums: Up those to the server, or Down those to the workers.
+	// Departing sums are passed to Down, for the workers, if it is set, and otherwise to Up, for the server.
 	Up, Down Sink
 }
 
@@ -33,10 +33,10 @@ type Aggregator struct {
 	cfg     Config
 	now     olaf.Time
 	known   []bool
-	inside  [][]olaf.Contributor // by segment of the table, oldest first
+	inside  [][]olaf.Contributor // contributors by segment of the table, oldest first
 	rewards []int32
 	vectors int // index of the added vectors in the program's counts
-	// Of the current packet: its sender, and whether it completed a sum.
+	// pending and reward belong to the sender of the current packet. sent is set if the packet completed a sum.
 	pending olaf.Contributor
 	reward  int32
 	sent    bool
@@ -113,7 +113,7 @@ func (a *Aggregator) Reset() {
 
 // Partial is a sum that is not yet complete.
 type Partial struct {
-	Place  int // in the program's table
+	Place  int // index in the program's table
 	Inside []olaf.Contributor
 	program.Slot
 }
@@ -139,7 +139,7 @@ func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, seg uint64, lanes []in
 	c := int(u.Cluster)
 	if !a.known[c] {
 		a.known[c] = true
-		// Cannot fail: one vector per cluster fits the table, and H was checked.
+		// Configure cannot fail: one vector per cluster fits into the table, and H was checked.
 		if err := a.program.Configure(program.Job{ID: u.Cluster, Fan: a.cfg.H, Base: c * a.cfg.Segments,
 			Slots: a.cfg.Segments, Parent: a.cfg.Down == nil}); err != nil {
 			panic(err)
@@ -217,8 +217,8 @@ func (a *Aggregator) toWords(lanes []int32) []uint32 {
 // Table is a snapshot of a program's table of sums. It shares no memory with the aggregator.
 type Table struct {
 	Program string
-	H       int // vectors that complete a sum
-	Slots   int // built
+	H       int // number of vectors that complete a sum
+	Slots   int // number of slots built
 	Held    []Segment
 }
 
@@ -228,7 +228,7 @@ type Segment struct {
 	Cluster olaf.ClusterID
 	Seg     uint64
 	Count   int
-	Since   olaf.Time // of the first contribution, on the device's clock
+	Since   olaf.Time // time of the first contribution, on the device's clock
 	Inside  []olaf.Contributor
 }
 

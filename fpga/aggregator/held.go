@@ -6,7 +6,7 @@ import "github.com/olafctl/olaf/fpga/regmap"
 // registers occupancy_integral and occupancy_cycles.
 type Held struct {
 	until uint64 // end of the integral
-	begun bool   // an update came since the last clear, so time counts
+	begun bool   // an update came since the last clear, so time is counted
 }
 
 // Clear restarts the integral at cycle now, with the given number of occupied slots.

@@ -14,7 +14,7 @@ import (
 type Admission interface {
 	// Admits reports whether a worker may contribute to a job of a program; the job's id is the cluster.
 	Admits(d *program.Description, cluster olaf.ClusterID, worker olaf.WorkerID) bool
-	// Jobs returns the jobs in a program's tables, by id. has is false if the program has no tables.
+	// Jobs returns the jobs in a program's tables, sorted by id. has is false if the program has no tables.
 	Jobs(d *program.Description) (jobs []program.Job, has bool)
 }
 

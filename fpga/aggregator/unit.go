@@ -4,8 +4,8 @@ import "github.com/olafctl/olaf"
 
 // Unit models the hardware that runs a published program. Frames pass its bus one after another.
 type Unit struct {
-	BusBytes int           // per beat
-	Beat     olaf.Duration // of the bus clock
+	BusBytes int           // bytes per beat
+	Beat     olaf.Duration // period of the bus clock
 	Pipeline int           // beats from the end of a frame to the start of a sum
 	Room     int           // frames that may wait for the bus; further ones are lost
 }

@@ -6,7 +6,7 @@ import "github.com/olafctl/olaf"
 // window. The count is the N of transmission control (paper §5).
 type Activity struct {
 	window    int64 // ps
-	epoch     int64 // of the counts
+	epoch     int64 // epoch of the counts
 	last      []int64
 	now, past uint32
 }

@@ -14,10 +14,11 @@ type Clock struct {
 	perFrame uint64 // parts of a tick per frame
 	perByte  uint64 // parts of a tick per byte
 	perTick  uint64 // parts per tick
-	// cycles makes a tick one cycle of the data path: a frame that ends within a cycle is seen at the cycle's end.
-	// Otherwise a tick is the unit of olaf.Time, and an end within a tick is seen at its beginning.
+	// cycles makes a tick one cycle of the data path: a frame that ends within a cycle is noticed at the end of that
+	// cycle. Otherwise a tick is the unit of olaf.Time, and an end within a tick is noticed at the beginning of the
+	// tick.
 	cycles bool
-	ns3    bool // round like ns-3 and carry nothing; parts are bits, and perTick is the rate in bit/s
+	ns3    bool // round like ns-3 without carrying remainders; parts are bits, and perTick is the rate in bit/s
 }
 
 // CycleClock returns a clock that counts cycles of the data path at 250 MHz, with rate bytes per cycle
@@ -29,7 +30,7 @@ func CycleClock(rate Increment, overheadBytes int) Clock {
 
 // PicosecondClock returns a clock that counts picoseconds, for links with any rate.
 func PicosecondClock(rate olaf.Rate, overhead olaf.Size) Clock {
-	const byteTime = uint64(8 * olaf.Second) // of a byte at 1 bit/s
+	const byteTime = uint64(8 * olaf.Second) // time of a byte at 1 bit/s
 	return Clock{perFrame: uint64(overhead) * byteTime, perByte: byteTime, perTick: uint64(rate)}
 }
 

@@ -74,7 +74,7 @@ func classRow(class Class, c olaf.Counter) Row {
 // CounterRows returns the rows for all counters of Stats, in the order of golden vectors.
 func CounterRows() []Row { return append([]Row(nil), rows...) }
 
-// Counters of an account in addition to Stats: queued frames and updates, and updates merged by an earlier hop.
+// Counters in an account that are not in Stats: queued frames and updates, and updates merged by an earlier hop.
 var (
 	queued = olaf.Counter{Name: "queued", Title: "Queued", Unit: "frames", Doc: "frames still inside at the end",
 		Register: "queue.queued_frames", Aside: true}

@@ -7,12 +7,12 @@ import (
 
 // Kind describes a discipline for code outside the discipline's own file.
 type Kind struct {
-	Name          string // in flags, files and reports
-	Code          uint32 // in the register queue.mode.discipline
+	Name          string // name in flags, files and reports
+	Code          uint32 // value of the register queue.mode.discipline
 	Merges        bool   // a frame may contain several updates offered one by one
 	FiltersReward bool   // supports Config.RewardFilter
 
-	costs map[Profile]Output // engine cycles only; none for profiles not listed
+	costs map[Profile]Output // engine cycles; profiles that are not listed cost none
 	make  func(Config) Discipline
 }
 

@@ -42,20 +42,20 @@ func (c Class) String() string {
 
 // Outcome is the result of offering an update to a discipline. It is used for accounting and by the output.
 type Outcome struct {
-	Slot   Slot  // slot of the update; NoSlot if it was dropped
-	Class  Class // for accounting
+	Slot   Slot  // slot of the update; NoSlot if the update was dropped
+	Class  Class // class for accounting
 	Ready  bool  // a frame became ready to leave, so an idle output must start
-	Merged bool  // it was merged into a waiting frame, which costs the output engine cycles
+	Merged bool  // the update was merged into a waiting frame, which costs the output engine cycles
 }
 
 // Config configures a discipline. The zero value of an option turns it off.
 type Config struct {
 	Slots    int // capacity in updates, 1 … MaxSlots
 	Clusters int // cluster ids run from 0 to Clusters-1, at most 65,536
-	// LaneMemory is the number of gradient lanes stored and merged per slot, at most olaf.MaxLanes. 0 decides
-	// without moving gradients, which is sufficient for metrics.
+	// LaneMemory is the number of gradient lanes stored and merged per slot, at most olaf.MaxLanes. With 0, the engine
+	// decides without moving gradients, which is sufficient for metrics.
 	LaneMemory int
-	// FreeSlotOnStart frees a slot as soon as its frame starts to leave, as in ns-3's drop-tail queue, instead of
+	// FreeSlotOnStart frees a slot as soon as its frame starts to leave, as ns-3's drop-tail queue does, instead of
 	// when its last bit has left (slot_held_during_tx = false).
 	FreeSlotOnStart bool
 	RewardFilter    bool
@@ -65,21 +65,21 @@ type Config struct {
 
 // Limits of Config.
 const (
-	MaxSlots    = 1 << 16 // for Config.Slots
-	MaxClusters = 1 << 16 // for Config.Clusters: the range of a ClusterID
+	MaxSlots    = 1 << 16 // limit of Config.Slots
+	MaxClusters = 1 << 16 // limit of Config.Clusters: the range of a ClusterID
 )
 
 // Stats contains the counts since the discipline was created or reset. Updates are counted by class when they arrive,
 // and frames when they leave.
 type Stats struct {
-	// Offered counts arrivals on entry, separately from Class, to check that every arrival has a class.
+	// Offered counts arrivals on entry. It is independent of Class, to check that every arrival has a class.
 	Offered uint64
 	Class   [Classes]uint64
-	// SumAccepted is Σ count over arrivals that were appended, aggregated or replaced another. Updates straight from
-	// workers have count 1.
+	// SumAccepted is Σ count over arrivals that were appended, were aggregated, or replaced another update. Updates
+	// straight from workers have count 1.
 	SumAccepted uint64
-	Locked      uint64 // frames that started to leave
-	Released    uint64 // frames whose last bit left ("delivered_frames")
+	Locked      uint64 // frames that have started to leave
+	Released    uint64 // frames whose last bit has left ("delivered_frames")
 	Flushed     uint64 // frames discarded by Flush
 	SumReleased uint64 // Σ count over released frames
 	SumFlushed  uint64 // Σ count over flushed frames
@@ -88,7 +88,7 @@ type Stats struct {
 	LaneSaturations uint64
 	RewardSaturations,
 	CountSaturations uint64
-	LockedCollisions uint64 // arrivals whose cluster had a leaving but no waiting update (paper §12.1)
+	LockedCollisions uint64 // arrivals whose cluster had an update on the wire but none waiting (paper §12.1)
 	PeakOccupancy    int
 }
 
@@ -111,7 +111,7 @@ const NoSlot Slot = -1
 // it; a locked slot never changes. Contributors is valid until the next call of View.
 type Frame struct {
 	Update     olaf.Update
-	AppendedAt olaf.Time // when the slot was filled; kept by merges and replacements
+	AppendedAt olaf.Time // time when the slot was filled; kept by merges and replacements
 	Lanes      []int32   // the first Config.LaneMemory gradients; nil without lane memory
 	// Contributors lists the contributors, oldest first; nil without provenance.
 	Contributors []olaf.Contributor
@@ -120,32 +120,33 @@ type Frame struct {
 // Discipline is a queue discipline, with the frames that wait for a port. It is not safe for concurrent use. The same
 // calls always have the same results.
 type Discipline interface {
-	// Offer presents u, which arrives at now, with its gradients, and returns its outcome. inside lists the
-	// contributors of an update merged by an earlier hop, oldest first, for the provenance log; nil stands for u
-	// itself. The arguments are not retained. u.Cluster must be below Config.Clusters, u.Count at least 1, u.GenNS
-	// below olaf.GenModulus, and lanes nil (zeros) or u.Lanes long.
+	// Offer presents u, which arrives at now, with its gradients, and returns the outcome. inside lists the
+	// contributors of an update merged by an earlier hop, oldest first, for the provenance log; nil means that u is the
+	// only contributor. The arguments are not retained. u.Cluster must be below Config.Clusters, u.Count at least 1,
+	// u.GenNS below olaf.GenModulus, and lanes must be nil (zeros) or u.Lanes long.
 	Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome
 
-	// Lock removes the next frame to leave from the waiting ones and returns its slot and its size on the wire.
-	// Nothing merges into it any more, and its cluster has no waiting update. ok is false if no frame waits or
-	// another is still leaving.
+	// Lock removes the next frame to leave from the waiting frames and returns its slot and its size on the wire.
+	// Nothing merges into the frame any more, and its cluster has no waiting update. ok is false if no frame waits or
+	// another frame is still leaving.
 	Lock() (s Slot, size olaf.Size, ok bool)
-	// Release frees the locked slot after its last bit has left. It panics for a slot that is not leaving.
+	// Release frees the locked slot after its last bit has left. It panics if the slot is not leaving.
 	Release(s Slot)
 	// Flush discards all frames, waiting or locked, and counts them as flushed.
 	Flush()
-	// Reset empties the discipline without counting, clears its counters, and keeps its memory.
+	// Reset empties the discipline without counting and clears its counters. It keeps the memory.
 	Reset()
 
-	// View fills f from a waiting or locked slot.
+	// View fills f with the frame in a waiting or locked slot.
 	View(s Slot, f *Frame)
-	// Waiting returns the number of waiting frames, without the leaving one.
+	// Waiting returns the number of waiting frames, without the frame that is leaving.
 	Waiting() int
 	// Occupancy returns the number of slots in use, without the frame on the wire if FreeSlotOnStart is set.
 	// ActiveClusters returns the number of clusters with a waiting or leaving update.
 	Occupancy() int
 	ActiveClusters() int
-	// Queued calls visit for every queued update in departure order, the locked head first, until it returns false.
+	// Queued calls visit for every queued update in departure order, beginning with a locked head, until visit returns
+	// false.
 	Queued(visit func(s Slot, locked bool) bool)
 	// QueuedCount returns the number of frames, waiting or leaving, and Σ count over them, for the accounting
 	// identities.

@@ -26,7 +26,7 @@ func (q *olafQueue) Offer(now olaf.Time, u *olaf.Update, _ []int32, _ []olaf.Con
 			q.stats.LockedCollisions++
 		}
 		o.Slot = q.appendUpdate(now, u)
-		*waiting = int32(o.Slot) + 1 // NoSlot is -1: still none
+		*waiting = int32(o.Slot) + 1 // NoSlot is -1, which stores 0: still none
 		if o.Ready = o.Slot != NoSlot; !o.Ready {
 			o.Class = DroppedFull
 		}

@@ -29,7 +29,7 @@ func FromRate(r olaf.Rate) (Increment, error) {
 		return 0, fmt.Errorf("%w: the output rate is %v; it must be more than 0bps and at most the line's %v",
 			ErrConfig, r, Line.Rate())
 	}
-	const unit = 8 * cyclesPerSecond // bit/s of one byte per cycle
+	const unit = 8 * cyclesPerSecond // rate of one byte per cycle, in bit/s
 	i := Increment((int64(r)<<incrementBits + unit/2) / unit)
 	if i == 0 {
 		return 0, fmt.Errorf("%w: the output rate %v is below the limiter's resolution of 120bps", ErrConfig, r)
@@ -52,13 +52,13 @@ func (i Increment) IsExact(r olaf.Rate) bool {
 
 // Output configures the serializer after a discipline. The zero value sends at line rate and charges no engine cycles.
 type Output struct {
-	Rate          Increment // 0 means unlimited: Line
+	Rate          Increment // 0 means unlimited, that is, Line
 	OverheadBytes int       // added to each L2 frame, 0 … MaxOverheadBytes; 24 is FCS, preamble and gap
 	DequeueCycles int       // engine cycles after every departure, 0 … MaxCostCycles
 	MergeCycles   int       // engine cycles for every merge or replacement, 0 … MaxCostCycles
 	BypassSlots   int       // capacity for frames that bypass the discipline, 0 … MaxBypassSlots
-	// ReadPorts is the number of read ports of the gradient memory, 1 or 2, for the timing of the logic; 0 counts
-	// bytes only (docs/reference/semantics.md, Measured).
+	// ReadPorts is the number of read ports of the gradient memory, 1 or 2, in the timing of the logic. With 0, only
+	// bytes take time (docs/reference/semantics.md, Measured).
 	ReadPorts int
 }
 

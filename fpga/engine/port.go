@@ -8,8 +8,8 @@ import (
 
 // Departure describes a frame whose last bit has left.
 type Departure struct {
-	At     olaf.Time     // last bit out, on a tick of the port's clock
-	Queued olaf.Duration // since the append of its slot
+	At     olaf.Time     // time when the last bit left, on a tick of the port's clock
+	Queued olaf.Duration // time since the slot was filled
 	Slot   Slot
 	Frame  Frame
 }
@@ -48,12 +48,12 @@ type Port struct {
 	now    int64 // latest tick seen
 	until  int64 // sending: exact end of the frame; paying: end of the engine cycles; in whole ticks
 	carry  uint64
-	merges int // to be paid after the frame on the wire
+	merges int // merges to be paid for after the frame on the wire
 	phase  phase
 	down   bool // the link is down
 
-	slot   Slot  // of the last started frame, NoSlot if it bypasses
-	handle int32 // of the last started bypassing frame
+	slot   Slot  // slot of the last started frame; NoSlot if the frame bypasses the discipline
+	handle int32 // handle of the last started bypassing frame
 	size   olaf.Size
 	bypass bypass
 
@@ -182,7 +182,7 @@ func (p *Port) startNext() {
 func (p *Port) endPhase() {
 	cycles := 0
 	if p.phase == sending {
-		if p.slot != NoSlot { // bypassing frames cost no engine cycles, nor do merges meanwhile
+		if p.slot != NoSlot { // bypassing frames cost no engine cycles, and neither do merges during them
 			p.deliverFrame()
 			cycles = p.out.DequeueCycles + p.merges*p.out.MergeCycles
 		}

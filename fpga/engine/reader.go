@@ -15,10 +15,10 @@ const readableAfter = 5
 type reader struct {
 	from     int64  // start of the current frame, exact with carry, moved by its stalls
 	carry    uint64 // parts of a tick
-	lines    int64  // beats of lanes; the header comes from elsewhere
-	held     int64  // first cycle in which no merge occupies the only port
+	lines    int64  // beats of lanes; the header is not read from this memory
+	held     int64  // first cycle in which no merge occupies the only read port
 	newest   Slot   // slot written last
-	readable int64  // when it can be read
+	readable int64  // time when that slot can be read
 	stall    [2]int64
 }
 
@@ -42,7 +42,7 @@ func (p *Port) startRead(from int64, carry uint64) {
 		}
 		p.stallOutput(r.beatCycle(&p.clock, 1), free)
 	}
-	// A frame ends at least one cycle after its last beat was fetched.
+	// A frame ends at least one cycle after its last beat was read.
 	if last := r.beatCycle(&p.clock, r.lines); p.phaseEnd() <= last {
 		p.until, p.carry = last+p.clock.cycleTicks(), 0
 	}
@@ -66,7 +66,7 @@ func (p *Port) recordWrite(now olaf.Time, o Outcome) {
 	if p.phase != sending {
 		return
 	}
-	if r.stall[1] > at { // already stalled
+	if r.stall[1] > at { // the output is already stalled
 		p.stallOutput(r.stall[1], r.held)
 	} else if next := r.countDue(&p.clock, at) + 1; next <= r.lines {
 		p.stallOutput(r.beatCycle(&p.clock, next), r.held)

@@ -13,8 +13,8 @@ type place struct {
 	appended olaf.Time
 	first    int32 // provenance: nodes of the oldest and the newest contributor
 	last     int32
-	// owner is R[u]: its worker, or -1 if the flag is not set. R[u] is meaningful only while u has a waiting
-	// update, so it is stored here.
+	// owner is R[u]: the worker of the update, or -1 if the flag is not set. R[u] is meaningful only while u has a
+	// waiting update, so it is stored here.
 	owner int32
 	_     [12]byte
 }
@@ -25,7 +25,7 @@ type place struct {
 type store struct {
 	cfg      Config
 	places   []place
-	clusters []int32 // the discipline's state per cluster, 0 if it has no update
+	clusters []int32 // state of the discipline per cluster; 0 if the cluster has no update
 	lanes    []int32 // stride lanes per slot
 	stride   int
 	carries  bool // gradients or provenance are stored
@@ -45,7 +45,7 @@ const laneBlock = 64 / olaf.LaneBytes
 func newStore(cfg Config) store {
 	physical, holds := cfg.Slots, int32(1)
 	if cfg.FreeSlotOnStart {
-		physical++ // the frame on the wire needs room but does not count
+		physical++ // the frame on the wire occupies room but is not counted
 		holds = 0
 	}
 	stride := (cfg.LaneMemory + laneBlock - 1) / laneBlock * laneBlock

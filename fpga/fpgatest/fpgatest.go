@@ -279,7 +279,7 @@ func testBuiltLimits(d *device) {
 
 func testErrorsClearOnOne(d *device) {
 	d.expectRefusal(regmap.QueueDepth, 0, fpga.ErrRefused, regmap.CommonErrorsValue)
-	d.write(regmap.QueueErrors, regmap.QueueErrorsState) // another bit
+	d.write(regmap.QueueErrors, regmap.QueueErrorsState) // a different bit
 	if d.read(regmap.QueueErrors)&regmap.QueueErrorsValue == 0 {
 		d.Error("clearing one bit cleared another")
 	}
@@ -431,7 +431,7 @@ func (d *device) readSettledState() uint32 {
 }
 
 func testGeneratorStates(d *device) {
-	d.loadProbe(2, 250_000_000) // one second apart, so it stays running
+	d.loadProbe(2, 250_000_000) // one second apart, so that the generator stays running
 	const arm, start, stop, abort = regmap.GeneratorCommandArm, regmap.GeneratorCommandStart,
 		regmap.GeneratorCommandStop, regmap.GeneratorCommandAbort
 	steps := []struct {

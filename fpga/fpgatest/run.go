@@ -59,7 +59,7 @@ func CheckDevice(dev fpga.Device, done func(Result)) {
 	for _, c := range cases {
 		r := &recorder{}
 		finished := make(chan struct{})
-		go func() { // a fatal failure ends only this goroutine
+		go func() { // a fatal failure ends this goroutine only
 			defer close(finished)
 			c.runOn(r, dev)
 		}()

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// Identification of ATP packets. The released code uses an EtherType, the paper's header an IPv4 protocol, whose
+// Identification of ATP packets. The released code uses an EtherType. The paper's header uses an IPv4 protocol, whose
 // number is taken from public re-implementations.
 const (
 	ATPEtherType = 0x0700
@@ -83,7 +83,7 @@ func atpReleased(name string, kind program.Kind) Message {
 // atpPaper returns a message with the header described in the paper. Each level of switches has its own bitmap and
 // fan-in. A packet carries both bitmaps, as halves of its Bitmap, and the fan-in of its current level.
 func atpPaper(name string, kind program.Kind) Message {
-	// of returns a field of one level, which is written as 0 and not read on the other level.
+	// of returns a field that belongs to one level. On the other level it is written as 0 and not read.
 	of := func(second bool, name, doc string, bits int, get func(*program.Packet) uint64,
 		set func(*program.Packet, uint64)) Field {
 		mine := func(p *program.Packet) bool { return p.Flags&program.Second != 0 == second }

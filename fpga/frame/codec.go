@@ -15,7 +15,7 @@ import (
 // even in frames sent to the worker.
 type Outer struct {
 	olaf.Addresses
-	// Past marks a result that bypasses the aggregators, as in answers among iSwitch's workers or from a server to
+	// Past marks a result that bypasses the aggregators, such as an answer among iSwitch's workers or from a server to
 	// workers.
 	Past bool
 }
@@ -136,7 +136,7 @@ func (l *Lanes) put(b []byte, flags program.Flags, lanes []uint32) {
 		}
 		return
 	}
-	for len(lanes) >= 4 && len(b) >= 4*olaf.LaneBytes { // four at a time take half the time
+	for len(lanes) >= 4 && len(b) >= 4*olaf.LaneBytes { // processing four at a time takes half the time
 		binary.BigEndian.PutUint32(b, lanes[0])
 		binary.BigEndian.PutUint32(b[olaf.LaneBytes:], lanes[1])
 		binary.BigEndian.PutUint32(b[2*olaf.LaneBytes:], lanes[2])
@@ -203,7 +203,7 @@ func (f *Format) messageIn(b []byte, n int, tos uint8, reply bool) (*Message, er
 	switch {
 	case near != nil:
 		return nil, near.misfitError(f, n)
-	case short != nil && short.head <= n: // cut by the capture's snapshot length
+	case short != nil && short.head <= n: // the frame is cut off by the capture's snapshot length
 		return nil, f.fault(FaultCut, len(b), short.head)
 	case short != nil:
 		return nil, short.misfitError(f, n)

@@ -8,7 +8,8 @@ import (
 // Datagrams encodes and decodes packets of a format for UDP sockets, where the kernel adds and removes the headers.
 type Datagrams struct {
 	*Format
-	// Results decodes data as results: some formats have one form for both, and the receiver knows which it receives.
+	// Results means that data packets are decoded as results. Some formats have one form for both, and only the
+	// receiver knows which one it receives.
 	Results bool
 	outer   Outer
 	lanes   []uint32

@@ -19,7 +19,7 @@ var (
 // Fault is a reason why bytes are not a valid frame of a format.
 type Fault uint8
 
-// Faults of frames of other formats come first, then those of broken frames.
+// Faults that mark frames of other formats come first, followed by faults of broken frames.
 const (
 	_ Fault = iota
 	FaultShort
@@ -66,7 +66,7 @@ var faultText = [faults]string{
 // Error explains why bytes are not a valid frame of a format. It matches its Fault, and also ErrOther or ErrMalformed.
 type Error struct {
 	Format *Format
-	Field  string // wrong field or message; empty if the frame itself is wrong
+	Field  string // wrong field or message; empty if the frame as a whole is wrong
 	Fault  Fault
 	Have   int64
 	Want   int64

@@ -27,7 +27,7 @@ type Format struct {
 	Carrier Carrier
 	// Messages lists the format's messages. If several look alike on the wire, the first is decoded.
 	Messages []Message
-	// Elsewhere is set if another package has the codec, and only the table is here.
+	// Elsewhere is set if the codec is in another package and only the table is here.
 	Elsewhere bool
 }
 
@@ -45,7 +45,7 @@ type Carrier struct {
 type Message struct {
 	Name   string
 	Kind   program.Kind
-	Action uint8   // of program.Control
+	Action uint8   // action of a program.Control packet
 	ToS    uint8   // in the IPv4 header, without the two ECN bits
 	Reply  bool    // the format's port is the source port
 	Past   bool    // bypasses the aggregators

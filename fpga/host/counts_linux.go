@@ -4,12 +4,12 @@ import "github.com/olafctl/olaf/fpga/engine"
 
 // counts contains the plane's counters that the engine does not have.
 type counts struct {
-	bytes, delivered                                                    uint64 // of arrivals; of departed frames
+	bytes, delivered                                                    uint64 // bytes of arriving frames and of departed frames
 	bypassed, foreign, malformed, misidentified, beyond, lost, unlogged uint64
 
-	stats     engine.Stats // at the previous takeSums
+	stats     engine.Stats // value at the previous takeSums
 	peak      int
-	settled   int64 // ns, end of the occupancy integral
+	settled   int64 // in ns, end of the occupancy integral
 	occupancy uint64
 }
 

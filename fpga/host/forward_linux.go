@@ -17,14 +17,14 @@ import (
 type forwarding struct {
 	plane *plane
 	all   []route
-	back  *listener // at the server's interface
+	back  *listener // listener at the server's interface
 }
 
 // route is a destination network and the cable that leads to it.
 type route struct {
 	realtime.Route
 	socket *netlab.Socket
-	sends  *realtime.Lock // several listeners send
+	sends  *realtime.Lock // for sending by several listeners
 }
 
 // Forward starts to forward packets that bypass the queue, between the server's interface and the routes.
@@ -76,7 +76,7 @@ func (w *forwarding) pass(b []byte) {
 		copy(b, r.By.A.MAC)
 		copy(b[macBytes:], r.By.B.MAC)
 		r.sends.Lock()
-		_ = r.socket.Send(b) // lost, as on any link; counted at both ends
+		_ = r.socket.Send(b) // lost, as on any link, and counted at both ends
 		r.sends.Unlock()
 	}
 }

@@ -34,7 +34,7 @@ type plane struct {
 	discipline engine.Discipline
 	running    bool
 	senders    map[[4]byte]xdp.Sender
-	headers    [][olaf.HeaderBytes]byte // of the newest contributor, by slot
+	headers    [][olaf.HeaderBytes]byte // headers of the newest contributors, by slot
 	leaving    engine.Slot
 	number     uint64
 	log        []xdp.Decision
@@ -42,8 +42,8 @@ type plane struct {
 	clusters   []xdp.ClusterCounts
 	lanes      []int32
 
-	activity *engine.Activity // of the senders; nil: ACKs count the clusters inside
-	weights  []uint32         // of a cluster in activity
+	activity *engine.Activity // activity of the senders; if nil, ACKs count the clusters inside
+	weights  []uint32         // weight of each cluster in activity
 
 	ways atomic.Pointer[forwarding] // nil if packets are not forwarded
 }
@@ -59,7 +59,7 @@ func loadPlane(discipline string, b xdp.Build) (*plane, error) {
 // readClock returns the kernel's monotonic clock in nanoseconds.
 func readClock() int64 {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // cannot fail
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // ClockGettime cannot fail
 	return t.Nano()
 }
 

@@ -17,8 +17,8 @@ import (
 // Port is a port of a Switch, with one host behind it.
 type Port struct {
 	Socket *netlab.Socket // receives the host's frames
-	Link   int            // index in the Switch's Links of the link to the host
-	Host   olaf.Addresses // of the host, as sources
+	Link   int            // index in the Switch's Links: the link to the host
+	Host   olaf.Addresses // addresses of the host when it is the source
 	Job    olaf.ClusterID // job of the host, for packets that do not carry it
 	Server bool           // the host is the job's server; its port is the uplink
 }
@@ -30,14 +30,14 @@ type Switch struct {
 	Program program.Program
 	Format  *frame.Format
 	Links   *realtime.Links
-	Own     olaf.Addresses // of the switch, as sources
-	Passes  bool           // the program also sees frames addressed to hosts, and only counts them
-	// Ports lists the workers' ports, by their numbers in the program's members, then the servers' ports.
+	Own     olaf.Addresses // addresses of the switch when it is the source
+	Passes  bool           // the program also sees frames addressed to hosts, but only counts them
+	// Ports lists the workers' ports, in the order of the program's member numbers, followed by the servers' ports.
 	Ports []Port
-	// Accepts, if set, reports whether a host's frame may pass. Others are counted as strange.
+	// Accepts, if set, reports whether a host's frame may pass. Other frames are counted as strange.
 	Accepts func(port int, outer *frame.Outer) bool
-	// OnArrival, if set, is called for every frame before the program sees it. Its arguments are valid during the
-	// call only.
+	// OnArrival, if set, is called for every frame before the program sees it. Its arguments are valid only during the
+	// call.
 	OnArrival func(now olaf.Time, port int, v *frame.View, p *program.Packet, lanes []uint32)
 	// OnDeparture, if set, is called for every frame that the program emits, before it is handed to a link.
 	OnDeparture func(outer *frame.Outer, p *program.Packet)
@@ -52,7 +52,7 @@ type Switch struct {
 	quit    atomic.Bool
 	done    chan struct{}
 	hand    program.Packet // packet being switched
-	from    int            // its port
+	from    int            // port at which it arrived
 	in, out []byte
 	lanes   []uint32
 	failed  error
@@ -60,13 +60,13 @@ type Switch struct {
 
 // SwitchCounts contains the counters of a Switch.
 type SwitchCounts struct {
-	Arrived  uint64 // frames of the format
-	Switched uint64 // of these, passed to the program
-	Passed   uint64 // of these, forwarded to a host
+	Arrived  uint64 // frames in the format
+	Switched uint64 // arrived frames passed to the program
+	Passed   uint64 // arrived frames forwarded to a host
 	Strange  uint64 // frames in another format or without a known destination
-	Left     uint64 // frames handed to links, one per receiver
-	// Held is the time integral of occupied slots up to Since, in slots × ps. Slots is the number occupied at
-	// Since, Most the peak.
+	Left     uint64 // frames handed to links, counted once per receiver
+	// Held is the time integral of occupied slots up to Since, in slots × ps. Slots is the number of slots occupied at
+	// Since, and Most is the peak.
 	Held  float64
 	Since olaf.Time
 	Slots int
@@ -233,7 +233,7 @@ func (s *Switch) put(port int, p *program.Packet, lanes []uint32) {
 	}
 	outer.DstMAC, outer.DstIP = at.Host.SrcMAC, at.Host.SrcIP
 	if !at.Server {
-		outer.SrcPort = at.Host.SrcPort // the worker's port, also for packets to it
+		outer.SrcPort = at.Host.SrcPort // the worker's port, also in packets to the worker
 	}
 	if len(lanes) == 0 {
 		lanes = nil

@@ -41,9 +41,9 @@ type Seen struct {
 type Divergence struct {
 	Seed   uint64 `json:"seed"`
 	Stream string `json:"stream"`
-	Step   string `json:"step"`  // step after which it is visible
-	Cycle  int64  `json:"cycle"` // device cycle, an upper bound
-	What   string `json:"what"`  // a register, or a packet
+	Step   string `json:"step"`  // step after which the divergence is visible
+	Cycle  int64  `json:"cycle"` // device cycle, an upper bound for the divergence
+	What   string `json:"what"`  // the register or packet that differs
 	A      string `json:"a"`
 	B      string `json:"b"`
 }
@@ -64,7 +64,7 @@ func CompareCards(ctx context.Context, a, b Side, seed uint64) (*Divergence, See
 		if !errors.As(err, &d) {
 			return nil, r.seen, err
 		}
-		if d.Cycle -= r.start; r.slept <= 1 { // every cycle was checked
+		if d.Cycle -= r.start; r.slept <= 1 { // every cycle was compared
 			return d, r.seen, nil
 		}
 		for i := range int64(looksAtOnce) {
@@ -85,16 +85,16 @@ type run struct {
 	ctx   context.Context
 	a, b  Side
 	story *story
-	stops []int64 // additional cycles to compare at, since the start
+	stops []int64 // additional cycles at which to compare, counted from the start
 	start int64   // device cycle
 	now   int64
-	slept int64 // since the last comparison
+	slept int64 // cycles since the last comparison
 	step  string
 	seen  Seen
 
 	observed  []olaf.Observation
 	packets   []twin.Packet
-	unmatched [len(streams)][2][]string // by side
+	unmatched [len(streams)][2][]string // entries without a match, by stream and side
 	matched   [len(streams)]int
 }
 
@@ -129,7 +129,7 @@ func (r *run) drainCards() error {
 	return r.compareRest()
 }
 
-// Limits for the end of a stream; the last step lets frames on the bus leave.
+// Limits for the end of a stream. The last step lets frames on the bus leave.
 const (
 	endsWithin = 200
 	endStep    = 4000
@@ -166,7 +166,7 @@ func (r *run) alignCards() error {
 		if err := side.Device.Sleep(r.ctx, 4*olaf.Microsecond); err != nil {
 			return err
 		}
-		if err := side.Device.Write32(regmap.CommonCommand, regmap.CommonCommandReset); err != nil { // frames that were on the bus
+		if err := side.Device.Write32(regmap.CommonCommand, regmap.CommonCommandReset); err != nil { // drops frames on the bus
 			return err
 		}
 		r.observed = side.Tap.Drain(r.observed[:0])

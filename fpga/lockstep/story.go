@@ -27,13 +27,13 @@ func (s *step) String() string {
 	return fmt.Sprintf("a write of %#x to %s", s.value, nameOf(s.addr))
 }
 
-// Workers that every table must contain, four clusters of three, and other senders.
+// Workers that every table must contain (four clusters of three), and other senders.
 const (
 	clusters   = 4
 	workers    = 12
 	stranger   = workers
 	impostor   = workers + 1 // claims to be another worker
-	passenger  = workers + 2 // its port is not OLAF's
+	passenger  = workers + 2 // its port is not OLAF's port
 	flows      = workers + 3
 	bigLanes   = 1 // template with saturating sums
 	shortFrame = 64
@@ -144,7 +144,7 @@ var kinds = []struct {
 			s.addWrite(regmap.QueueControl, 0)
 			s.addSleep(1)
 			s.configureQueue()
-			s.addSleep(200) // queued frames leave
+			s.addSleep(200) // queued frames leave meanwhile
 			s.setUp()
 		}
 	}},
@@ -236,7 +236,7 @@ func (s *story) setUp() {
 	s.configureQueue()
 	s.loadGenerator()
 	s.addWrite(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
-	s.addSleep(30) // prefetch of the first descriptors
+	s.addSleep(30) // time for prefetching the first descriptors
 	s.addWrite(regmap.GeneratorCommand, regmap.GeneratorCommandStart)
 }
 

@@ -31,7 +31,7 @@ func LayCable(a, b End, virtual bool) (*Cable, error) {
 	return c, errors.Join(waitForFrame(c.A, c.B, joinPatience), waitForFrame(c.B, c.A, joinPatience))
 }
 
-// joinPatience is the time for a frame to pass between two interfaces, joinPause the wait for each frame.
+// joinPatience is the time within which a frame must pass between two interfaces, joinPause the wait for each frame.
 const (
 	joinPatience = 10 * time.Second
 	joinPause    = 20 * time.Millisecond

@@ -17,7 +17,7 @@ type Node struct {
 	name  string
 	tasks chan func()
 	ended chan struct{}
-	file  *os.File // of the namespace
+	file  *os.File // open file of the namespace
 
 	mu        sync.Mutex
 	closed    bool
@@ -79,7 +79,7 @@ func (n *Node) runTasks(into func() error, made chan<- error) {
 
 // configureNew disables traffic that the kernel would send on new interfaces, and brings the loopback interface up.
 func (n *Node) configureNew() error {
-	for _, scope := range []string{"all", "default"} { // a kernel without IPv6 has no such file and sends nothing
+	for _, scope := range []string{"all", "default"} { // a kernel without IPv6 does not have the file and sends nothing
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+scope+"/disable_ipv6", []byte("1"), 0)
 	}
 	lo, err := FindInterface("lo")
@@ -118,7 +118,7 @@ type Process struct {
 	node *Node
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // of Wait; valid once done is closed
+	err  error // error of Wait, valid once done is closed
 }
 
 // Start starts a program in the namespace. The program is killed when this process ends or the lab is closed.
@@ -126,7 +126,7 @@ func (n *Node) Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // when the namespace's thread ends
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // kill the program when the namespace's thread ends
 	p := &Process{node: n, cmd: cmd, done: make(chan struct{})}
 	if err := n.Do(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s in %s: %w", cmd.Path, n.name, err)
@@ -174,7 +174,7 @@ func (n *Node) close() error {
 	}
 	n.mu.Unlock()
 	for _, p := range running {
-		_ = p.Signal(os.Kill) // it may have ended already
+		_ = p.Signal(os.Kill) // the program may have ended already
 		<-p.done
 	}
 	close(n.tasks)

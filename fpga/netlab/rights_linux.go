@@ -12,14 +12,14 @@ var ErrRights = olaf.NewError(olaf.Device, "a right is missing")
 
 // Right is a Linux capability and the purpose for which it is needed.
 type Right struct {
-	Name   string // CAP_BPF
-	Number int    // kernel's number
+	Name   string // such as CAP_BPF
+	Number int    // number in the kernel
 	For    string
 	// Global marks a right that the kernel grants only in the first user namespace.
 	Global bool
 }
 
-// Rights for creating namespaces, and for sending raw frames.
+// Rights for creating namespaces and for sending raw frames.
 var (
 	NamespaceRights = []Right{
 		{Name: "CAP_SYS_ADMIN", Number: unix.CAP_SYS_ADMIN, For: "make network namespaces"},

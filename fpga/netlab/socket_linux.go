@@ -38,7 +38,7 @@ func (i *Interface) Packets(hears bool) (*Socket, error) {
 		if hears {
 			bound.Protocol = binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
 		}
-		// Bypass the interface's queueing discipline, which adds nothing to a virtual cable.
+		// Bypass the interface's queueing discipline, which has no use on a virtual cable.
 		return errors.Join(unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1),
 			unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
 			unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20), unix.Bind(s.fd, &bound))

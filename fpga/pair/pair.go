@@ -159,7 +159,7 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	first, then := d.generator, d.queue
 	rest := t
-	if d.together { // time that passes on the queue's card has passed on the other
+	if d.together { // time that passes on the queue's card also passes on the other card
 		first, then, rest = d.queue, d.generator, 0
 	}
 	if err := first.Sleep(ctx, t); err != nil {

@@ -13,7 +13,7 @@ import (
 type bank struct {
 	words   []uint32 // addresses, in order
 	known   bool     // the values are those of the last snapshot
-	going   bool     // not cleared since
+	going   bool     // the counters were not cleared since that snapshot
 	seen    uint64   // last value of common.cycles
 	seenAt  time.Time
 	clear   span // range of common.cycles in which the counters were last cleared
@@ -55,7 +55,7 @@ func (d *Device) runCommand(w *word, value uint32) error {
 	if value&regmap.CommonCommandSnapshot != 0 {
 		if err := d.latchBank(given); err != nil {
 			d.bank.known = false
-			if gone := d.verify(); gone != nil { // a card that disappeared in the middle also contradicts itself
+			if gone := d.verify(); gone != nil { // if a card disappears in the middle, its answers also contradict each other
 				err = gone
 			}
 			return fmt.Errorf("snapshot: %w", err)
@@ -200,7 +200,7 @@ func (d *Device) readCycles() (uint64, error) {
 		d.bank.seen, d.bank.seenAt = c, d.clock.Now()
 		return c, nil
 	}
-	return c, errors.Join(d.verify(), err) // verify looks for the reason
+	return c, errors.Join(d.verify(), err) // verify looks for the cause
 }
 
 // readClock reads the clock's low word first, because this read latches the high word.

@@ -18,7 +18,7 @@ import (
 const (
 	verifyAccesses = 1 << 16
 	verifyInterval = 100 * time.Millisecond
-	resetWait      = olaf.Millisecond // 1,000 times the reset time; the shell's status bits end too early
+	resetWait      = olaf.Millisecond // 1,000 times the reset time, because the shell's status bits end too early
 )
 
 // refusalBits are the bits in common.errors for rejected writes. After every write, the driver moves them from the card
@@ -38,12 +38,12 @@ type Device struct {
 	bus     Bus
 	options Options
 	window  Window
-	bar     os.FileInfo // of the mapped file; nil without one
+	bar     os.FileInfo // information about the mapped file; nil if there is none
 	lock    *lock
 	clock   Clock
 
 	ours       bool   // the image is ours; otherwise only the shell is readable
-	foreign    string // why it is not
+	foreign    string // reason why it is not ours
 	mapVersion string
 	hash       uint32
 	clockHz    uint64
@@ -52,12 +52,12 @@ type Device struct {
 	words    []word
 	steady   []uint32 // addresses of registers that only this device changes
 	sticky   uint32   // refusal bits moved from common.errors
-	failed   error    // the card is lost; every access returns this
-	accesses int      // since the last verification
+	failed   error    // reason why the card is lost; every access returns it
+	accesses int      // accesses since the last verification
 	verified time.Time
-	onTime   bool // the clock runs at its stated rate, so a stop is visible
+	onTime   bool // the clock runs at its stated rate, so that a stopped clock is noticed
 	stale    int
-	lies     int // answers that were lost or wrong and were right on a second read
+	lies     int // answers that were lost or wrong but were right when read again
 	bank     bank
 	ports    []port
 }
@@ -66,11 +66,11 @@ var _ fpga.Device = (*Device)(nil)
 
 // word describes one 32-bit word in our register blocks.
 type word struct {
-	register *regmap.Register // nil if there is no register
+	register *regmap.Register // nil if the address has no register
 	block    *regmap.Block
 	kind     kind
 	written  bool
-	value    uint32 // last written, or latched by the last snapshot
+	value    uint32 // last value written, or latched by the last snapshot
 }
 
 // kind classifies a register by how its value can change.
@@ -79,16 +79,16 @@ type kind uint8
 const (
 	volatile kind = iota // changes without a write, or is a command
 	readback             // keeps its value until another write
-	steady               // as readback, and no other register changes it
+	steady               // like readback, and no other register changes the value
 	window               // every access advances an index
 	latched              // constant until the next snapshot
-	running              // counts; read once only, because nanoseconds matter
+	running              // counts; read only once, because nanoseconds matter
 )
 
 func (w *word) name() string { return w.block.Name + "." + w.register.Name }
 
-// windows maps registers that access memory through an index to the index register. moved lists registers that such
-// accesses or others change.
+// windows maps each register that accesses memory through an index to its index register. moved lists registers that
+// are changed by such accesses or by other registers.
 var (
 	windows = map[uint32]uint32{regmap.GeneratorMemData: regmap.GeneratorMemAddress,
 		regmap.ReplicationMemberData: regmap.ReplicationMemberIndex}
@@ -425,7 +425,7 @@ func (d *Device) checkIdentity() error {
 }
 
 func (d *Device) compareIdentity() error {
-	d.window.Load32(ShellCanary) // earlier writes have arrived when these return
+	d.window.Load32(ShellCanary) // reading ensures that earlier writes have arrived
 	d.window.Load32(regmap.CommonMagic)
 	canary, _ := d.compareTwice(ShellCanary, canaryLive)
 	built, sameBuild := d.compareTwice(ShellBuildTime, d.built)

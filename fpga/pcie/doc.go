@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Kinds of errors; match them with errors.Is. If a card stopped answering, the error matches fpga.ErrGone.
+// Kinds of errors; match them with errors.Is. If a card has stopped answering, the error also matches fpga.ErrGone.
 var (
 	// ErrNoCard is returned if there is no usable card at the requested PCI address.
 	ErrNoCard = olaf.NewError(olaf.Device, "no OLAF card")
@@ -50,7 +50,7 @@ type denied struct{}
 func (denied) Error() string { return "not allowed" }
 func (denied) Unwrap() error { return fpga.ErrAddress }
 
-// Kinds of errors about a card with impossible answers. All match fpga.ErrDoubtful.
+// Kinds of errors for cards whose answers are impossible. All match fpga.ErrDoubtful.
 var (
 	// ErrLost is the error for a snapshot, clear, reset or tick command that had no effect.
 	ErrLost = fmt.Errorf("%w: a command did not arrive", fpga.ErrDoubtful)

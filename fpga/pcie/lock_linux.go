@@ -25,7 +25,7 @@ type lock struct{ file *os.File }
 func takeLock(dir, slot string, alone bool) (*lock, error) {
 	path := filepath.Join(dir, "olafctl-"+slot+".lock")
 	file, err := lockfile.Open(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if errors.Is(err, fs.ErrPermission) { // another user's file: reading is enough for a lock
+	if errors.Is(err, fs.ErrPermission) { // the file belongs to another user; opening it for reading is enough for a lock
 		file, err = lockfile.Open(path, os.O_RDONLY, 0)
 	}
 	if err != nil {
@@ -43,7 +43,7 @@ func takeLock(dir, slot string, alone bool) (*lock, error) {
 		text := fmt.Sprintf("%d %s: %s, since %s\n", os.Getpid(), caller.Name(), caller.Command(),
 			time.Now().Format(time.TimeOnly))
 		if file.Truncate(0) == nil {
-			_, _ = file.WriteAt([]byte(text), 0) // informative only
+			_, _ = file.WriteAt([]byte(text), 0) // the text is only information
 		}
 	}
 	return &lock{file}, nil

@@ -19,16 +19,17 @@ import (
 
 // Options configure how a card is opened.
 type Options struct {
-	// ReadOnly also opens cards with another image, shares the card with other readers, and writes nothing, not
-	// even the scratch register.
+	// ReadOnly also opens cards with another image and shares the card with other readers. It writes nothing, not even
+	// the scratch register.
 	ReadOnly bool
-	// DryRun, if set, prints every access and writes nothing. Reads are done.
+	// DryRun, if set, prints every access and writes nothing to the card. Reads are carried out.
 	DryRun io.Writer
-	// Force allows resetting the QDMA, which destroys the host's DMA contexts. A bound driver still forbids it.
+	// Force allows a reset of the QDMA, which destroys the host's DMA contexts. It is still refused while a driver is
+	// bound.
 	Force bool
-	// Clock provides time; nil is the host's clock.
+	// Clock provides the time; nil means the host's clock.
 	Clock Clock
-	// Lost, if set, is called once when the card is gone, was reset, or was replaced.
+	// Lost, if set, is called once when the card has disappeared, was reset, or was replaced.
 	Lost func(error)
 }
 
@@ -341,7 +342,7 @@ func (x *examination) checkScratch() error {
 	before := d.readStable(regmap.CommonScratch)
 	for _, p := range append(patterns[:], before) {
 		d.window.Store32(regmap.CommonScratch, p)
-		d.window.Load32(regmap.CommonMagic) // the write has arrived when this returns
+		d.window.Load32(regmap.CommonMagic) // reading ensures that the write has arrived
 		if got := d.readStable(regmap.CommonScratch); got != p {
 			return x.addFailure("writes arrive", ErrStale, fmt.Sprintf("scratch reads %#08x after %#08x was written", got, p),
 				"the path to the card is broken: reseat it, or program it again")

@@ -9,7 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Registers of a CMAC and of a packet adapter, as offsets from cmacBase and adapterBase plus the port's stride.
+// Registers of a CMAC and of a packet adapter. Their addresses are cmacBase or adapterBase, plus the port's stride,
+// plus these offsets.
 const (
 	cmacTXStatus   = 0x0200
 	cmacRXStatus   = 0x0204
@@ -20,7 +21,7 @@ const (
 	tickRegister   = cmacTick // offset of TICK in a port's 16 KiB, of which cmacBase and its sibling are multiples
 
 	rxClockHz = 322_265_625
-	rxHealthy = 0x3 // up and aligned, no other bits
+	rxHealthy = 0x3 // up and aligned, with no other bit set
 )
 
 // PortCounters contains the totals of a port's MAC since the card was opened. Bytes include the FCS.
@@ -53,9 +54,9 @@ var macCounters = [...]struct {
 // hardware's byte counters for dropped frames are meaningless and therefore left out.
 type AdapterCounters struct {
 	TXPackets, TXBytes     uint64
-	TXDropped              uint64 // no destination port was set
+	TXDropped              uint64 // frames without a destination port
 	RXPackets, RXBytes     uint64
-	RXDropped, RXErroneous uint64 // buffer full or damaged; damaged alone
+	RXDropped, RXErroneous uint64 // dropped (buffer full or damaged), and damaged alone
 }
 
 var adapterCounters = []struct {
@@ -75,7 +76,7 @@ var adapterCounters = []struct {
 type port struct {
 	base    uint32
 	totals  PortCounters
-	ticked  time.Time // our last tick; zero before the first
+	ticked  time.Time // time of our last tick; zero before the first
 	foreign int       // ticks by other programs, each of which cleared counts
 	adapter AdapterCounters
 }
@@ -159,7 +160,7 @@ func (d *Device) tickPort(i int, p *port) error {
 		p.foreign++
 	}
 	d.window.Store32(base+cmacTick, 1)
-	d.window.Load32(base + cmacVersion) // the tick has arrived when this returns
+	d.window.Load32(base + cmacVersion) // reading ensures that the tick has arrived
 	ticked := d.clock.Now()
 	after, err := sinceTick()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 type Target string
 
 const (
-	ResetOlaf Target = "olaf" // our blocks, by their own command: registers, queue, generator
+	ResetOlaf Target = "olaf" // our blocks (registers, queue, generator), by their own command
 	ResetBox  Target = "box"  // the complete 250 MHz user box, as after programming
 	ResetQDMA Target = "qdma" // the host's DMA; needs Force and no bound driver
 )
@@ -22,7 +22,7 @@ const (
 var resets = map[Target]struct {
 	register, bits uint32
 	port           int  // port of the MAC or adapter, from 1; 0 for none
-	own            bool // reset by our own command instead
+	own            bool // reset by our own command instead of the shell's
 }{
 	ResetOlaf:  {own: true},
 	ResetBox:   {register: UserReset, bits: 1<<31 | 0xFFFF},

@@ -18,7 +18,7 @@ import (
 const (
 	vendorXilinx  = 0x10ee
 	factoryDevice = 0x505c // a U55C before an OpenNIC image is loaded
-	otherOpenNIC  = 0x6aa0 // in OpenNIC's kernel driver, for an unnamed board
+	otherOpenNIC  = 0x6aa0 // listed in OpenNIC's kernel driver, for an unnamed board
 	// barBytes is the size of BAR2 in the stock shell. Other images with the same device id have other sizes and
 	// register maps.
 	barBytes = 4 << 20
@@ -58,11 +58,11 @@ type Card struct {
 	LinkSpeed     string `json:"link_speed,omitempty"`
 	LinkWidth     string `json:"link_width,omitempty"`
 	MemoryEnabled bool   `json:"memory_enabled"`        // COMMAND bit 1: the BARs answer
-	FunctionOf    string `json:"function_of,omitempty"` // address of the card's function 0, for another function
+	FunctionOf    string `json:"function_of,omitempty"` // for functions other than 0: address of the card's function 0
 	State         State  `json:"state"`
 	Why           string `json:"why,omitempty"`
 
-	kind error // error kind of a refusal
+	kind error // kind of error for a refusal
 }
 
 // Bus configures the directories in which cards are found.
@@ -71,9 +71,9 @@ type Bus struct {
 	Sysfs string
 	// Locks is the folder of per-card lock files, shared by all processes of the host.
 	Locks string
-	// Proc is the folder in which other processes' mappings are looked up; empty disables that.
+	// Proc is the folder in which mappings by other processes are looked up; if empty, they are not.
 	Proc string
-	// Map opens a card's BAR2; nil maps the file. Tests insert a scripted card here.
+	// Map opens a card's BAR2; if nil, the file is mapped. Tests use it to insert a scripted card.
 	Map func(path string, bytes int64, writable bool) (Window, error)
 }
 
@@ -98,7 +98,7 @@ func (b Bus) Scan() ([]Card, error) {
 		}
 		card, err := b.probe(e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed meanwhile
+			continue // the device was removed meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -177,7 +177,7 @@ func (b Bus) probe(bdf string) (Card, error) {
 	if info, err := os.Stat(filepath.Join(dir, "resource2")); err == nil {
 		c.BAR2Bytes = info.Size()
 	}
-	power := readWord(dir, "power_state") // first, since reading the configuration space may wake a card
+	power := readWord(dir, "power_state") // first, because reading the configuration space may wake a card
 	config := readConfig(dir)
 	c.MemoryEnabled = !config.isDead() && config[command]&2 != 0
 	if !config.isDead() {
@@ -215,9 +215,9 @@ func (c *Card) judge(power string, config configuration) {
 		refuse(ErrNotOurs, "BAR2 of 8 MiB: an ESnet SmartNIC image, whose registers lie elsewhere")
 	case c.BAR2Bytes != barBytes:
 		refuse(ErrNotOurs, fmt.Sprintf("BAR2 of %d bytes; the OpenNIC shell has %d", c.BAR2Bytes, barBytes))
-	case !c.MemoryEnabled && c.Driver != "": // the kernel enables no card with a driver
+	case !c.MemoryEnabled && c.Driver != "": // the kernel does not enable a card that has a driver
 		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off%s; run 'setpci -s %s COMMAND=2:2' as root, which sets this bit alone", withDriver(c.Driver), c.BDF))
-	case !c.MemoryEnabled: // as after each rescan without a driver
+	case !c.MemoryEnabled: // normal after a rescan without a driver
 		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off; as root: echo 1 > %s/enable", sys))
 	default:
 		c.State = Loaded
@@ -239,7 +239,7 @@ type configuration [64]byte
 const (
 	command = 0x04
 	bar2    = 0x18
-	barType = 0xf // type bits of a BAR; 0 if there is no BAR, or for a 32-bit one
+	barType = 0xf // type bits of a BAR; 0 for a 32-bit BAR or if there is none
 )
 
 // readConfig reads the part of the configuration space that every user may read. Bytes that cannot be read are 0.

@@ -2,12 +2,12 @@ package pcie
 
 import "github.com/olafctl/olaf/fpga/regmap"
 
-// Registers of an OpenNIC shell outside our box, as BAR2 byte offsets (open-nic-shell, src/system_config). The 250
-// MHz user box is at 0x100000; the shell's README swaps the two boxes.
+// Registers of an OpenNIC shell outside our box, as byte offsets in BAR2 (open-nic-shell, src/system_config). The 250
+// MHz user box is at 0x100000; in the shell's README the two boxes are swapped.
 const (
 	ShellBuildTime   = 0x000 // RO: MMDDhhmm, no year
-	ShellSystemReset = 0x004 // WO: any write resets the card, the host's DMA included; never written
-	ShellCanary      = 0x008 // RO: bit 0 system reset done, all others wired to 0: it cannot be all ones on a live card
+	ShellSystemReset = 0x004 // WO: any write resets the card including the host's DMA; never written
+	ShellCanary      = 0x008 // RO: bit 0 means system reset done; all others are wired to 0, so a live card never returns all ones
 	ShellReset       = 0x00C // WO: write 1 per bit
 	ShellStatus      = 0x010 // RO: all ones on a healthy card
 	UserReset        = 0x014 // WO: write 1 per bit
@@ -31,7 +31,7 @@ const (
 	expectedCMAC  = 0x00000301 // core version by which the kernel driver counts ports
 	placeholder   = regmap.Placeholder
 	cmacVersion   = 0x0024
-	secondMissing = 0xC1000000 // prefix of the answer of a second CMAC that was not built
+	secondMissing = 0xC1000000 // first bits of the answer if a second CMAC was not built
 )
 
 // placeholders lists the values that unused targets in a stock shell return. Each consists of a prefix and the low bits
@@ -65,8 +65,8 @@ func ExplainPlaceholder(value uint32) (text string, ok bool) {
 // area is a range of addresses in BAR2 and the accesses that are allowed there.
 type area struct {
 	first, end  uint32 // end is exclusive
-	read, write bool   // raw access by the user; registers of our map have their own rules
-	why         string // for a refusal
+	read, write bool   // raw access allowed to users; registers of our map have their own rules
+	why         string // reason for a refusal
 }
 
 // areas is the list of all ranges that may be accessed. Accesses to other addresses are refused.

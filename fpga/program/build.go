@@ -11,13 +11,13 @@ import (
 
 // Limits contains the build limits and the names of a program, for checking configurations.
 type Limits struct {
-	Name     string   // system's name for errors
+	Name     string   // name of the system for errors
 	Profiles []string // the first is the default
-	Slots    int      // largest table
-	Reach    string   // what limits it, such as "an index of 16 bits reaches"; empty if not limited by the wire format
-	Default  int      // default table size
-	Places   string   // term for slots in errors
-	// Unwrapped explains why segments beyond the table cannot reuse it; empty if they can.
+	Slots    int      // slots in the largest table
+	Reach    string   // phrase for this limit in errors, such as "an index of 16 bits reaches"; empty if the wire format sets none
+	Default  int      // default number of slots
+	Places   string   // word for slots in errors
+	// Unwrapped explains why segments beyond the table cannot reuse its slots; empty if they can.
 	Unwrapped string
 }
 

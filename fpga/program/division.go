@@ -9,7 +9,7 @@ import (
 // Tenant is a job in a switch with an index of its members by port.
 type Tenant struct {
 	Job
-	Ports []int // by port: index in Members of the member at that port, or -1
+	Ports []int // index in Members of the member at each port, or -1
 }
 
 // Tenants lists the jobs in a switch, indexed by job id. The entry of an unused id is nil.
@@ -59,9 +59,9 @@ func (j *Job) CheckOverlap(o *Job, places string) error {
 // Division describes a table that is partitioned among jobs. Every slot waits for all members of the job that it is
 // assigned to.
 type Division struct {
-	Slots   int // size of the table
+	Slots   int // number of slots in the table
 	Members int // number of bits in a slot's bitmap
-	// Places, Children and Sum are the protocol's terms for errors, such as aggregators, workers and "a set".
+	// Places, Children and Sum are the protocol's words in errors, such as aggregators, workers and "a set".
 	Places, Children, Sum string
 }
 

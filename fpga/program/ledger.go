@@ -2,7 +2,7 @@ package program
 
 import "github.com/olafctl/olaf"
 
-// Indexes of the contribution counters in Counts, after the number of classes. Every adding program has them.
+// Indexes of the contribution counters, added to the number of classes, in Counts. Every program that adds has them.
 const (
 	VectorsIn = iota
 	VectorsOut

@@ -30,9 +30,9 @@ const Uplink Port = -1
 type Dest int32
 
 const (
-	Up     Dest = -1 - iota // through the uplink
+	Up     Dest = -1 - iota // through the uplink port
 	Down                    // to every member of the packet's job
-	Others                  // as Down, except the port of the current packet
+	Others                  // like Down, but not to the port of the current packet
 )
 
 // String returns the destination's name in golden vectors.
@@ -79,7 +79,7 @@ const (
 	ECN                         // congestion on the path
 	Overflow                    // lanes left the integer range
 	Second                      // passed the second level of switches
-	Set1                        // second of two sets of slots
+	Set1                        // belongs to the second of two sets of slots
 )
 
 // Packet is a packet of any protocol, without its lanes. The fields before Trace are transmitted in protocols that have
@@ -93,11 +93,11 @@ type Packet struct {
 	Job    olaf.ClusterID
 	Worker olaf.WorkerID // sender; meaningless for a result
 	Count  uint16        // vectors in the sum
-	Fan    uint16        // vectors that complete it, if the packet specifies that
-	Round  uint16        // of the slot's use, if the protocol has rounds
+	Fan    uint16        // vectors that complete the sum, if the packet specifies that
+	Round  uint16        // round in which the slot is used, if the protocol has rounds
 	Lanes  uint16        // 32-bit words of payload
 	Kind   Kind
-	Action uint8 // of Control: the protocol's code
+	Action uint8 // the protocol's code for the action of a Control packet
 	Flags  Flags
 
 	Trace
@@ -105,14 +105,16 @@ type Packet struct {
 
 // Trace identifies the gradients whose sum is in a packet.
 type Trace struct {
-	// Inside is Σ ContributionMark(worker, vector) over the contributions, modulo 2^64. Equal sets have equal sums,
-	// so that exactly-once delivery and torn vectors can be checked at constant cost.
+	// Inside is Σ ContributionMark(worker, vector) over the contributions, modulo 2^64. Equal sets of contributions
+	// have equal sums, so that exactly-once delivery and torn vectors can be checked at constant cost.
 	Inside uint64
-	// NewestNS and OldestNS are the latest and earliest generation time, SumNS the sum of all, in ns.
+	// NewestNS and OldestNS are the latest and the earliest generation time, and SumNS is the sum of all generation
+	// times, in ns.
 	NewestNS, OldestNS, SumNS uint64
-	// ReadSum is the sum over contributions of the number of updates in the weights that they were computed with.
+	// ReadSum is a sum over the contributions: each adds the number of updates in the weights with which it was
+	// computed.
 	ReadSum uint64
-	// Vectors is the number of contributions, independent of the protocol's count.
+	// Vectors is the number of contributions, independent of the protocol's own count.
 	Vectors uint32
 }
 
@@ -175,23 +177,23 @@ type Out interface {
 // Config configures a program. Programs reject settings that they do not support.
 type Config struct {
 	Slots      int    // size of the table: segments, aggregators or pool slots
-	LaneMemory int    // 32-bit words stored per slot; 0 does not store lanes
-	Lanes      int    // lanes that a slot is built for, which determines Memory; 0 is the program's default
-	Profile    string // one of the program's profiles; empty is the first
-	Wrap       bool   // segments beyond the table reuse it from the start
+	LaneMemory int    // 32-bit words stored per slot; 0 means that lanes are not stored
+	Lanes      int    // lanes for which a slot is built, which determines Memory; 0 means the program's default
+	Profile    string // one of the program's profiles; empty means the first
+	Wrap       bool   // segments beyond the table reuse its slots from the start
 }
 
 // Job is one training job in a switch.
 type Job struct {
 	ID      olaf.ClusterID
-	Members []Member      // children that contribute and get results
-	Fan     int           // vectors that complete a slot; 0 means the number of members
+	Members []Member      // children that contribute and receive results
+	Fan     int           // vectors that complete a slot; 0 means as many as there are members
 	Base    int           // first slot of a static partition
-	Slots   int           // size of the partition; 0 shares the complete table
-	Parent  bool          // results go up, and return from the parent
-	Above   olaf.WorkerID // the parent, if tables identify it by a member number
-	Level   int           // of the switch: 0 with workers as children, else higher
-	// In and Out are the capacities of the node's link, for programs that divide it among the members; 0 is
+	Slots   int           // size of the partition; 0 means that jobs share the complete table
+	Parent  bool          // results go up to a parent and return from it
+	Above   olaf.WorkerID // the parent switch, if tables identify it by a member number
+	Level   int           // level of the switch: 0 if its children are workers, else higher
+	// In and Out are the capacities of the node's link, for programs that divide it among the members; 0 means
 	// unlimited.
 	In, Out olaf.Rate
 }
@@ -209,7 +211,7 @@ type Slot struct {
 	Seg    uint64
 	Bitmap uint64
 	Count  int
-	Since  olaf.Time // of the first contribution
+	Since  olaf.Time // time of the first contribution
 	Lanes  []uint32
 	Trace
 }
@@ -219,10 +221,10 @@ type Arithmetic uint8
 
 const (
 	Opaque     Arithmetic = iota // never added
-	Float32                      // IEEE 754, in order of arrival, no fused operations
+	Float32                      // IEEE 754, added in order of arrival, without fused operations
 	Wrapping                     // int32 modulo 2^32
 	Saturating                   // int32, clamped to its range
-	Sticky                       // saturating, and a lane at a limit stays there
+	Sticky                       // like Saturating, and a lane that has reached a limit stays there
 )
 
 var arithmetics = [...]string{"opaque", "float32", "int32 wrapping", "int32 saturating", "int32 saturating, sticky"}
@@ -238,47 +240,48 @@ func (a Arithmetic) String() string {
 // Program is the state of one protocol in one switch. It is not safe for concurrent use. The same calls always have the
 // same results.
 type Program interface {
-	// Receive processes a packet that arrived at now on port from, with its lanes, and returns its class. Resulting
-	// packets are emitted before it returns. The arguments are not retained. lanes is nil or p.Lanes long.
+	// Receive processes a packet, with its lanes, that arrived at now on port from, and returns its class. It emits
+	// resulting packets before it returns. The arguments are not retained. lanes must be nil or p.Lanes long.
 	Receive(now olaf.Time, from Port, p *Packet, lanes []uint32, out Out) Class
-	// Configure admits or changes a job. Remove ends it and frees its slots. The error matches ErrConfig.
+	// Configure admits or changes a job; its error matches ErrConfig. Remove ends a job and frees its slots.
 	Configure(j Job) error
 	Remove(job olaf.ClusterID)
 
-	// Slots returns the size of the table, Slot a view of one slot, Occupied the number of occupied slots.
+	// Slots returns the size of the table, Slot returns a view of one slot, and Occupied returns the number of occupied
+	// slots.
 	Slots() int
 	Slot(i int) Slot
 	CountOccupied() int
-	// Memory returns the memory that the table takes in a switch.
+	// Memory returns the memory that the table occupies in a switch.
 	Memory() olaf.Size
-	// Counts returns the values of the description's ledger since creation or reset, in its order. The identities
-	// of a run are checked with them.
+	// Counts returns the values of the counters in the description's ledger, in its order, since creation or the last
+	// reset. The identities of a run are checked with them.
 	Counts() []uint64
-	// Reset empties the table, zeroes the counts and keeps jobs and memory.
+	// Reset empties the table and zeroes the counts. It keeps jobs and memory.
 	Reset()
 }
 
 // Description describes a program for code outside its folder.
 type Description struct {
 	Name       string
-	Code       uint32   // in register aggregator.program
+	Code       uint32   // value of the register aggregator.program
 	Open       bool     // any H contributions complete a sum, so workers need not wait for results
-	Profiles   []string // values of Config.Profile, the default first
+	Profiles   []string // possible values of Config.Profile, the default first
 	Arithmetic Arithmetic
 	// Completes describes how many contributions complete a sum and how to change that. It is empty for a program that
 	// adds nothing.
 	Completes string
-	// Ledger declares the program's counters: first the arrivals by Class, then the contribution counters.
+	// Ledger declares the program's counters: first a counter of arrivals per Class, then the contribution counters.
 	Ledger  *olaf.Ledger
 	Classes int              // number of classes
 	Actions map[string]uint8 // codes of control packets, by their names in vectors
-	// Tables are the tables that controllers write for its jobs; nil if controllers do not manage them. Stranger is the
-	// class for packets from workers that no table admits.
+	// Tables are the tables that controllers write for the program's jobs; nil if controllers do not manage them.
+	// Stranger is the class for packets from workers that no table admits.
 	Tables   []Table
 	Stranger Class
-	ToS      uint8 // of data on the wire, for switches that recognize data by it
-	// Above selects one of the given parent switches, of which there is at least one. It is nil if the program does not
-	// select one.
+	ToS      uint8 // type of service of data packets, for switches that recognize data by it
+	// Above selects one of the given parent switches; there is at least one. It is nil if the program does not select a
+	// parent.
 	Above func([]netip.Addr) int
 	New   func(Config) (Program, error)
 }

@@ -39,15 +39,16 @@ type Table struct {
 	Name    string // control.table
 	Doc     string
 	Key     []Field
-	Action  string // of an entry
+	Action  string // action of an entry
 	Does    string // description of the action
 	Params  []Field
 	Miss    string // action without an entry
-	Without string // description of that action
-	// Shared is set if a size of 0 shares all slots; otherwise size 0 means all slots from the first on.
+	Without string // description of that action, for the case without an entry
+	// Shared is set if a size of 0 means that all slots are shared. Otherwise a size of 0 means all slots from the
+	// first on.
 	Shared bool
-	// Rises is set if an entry with port UplinkPort names the parent switch, to which the job's sums go, instead of
-	// a member.
+	// Rises is set if an entry with port UplinkPort identifies the parent switch, to which the job's sums go, instead
+	// of a member.
 	Rises bool
 }
 

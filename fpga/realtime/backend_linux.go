@@ -17,7 +17,7 @@ func KernelBackend(mode xdp.Mode) Backend {
 		Load: func(discipline string, b xdp.Build) (Plane, error) {
 			q, err := xdp.LoadQueue(discipline, b)
 			if err != nil {
-				return nil, err // not a Plane with a nil pointer
+				return nil, err // nil, not a Plane that contains a nil pointer
 			}
 			return q, nil
 		},

@@ -22,13 +22,13 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// Build limits of every card.
+// Build limits that apply to every card.
 const (
 	builtSlots       = 256
 	builtClusters    = 1024
 	builtSenders     = 1024
 	builtDescriptors = 1 << 22
-	maxLanes         = 704 // longest frame that native mode shows in one piece
+	maxLanes         = 704 // longest frame that native mode receives in one piece
 	logBytes         = 1 << 24
 
 	clockHz = uint64(olaf.Second / olaf.Cycle)
@@ -49,10 +49,10 @@ type Card struct {
 	lab     *netlab.Lab
 	hosts   Hosts
 	here    *netlab.Node    // namespace of this process; nil unless interfaces stay in it
-	in      []*netlab.Cable // workers to switch
-	out     *netlab.Cable   // switch to server
-	procs   int             // previous GOMAXPROCS
-	carry   int64           // frames per second; 0 before the pacer runs
+	in      []*netlab.Cable // from the workers to the switch
+	out     *netlab.Cable   // from the switch to the server
+	procs   int             // previous value of GOMAXPROCS
+	carry   int64           // frames per second that the card can process; 0 before the pacer runs
 	rates   Rates
 
 	file      regfile.File[*Card]
@@ -65,12 +65,12 @@ type Card struct {
 	config    queueConfig // of the plane
 	senders   []xdp.Sender
 	planes    map[string]Plane
-	closers   []io.Closer // besides those of planes
+	closers   []io.Closer // closers other than planes
 	total     totals
-	lost      int64 // frames of the workers given up as lost
+	lost      int64 // frames of the workers that were given up as lost
 	witness   witness
 	front     front
-	tables    func() aggregator.Admission // nil without tables
+	tables    func() aggregator.Admission // nil if there are no tables
 
 	mu       Lock // held whenever the plane is used
 	plane    Plane
@@ -120,8 +120,8 @@ func (c *Card) open() error {
 	}
 	c.file = regfile.New(behaviour, c, regfile.NewLayout(c.backend.capabilities()), builtDescriptors)
 	c.file.Reset()
-	// Threads that poll the clock each occupy one of Go's running threads, and a thread that returns from the
-	// kernel must find a free one.
+	// Each thread that polls the clock occupies one of Go's running threads, and a thread that returns from the kernel
+	// must find a free one.
 	c.procs = runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(c.procs + ownPlaces)
 	if err := c.adoptConfig(c.readQueueConfig()); err != nil {
@@ -135,7 +135,7 @@ func (c *Card) open() error {
 		c.carry = 0
 		return err
 	}
-	if c.generator.at != nil { // nothing reaches the queue
+	if c.generator.at != nil { // the generator sends elsewhere, so nothing reaches the queue
 		close(c.pacer.done)
 		return nil
 	}

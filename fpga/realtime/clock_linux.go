@@ -49,9 +49,9 @@ func measureOffset(read func() (int64, error)) (best clock, err error) {
 
 func (c *clock) now() int64 { return c.zeroNS + int64(time.Since(c.zero)) }
 
-// A wait sleeps until shortly before its instant and then polls the clock, because the kernel wakes a thread late,
-// by up to a millisecond if another thread is in the kernel. Longer polling improves timing but takes the processor
-// from others. Some sleep is required: the kernel suspends real-time threads that never sleep.
+// A wait sleeps until shortly before its end and then polls the clock, because the kernel wakes a thread late, by up to
+// a millisecond if another thread is in the kernel. Longer polling improves timing but takes the processor from other
+// threads. Some sleep is required: the kernel suspends real-time threads that never sleep.
 const (
 	senderSpinNS = 40_000
 	outputSpinNS = 600_000
@@ -91,7 +91,7 @@ func yieldThread() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 // napFor sleeps without notifying Go's scheduler, as netlab.Socket does for sends. ownPlaces reserves threads for this.
 func napFor(ns int64) {
 	t := unix.NsecToTimespec(ns)
-	// A signal ends it early; callers check the clock.
+	// A signal ends the sleep early; callers check the clock.
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 
@@ -99,7 +99,7 @@ func napFor(ns int64) {
 // machine has at least two.
 type Thread struct{ processor, priority uint32 }
 
-// Threads. Arrival preempts Senders, like an interrupt of the kernel.
+// Kinds of threads. Arrival preempts Senders, as an interrupt preempts other work in the kernel.
 var (
 	Senders = Thread{0, 1}
 	Arrival = Thread{0, 2}

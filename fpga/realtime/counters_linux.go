@@ -18,8 +18,8 @@ type totals struct {
 	unlogged  uint64
 	beyond    uint64 // updates of clusters beyond the build's limit
 	foreign   uint64 // bypassed frames that are not OLAF's
-	others    uint64 // of these, those in the latched registers
-	occupancy uint64 // ns × frames, of replaced planes
+	others    uint64 // those of foreign that are in the latched registers
+	occupancy uint64 // in ns × frames, from replaced planes
 	peak      int
 	latched   xdp.Exchange
 }
@@ -111,7 +111,7 @@ func (c *Card) waitSettled() error {
 // countMissing returns the number of sent frames that have not reached the plane. Frames that were already given up as
 // lost do not count.
 func (c *Card) countMissing() (int64, error) {
-	if c.generator.at != nil { // its frames do not come to this card's plane
+	if c.generator.at != nil { // the generator's frames do not come to this card's plane
 		return 0, nil
 	}
 	n, err := c.countInFlight()

@@ -19,8 +19,8 @@ const builtSegments = 4096
 type front struct {
 	mu    Lock
 	loop  *aggregator.Loop          // nil without closed-loop hosts
-	own   regmap.AggregatorCounters // of ended loops, less what was cleared
-	code  uint32                    // code of their program
+	own   regmap.AggregatorCounters // sums over ended loops, minus what was cleared
+	code  uint32                    // code of the program of these loops
 	peak  int
 	cycle func() uint64 // the card's clock
 	held  aggregator.Held

@@ -21,7 +21,7 @@ const (
 	done    = regmap.GeneratorStateStateDone
 	failed  = regmap.GeneratorStateStateError
 
-	stopping = regmap.GeneratorStateStateStopping // frames are in flight; see generatorState
+	stopping = regmap.GeneratorStateStateStopping // frames are still in flight; see generatorState
 )
 
 // generator sends frames according to descriptors, from the workers' end of a cable. It uses a separate thread while it
@@ -29,23 +29,23 @@ const (
 type generator struct {
 	card   *Card
 	out    *netlab.Socket
-	at     *netlab.Interface // at which it sends; nil for the workers' end of the cable
-	most   int               // bytes of a frame that the interface takes; 0 for the build's limit
-	hop    []byte            // MAC addresses for frames, the switch's and the workers'; nil to use those of the flows
+	at     *netlab.Interface // interface at which it sends; nil for the workers' end of the cable
+	most   int               // longest frame that the interface accepts, in bytes; 0 for the build's limit
+	hop    []byte            // MAC addresses for frames: the switch's and the workers'; nil to use those of the flows
 	state  atomic.Uint32
-	events atomic.Uint32 // to be raised at the next poll
+	events atomic.Uint32 // event bits to raise at the next poll
 	stop   atomic.Bool
 	ended  chan struct{} // closed when the thread ends; nil before the first run
 
-	gate      func(olaf.WorkerID, olaf.Time) bool // of the next run; nil: every update is sent
-	withheld  atomic.Int64                        // updates that gate rejected
+	gate      func(olaf.WorkerID, olaf.Time) bool // gate for the next run; if nil, every update is sent
+	withheld  atomic.Int64                        // number of updates that gate rejected
 	flows     []sender
 	templates [regfile.Templates][]int32
 	limit     uint64
 	resume    func()       // resumes the garbage collector; nil if it is not paused
-	zero      atomic.Int64 // ns; when the run clock was 0
-	lastNS    atomic.Int64 // when the last frame left
-	arrived   bool         // all sent frames have arrived or are given up
+	zero      atomic.Int64 // in ns; time at which the run clock was 0
+	lastNS    atomic.Int64 // in ns; time at which the last frame left
+	arrived   bool         // all sent frames have arrived or were given up
 
 	mu       Lock
 	counters regmap.GeneratorCounters
@@ -166,11 +166,11 @@ func (g *generator) armRun() *regfile.Reason {
 // load contains the number of frames that a run sends, their mean size, and the time in which they are sent. A burst is
 // a sequence of frames at about the minimum spacing, which is faster than the machine can process them.
 type load struct {
-	frames, ns int64 // total, and from the first to the last
-	size       int   // mean, in bytes
+	frames, ns int64 // number of frames, and time from the first to the last
+	size       int   // mean size in bytes
 	bursts     int64
 	before     int64 // frames before the last burst
-	beforeNS   int64 // from the first frame to the start of the last burst
+	beforeNS   int64 // time from the first frame to the start of the last burst
 }
 
 // measureSpan returns a number of frames and the time in which they are sent, from which rates are calculated. If there
@@ -275,7 +275,7 @@ func (g *generator) playDescriptors(began chan<- int64, gate func(olaf.WorkerID,
 		last = d.Time
 		due := zero + int64(d.Time)*cycleNS
 		if !g.card.clock.waitUntil(due, senderSpinNS, &g.stop) {
-			return // the function that stops it sets the state
+			return // the function that stopped the generator sets the state
 		}
 		now := g.card.clock.now()
 		if gate != nil && !gate(f.Worker, olaf.Time(now)*olaf.Time(olaf.Nanosecond)) {

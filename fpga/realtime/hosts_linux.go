@@ -14,19 +14,19 @@ import (
 
 // Hosts describes the workers and the server at the ends of the cables.
 type Hosts struct {
-	// Workers is the number of workers, each in a namespace in which programs can run, as is the server. If 0, one
-	// namespace without addresses stands for all workers.
+	// Workers is the number of workers. Each worker and the server have their own namespace, in which programs can run.
+	// If Workers is 0, one namespace without addresses stands for all workers.
 	Workers int
-	// Addresses is the number of addresses per worker, which distinguish its frames; 0 means one.
+	// Addresses is the number of addresses per worker, by which its frames differ; 0 means one.
 	Addresses int
-	// Outside lists hosts behind interfaces of this machine, by worker number, or Server for the server. It needs
-	// planes with kernel forwarding between hosts.
+	// Outside lists hosts that are connected to interfaces of this machine, by worker number, or Server for the server.
+	// It needs planes whose packets the kernel forwards between hosts.
 	Outside map[int]Outside
-	// Wires lists cables between interfaces of this machine, by the same numbers; if all workers share a namespace,
-	// the number is 0.
+	// Wires lists cables between interfaces of this machine, by the same numbers. If all workers share a namespace, its
+	// number is 0.
 	Wires map[int]Wire
-	// Generator is an interface of this machine at which the generator sends, instead of to the queue. The card is then
-	// a generator only.
+	// Generator is an interface of this machine at which the generator sends, instead of sending to the queue. The card
+	// is then only a generator.
 	Generator string
 }
 
@@ -48,21 +48,21 @@ func (h Hosts) hasForeign() bool { return len(h.Outside)+len(h.Wires) > 0 }
 
 // Wire is an existing cable between a host and the switch.
 type Wire struct {
-	Host, Hub string // interfaces at its ends
-	Virtual   bool   // not network cards; they may be removed with the card
+	Host, Hub string // interfaces at the two ends
+	Virtual   bool   // the interfaces are not network cards, and may be removed with the card
 }
 
 // Outside describes a host that is connected to an interface of this machine.
 type Outside struct {
 	Interface string
-	Virtual   bool             // not a network card; it may be removed with the card
-	Hub       netip.Prefix     // switch's address at the interface, in the host's network
-	MAC       net.HardwareAddr // of the server
-	// InPlace means that the interface stays in this process's namespace, with its addresses.
+	Virtual   bool             // the interface is not a network card, and may be removed with the card
+	Hub       netip.Prefix     // the switch's address at the interface, in the host's network
+	MAC       net.HardwareAddr // MAC address of the server
+	// InPlace means that the interface, with its addresses, stays in this process's namespace.
 	InPlace bool
 }
 
-// MaxHosts and MaxAddresses limit Hosts by the available addresses.
+// MaxHosts and MaxAddresses limit Hosts to the available addresses.
 const (
 	MaxHosts     = 250
 	MaxAddresses = 250

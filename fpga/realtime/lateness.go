@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Limits beyond which a run's ages reflect the pacer more than the queue.
+// Limits beyond which a run's ages are determined by the pacer more than by the queue.
 const (
 	LatePercent  = 25 // of the service time, for the 99th percentile of lateness
 	StallPercent = 2  // of the busy time, for the sum of all stalls
@@ -67,10 +67,10 @@ type pacing struct {
 	stallNS  int64 // sum of latenesses above LatePercent of the service time
 	stalls   int64
 	area     float64 // half the sum of squares of the latenesses in stallNS
-	firstNS  int64   // when the first frame was due
-	laterNS  float64 // sum of the delays of the others relative to the first
+	firstNS  int64   // time at which the first frame was due
+	laterNS  float64 // sum over all frames of the time from firstNS to the time at which the frame was due
 	unsent   int64   // frames rejected by the interface
-	firstErr error   // error of the first
+	firstErr error   // error of the first rejected frame
 }
 
 // recordSent records the departure of a frame that was due at dueNS and left at leftNS. It reports whether the frame

@@ -29,49 +29,49 @@ type Links struct {
 type LinkConfig struct {
 	Rate     olaf.Rate
 	Overhead olaf.Size     // line bytes added to each frame
-	Delay    olaf.Duration // added to the cable's delay
+	Delay    olaf.Duration // added to the delay of the cable
 	Loss     float64       // share of lost frames, 0 to 1, drawn by frame number
-	Seed     uint64        // of the draws
+	Seed     uint64        // seed of the draws
 }
 
 // LinkCounts contains counts summed over all links.
 type LinkCounts struct {
-	Frames uint64 // frames accepted
-	Bytes  uint64 // of these, without overhead
-	Lost   uint64 // of these, dropped by a draw
+	Frames uint64 // accepted frames
+	Bytes  uint64 // bytes of the accepted frames, without overhead
+	Lost   uint64 // accepted frames that were dropped by a draw
 	Sent   uint64
-	Unsent uint64 // rejected by the interface
+	Unsent uint64 // frames rejected by the interface
 	Why    error  // error of the first rejected frame
-	Waits  uint64 // frames that have not left yet
+	Waits  uint64 // frames that are still waiting
 }
 
 // link is the state of one direction of a link.
 type link struct {
 	out    *netlab.Socket
 	clock  engine.Clock
-	delay  int64 // ns
+	delay  int64 // in ns
 	loss   uint64
 	salt   uint64
 	frames uint64
-	free   int64 // ps, when all accepted frames will have left
+	free   int64 // in ps; time at which all accepted frames will have left
 	line   []held
 	first  int   // index of the first waiting frame in line
-	end    int64 // ps, when its last bit has left
-	behind int64 // ps, when the previous frame left
+	end    int64 // in ps; time at which the last bit of that frame has left
+	behind int64 // in ps; time at which the previous frame left
 }
 
 // held is a frame that waits on a link.
 type held struct {
 	bytes []byte
-	ticks int64 // ps, transmission time
-	came  int64 // ps, arrival
+	ticks int64 // in ps; transmission time
+	came  int64 // in ps; arrival time
 }
 
 const psPerNS = int64(olaf.Nanosecond)
 
 // OpenLinks returns an empty set of links and starts the thread that serves it. Close stops the thread.
 func OpenLinks() *Links {
-	// The clock counts from 0, to leave room for ps.
+	// The clock starts at 0, so that times in ps do not overflow.
 	l := &Links{clock: clock{zero: time.Now()}, done: make(chan struct{})}
 	go l.run()
 	return l
@@ -102,7 +102,7 @@ func (l *Links) Send(number int, frame []byte) (left olaf.Duration) {
 	l.count.Bytes += uint64(len(frame))
 	lost := k.loss > 0 && splitmix.MixBits(k.salt+k.frames)>>1 < k.loss
 	h := held{ticks: ticks, came: now}
-	if lost { // a lost frame takes its time, too
+	if lost { // a lost frame also occupies the link
 		l.count.Lost++
 	} else {
 		h.bytes = append(l.takeBuffer(), frame...)

@@ -17,7 +17,7 @@ import (
 )
 
 // measureNS is the duration of the measurement, measureLanes the number of lanes per frame, and measureWindow the
-// number of frames in flight, fewer than fit the queue.
+// number of frames in flight. The window is smaller than the queue.
 const (
 	measureNS     = 500_000_000
 	patientNS     = 40 * measureNS
@@ -31,8 +31,8 @@ func (c *Card) Carry() int64 { return c.carry }
 
 // Rates contains the number of frames per second that each part of the card could process alone.
 type Rates struct {
-	Senders int64 // including the kernel's work until the decision
-	Program int64 // on the same frame repeatedly; 0 without a program
+	Senders int64 // including the kernel's work up to the decision
+	Program int64 // processing the same frame repeatedly; 0 without a program
 	Pacer   int64
 }
 
@@ -42,7 +42,7 @@ func (c *Card) Rates() Rates { return c.rates }
 // measureRates measures the card's rates by sending and serving frames at full speed. It then discards all frames and
 // counts.
 func (c *Card) measureRates() error {
-	address := netip.AddrFrom4([4]byte{192, 0, 2, 1}) // from a reserved block
+	address := netip.AddrFrom4([4]byte{192, 0, 2, 1}) // from a reserved address block
 	if err := c.SetSenders([]xdp.Sender{{Address: address}}); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ type measurement struct {
 	begun        bool // the following fields belong to the sender
 	beganNS      int64
 	sent, sendNS int64
-	serveNS      int64 // the pacer's, while it had work
+	serveNS      int64 // belongs to the pacer: time during which it had work
 }
 
 // continues reports whether the measurement continues. Its time begins when the first frame is served, which may take
@@ -135,7 +135,7 @@ func (c *Card) sendUpdates(from netip.Addr, m *measurement) error {
 	for n := int64(0); m.continues(c.clock.now()); n++ {
 		if !c.waitForRoom(n-lost, m) {
 			lost = n - m.served.Load()
-			napFor(napNS) // frames may wait for kernel threads with lower priority than ours
+			napFor(napNS) // frames may be waiting for kernel threads whose priority is lower than ours
 		}
 		u := olaf.Update{Seq: uint32(n), Count: 1, Lanes: measureLanes}
 		if _, err := olaf.EncodeUpdate(frame, &a, &u, nil); err != nil {
@@ -241,7 +241,7 @@ func describeOutput(out engine.Output) string {
 func (l *load) suggestFlags(offered, served, limit int64) string {
 	rate, out := offered, served
 	switch {
-	case offered > limit && served > limit, served == 0: // keeps the queue's fill level
+	case offered > limit && served > limit, served == 0: // scaling both keeps the queue's fill level
 		share := fittingShare(offered, served, limit)
 		rate, out = int64(share*float64(offered)), int64(share*float64(served))
 	case offered > limit:
@@ -250,7 +250,7 @@ func (l *load) suggestFlags(offered, served, limit int64) string {
 		out = timely
 	}
 	var flags []string
-	if rate != offered && l.bursts == 1 { // all frames come at once, regardless of the average rate
+	if rate != offered && l.bursts == 1 { // all frames come in one burst, regardless of the average rate
 		flags = append(flags, "--burst 1")
 	}
 	if rate != offered {

@@ -17,19 +17,19 @@ type pacer struct {
 	quit atomic.Bool
 	done chan struct{}
 
-	// Guarded by the card's lock.
+	// The following fields are guarded by the card's lock.
 	output  engine.Output
 	frozen  bool
 	sending bool
-	flushed bool // the frame on the wire was flushed
+	flushed bool // the frame on the wire has been flushed
 	stats   pacing
 
-	// Used by the thread only.
+	// The following fields are used only by the thread.
 	frame  [2][]byte // frame on the wire, and the next one
 	size   olaf.Size
-	end    int64 // when the last bit has left
+	end    int64 // time at which the last bit has left
 	waited int64 // time that the frame waited for this thread, not for the output
-	behind int64 // when the previous frame left; 0 after idling or a stall
+	behind int64 // time at which the previous frame left; 0 after idling or a stall
 }
 
 func newPacer(c *Card, out *netlab.Socket) *pacer {
@@ -50,13 +50,13 @@ func serviceNS(out engine.Output, size olaf.Size) int64 {
 	return bits * int64(olaf.Second/olaf.Nanosecond) / int64(rate.Rate())
 }
 
-// Polling intervals of an idle output: short after a frame, later longer. An open card that nothing uses must not keep a
-// processor busy.
+// Polling intervals of an idle output: short after a frame, longer later. A card that is open but not used must not
+// keep a processor busy.
 const (
 	eagerNS     = 2_000_000
-	pauseNS     = 2_000 // between two polls, so that deciding threads get the lock
+	pauseNS     = 2_000 // between two polls, so that the threads that decide get the lock
 	idleNS      = 20_000
-	unusedNS    = 1_000_000_000 // without a frame or a write to a register
+	unusedNS    = 1_000_000_000 // time without a frame or a write to a register
 	unusedNapNS = 100_000
 )
 
@@ -64,7 +64,7 @@ const (
 func (p *pacer) run() {
 	defer close(p.done)
 	OwnThread(Output)
-	var last int64 // when there was last work
+	var last int64 // time of the last work
 	for !p.quit.Load() {
 		if p.stepOutput() {
 			last = p.card.clock.now()
@@ -127,7 +127,7 @@ func (p *pacer) putOnWire(appended int64, n int, size olaf.Size) {
 	now := p.card.clock.now()
 	from := max(appended, p.behind)
 	p.waited = 0
-	if p.behind == 0 && now-from > senderSpinNS { // it waited for this thread, not for the output
+	if p.behind == 0 && now-from > senderSpinNS { // the frame waited for this thread, not for the output
 		p.waited, from = now-from, now
 	}
 	p.sending, p.flushed = true, false
@@ -162,7 +162,7 @@ func (p *pacer) finishFrame() bool {
 			p.stats.firstErr = err
 		}
 	}
-	// Small lateness is made up for, so that it does not accumulate. After a stall the output continues from now.
+	// A small delay is made up for, so that delays do not accumulate. After a stall the output continues from now.
 	p.behind = p.end
 	if p.stats.recordSent(serviceNS(p.output, p.size), p.end-p.waited, now) {
 		p.behind = now

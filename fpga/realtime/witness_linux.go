@@ -14,7 +14,7 @@ import (
 type witness struct {
 	replayer *xdp.Replayer
 	arrivals []xdp.Decision
-	beyond   uint64 // arrivals beyond keptArrivals
+	beyond   uint64 // number of arrivals beyond keptArrivals
 }
 
 // keptArrivals limits the number of stored arrivals, so that memory is bounded if the queue is never enabled again.
@@ -94,7 +94,7 @@ func (c *Card) Arrivals() ([]fpga.Arrival, error) {
 	last := int64(0)
 	for i := range w.arrivals {
 		d := &w.arrivals[i]
-		last = max(last, int64(d.AtNS)-zero) // processors may have read the clock in a different order
+		last = max(last, int64(d.AtNS)-zero) // the order of clock readings may differ from the order of decisions
 		out[i] = fpga.Arrival{At: olaf.Time(last) * olaf.Time(olaf.Nanosecond), Update: d.Update}
 	}
 	return out, nil
@@ -123,7 +123,7 @@ func (c *Card) Faults() (faults []string) {
 		faults = append(faults, fmt.Sprintf("the interface towards the server refused %s: %v",
 			olaf.Plural(unsent, "frame"), err))
 	}
-	for _, cable := range c.allCables() { // a redirect to a peer that does not listen loses frames silently
+	for _, cable := range c.allCables() { // redirecting a frame to a peer without a listener loses it without an error
 		if lost, err := c.inFlightOn(cable); err == nil && lost != 0 {
 			faults = append(faults, fmt.Sprintf("%s did not get from the %s to the %s", olaf.Plural(lost, "frame"),
 				cable.A.Node.Name(), cable.B.Node.Name()))

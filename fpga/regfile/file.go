@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Memory limits shared by all software devices.
+// Limits on memories that apply to all software devices.
 const (
 	Flows     = 1 << 16
 	Templates = 16
@@ -24,13 +24,14 @@ const (
 // register that is not listed only stores its value.
 type Behaviour[C any] struct {
 	Name string // prefix of error messages
-	// Live lists registers that show the state of the device.
+	// Live lists registers whose value is read from the device's state.
 	Live map[uint32]func(C) uint32
 	// Limits lists the ranges of numeric registers.
 	Limits map[uint32]func(C) (low, high uint32)
-	// Effects run before a written value is stored. A returned reason refuses the write, and nothing is changed.
+	// Effects are called before a written value is stored. If one returns a reason, the write is refused, and nothing
+	// changes.
 	Effects map[uint32]func(C, uint32) *Reason
-	// Commands execute writes to command registers.
+	// Commands are called for writes to command registers.
 	Commands map[uint32]func(C, uint32) *Reason
 	// QueueBusy and GeneratorBusy report whether the block's configuration registers are locked.
 	QueueBusy, GeneratorBusy func(C) bool
@@ -42,7 +43,7 @@ type Reason struct {
 	Bit  uint32
 	Kind error
 	Why  string
-	Full bool // the message is Why alone, without register and value
+	Full bool // the message consists of Why alone, without register and value
 }
 
 // BadState returns the reason for refusing a write that the device's current state does not permit.
@@ -65,14 +66,14 @@ func ConstantRegister[C any](v uint32) func(C) uint32 { return func(C) uint32 { 
 
 // File is the register file of one device. It is not safe for concurrent use.
 type File[C any] struct {
-	// Memories are the generator's; Replication has the multicast groups written by registers.
+	// Memories are the generator's memories. Replication contains the multicast groups written through registers.
 	Memories    Memories
 	Replication Replication
 
 	behaviour    *Behaviour[C]
 	device       C
 	layout       *Layout
-	regs         []uint32 // values of plain registers, by word of the layout
+	regs         []uint32 // values of plain registers, indexed by word of the layout
 	errorAddress uint32
 	closed       bool
 }

@@ -33,7 +33,7 @@ func (m *Memories) Descriptor(n uint64, d *regmap.Descriptor) bool {
 	if w := memory.View(uint32(at), regmap.DescriptorWords); w != nil {
 		d.Get(w)
 	} else {
-		*d = regmap.Descriptor{} // gap between loaded pages
+		*d = regmap.Descriptor{} // a gap between loaded pages
 	}
 	return true
 }

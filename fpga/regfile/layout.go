@@ -15,7 +15,7 @@ type Layout [layoutWords]entry
 
 // entry describes one word in the register map.
 type entry struct {
-	register *regmap.Register // nil if there is no register
+	register *regmap.Register // nil if the address has no register
 	block    *regmap.Block
 	high     bool // upper word of a 64-bit register
 	writable uint32

@@ -14,7 +14,7 @@ const pageWords = 1 << 16
 type Memory struct {
 	pages  [][]uint32
 	limit  uint32 // size of the memory in words
-	loaded uint32 // one past the highest word written
+	loaded uint32 // index after the highest word written
 }
 
 func newMemory(words int) Memory { return Memory{limit: uint32(words)} }
@@ -76,7 +76,7 @@ func (m *Memory) crc(n uint32) uint32 {
 		bytes [4096]byte
 	)
 	for at := uint32(0); at < n; {
-		part := min(n-at, uint32(len(bytes)/4)) // a divisor of pageWords
+		part := min(n-at, uint32(len(bytes)/4)) // pageWords is a multiple of the buffer's length
 		words := m.View(at, part)
 		for i := range part {
 			v := uint32(0)

@@ -30,7 +30,7 @@ type Cluster struct {
 	Class            [engine.Classes]uint64
 	DeliveredFrames  uint64
 	DeliveredUpdates uint64
-	LastDeparture    uint64 // in cycles, 0 for none
+	LastDeparture    uint64 // in cycles; 0 if there was none
 }
 
 // classRegisters contains the address of the counter for each class in the cluster bank.

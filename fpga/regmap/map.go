@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Version is the map's version, major.minor.patch; common.map_version packs it as 8, 8 and 16 bits. A change of major
-// means that software written for the older map must not program the card.
+// Version is the map's version, major.minor.patch. common.map_version contains it in fields of 8, 8 and 16 bits.
+// Software written for an older major version must not program the card.
 const (
 	VersionMajor = 1
 	VersionMinor = 5

@@ -12,12 +12,12 @@ const (
 // UnitLane is the value of every lane in template 0, which is 1.0 in Q16.16 fixed point.
 const UnitLane int32 = 1 << 16
 
-// Flags of a descriptor. All but FlagRetransmission are faults for tests.
+// Flags of a descriptor. All except FlagRetransmission inject faults for tests.
 const (
-	FlagRetransmission uint16 = 1 << iota // the header's retransmission bit
+	FlagRetransmission uint16 = 1 << iota // sets the header's retransmission bit
 	FlagBadChecksum                       // wrong IPv4 checksum: malformed
 	FlagBadLength                         // wrong UDP length: malformed
-	FlagNotOlaf                           // another UDP port: bypassed
+	FlagNotOlaf                           // another UDP port: the queue is bypassed
 )
 
 // MaxDescriptorTime is the latest cycle at which a descriptor can be sent, 13 days after the start of the run.
@@ -27,7 +27,7 @@ const MaxDescriptorTime = 1<<48 - 1
 type Descriptor struct {
 	Time     uint64 // cycles on the run clock, at most MaxDescriptorTime
 	Flow     uint16
-	Length   uint16 // L2 bytes; 0 means the flow's
+	Length   uint16 // L2 bytes; 0 means the length of the flow
 	Flags    uint16
 	Sequence uint32
 	Reward   int32 // Q24.8
@@ -60,13 +60,13 @@ type Flow struct {
 	SourceIP, DestIP     [4]byte
 	SourceMAC, DestMAC   [6]byte
 	SourcePort, DestPort uint16
-	Cluster              olaf.ClusterID // in the header; the tables decide
+	Cluster              olaf.ClusterID // id in the header; the tables decide
 	Worker               olaf.WorkerID
 	Length               uint16 // L2 bytes of a frame whose descriptor has length 0
 	Template             uint16
 	Enable               bool
-	// With the capability wire_formats: Format is 0 for OLAF's frames or the code of a program, ToS the type of
-	// service in the IPv4 headers, Seg the position of the lanes in the vector.
+	// These fields need the capability wire_formats. Format is 0 for OLAF's frames, or the code of a program. ToS is
+	// the type of service in the IPv4 headers. Seg is the position of the lanes in the vector.
 	Format uint8
 	ToS    uint8
 	Seg    uint64

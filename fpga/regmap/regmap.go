@@ -40,10 +40,10 @@ func (a Access) String() string { return accessNames[a] }
 // Block is a window of registers at a fixed offset in BAR2. Its size is a power of two.
 type Block struct {
 	Name string
-	Base uint32 // BAR2 byte offset
-	Size uint32 // bytes, a power of two
+	Base uint32 // byte offset in BAR2
+	Size uint32 // in bytes; a power of two
 	Doc  string
-	// Needs is the bit of common.capabilities for the block; 0 if every build has it.
+	// Needs is the bit of common.capabilities that a build with the block sets; 0 if every build has the block.
 	Needs     uint32
 	Registers []Register
 }
@@ -51,18 +51,18 @@ type Block struct {
 // Register describes one register, which has one word, or two words for a 64-bit value.
 type Register struct {
 	Name   string
-	Offset uint32 // bytes from the block's base
+	Offset uint32 // in bytes, from the block's base
 	Wide   bool   // 64 bit: the low word is at Offset, the high word at Offset+4
 	Access Access
 	Reset  uint64
-	// Built marks a value fixed by the bitstream or the state of the card; Reset is then meaningless.
+	// Built marks a value fixed by the bitstream or by the state of the card. Reset is then meaningless.
 	Built bool
 	// Idle marks a register that is writable only while its block is disabled and empty (queue) or not running
-	// (generator). Otherwise the write is refused and an error bit set.
+	// (generator). At other times a write is refused and an error bit is set.
 	Idle bool
-	// Counter marks a register of the snapshot bank, Gauge one whose value may fall between snapshots.
+	// Counter marks a register of the snapshot bank. Gauge marks one whose value may fall between snapshots.
 	Counter, Gauge bool
-	Unit           string // of the value; empty for bit fields and plain numbers
+	Unit           string // unit of the value; empty for bit fields and plain numbers
 	Doc            string
 	Fields         []Field
 }
@@ -203,7 +203,7 @@ func RegisterAt(addr uint32) (ref Ref, high, ok bool) {
 type FieldValue struct {
 	Field *Field
 	Value uint32
-	Text  string // the value's name in an enumeration, else the number
+	Text  string // name of the value in an enumeration, else the number
 }
 
 // Decode splits a value of r into the values of its fields, in declared order.

@@ -13,9 +13,9 @@ var ErrUnexpected = olaf.NewError(olaf.Device, "unexpected value")
 type Step struct {
 	Addr  uint32
 	Write bool
-	Value uint32   // to write, or as read
-	Words []uint32 // to write to Addr, one after another
-	Mask  uint32   // bits of a read whose values must be those in Want, or else the list stops
+	Value uint32   // value to write, or value read
+	Words []uint32 // words to write to Addr, one after the other
+	Mask  uint32   // bits of a read that must have their values in Want, or else the list stops
 	Want  uint32
 }
 
@@ -51,7 +51,7 @@ type Registers interface {
 // Lister is implemented by devices that perform a list of accesses faster than single accesses, because they are
 // reached over a network.
 type Lister interface {
-	// DoSteps performs the steps like Do.
+	// DoSteps performs the steps as Do does.
 	DoSteps(steps []Step) (done int, err error)
 }
 

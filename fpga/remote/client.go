@@ -39,11 +39,11 @@ var ErrInUse = olaf.NewError(olaf.Device, "the device is in use by another clien
 // Options configure a session with an agent.
 type Options struct {
 	ReadOnly bool
-	Local    bool          // the agent is part of this process: the device keeps its address and kind
-	TLS      *tls.Config   // nil for unix sockets and loopback
+	Local    bool          // the agent is part of this process: the device keeps its own address and kind
+	TLS      *tls.Config   // nil for unix sockets and loopback addresses
 	Patience time.Duration // timeout for one answer; 0 means 30 s
 	Address  string        // the device's address for messages; empty for grpc://TARGET
-	Why      func() error  // explains a broken connection; may be nil and may return nil
+	Why      func() error  // explains why a connection broke; may be nil and may return nil
 }
 
 // Device is a device that is accessed through an agent. It is not safe for concurrent use.
@@ -57,13 +57,13 @@ type Device struct {
 	readOnly bool
 	local    bool
 	identity fpga.Identity
-	offers   greeting // of the server
+	offers   greeting // greeting of the server
 
 	request, reply []byte
 	counters       map[uint32]uint32 // values of the last snapshot; empty if unknown
 	fixed          map[uint32]uint32 // registers fixed by the image, which never changes under an agent
 	ahead          ahead
-	streams        bool   // further answers to the last request follow
+	streams        bool   // more answers to the last request will follow
 	slices         uint32 // that have passed since WatchGenerator began
 	inside         [2][]olaf.Contributor
 	side           int
@@ -168,7 +168,7 @@ func isDenied(target string) bool {
 func (d *Device) roundTrip() error {
 	d.watchdog.Reset(d.patience)
 	defer d.watchdog.Stop()
-	if err := d.stream.SendMsg(&d.request); err != nil && !errors.Is(err, io.EOF) { // the reason comes with the answer
+	if err := d.stream.SendMsg(&d.request); err != nil && !errors.Is(err, io.EOF) { // the answer contains the reason
 		return err
 	}
 	return d.stream.RecvMsg(&d.reply)
@@ -313,7 +313,7 @@ func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
 	if !d.ahead.answerDrain() {
 		d.startRequest(opDrain)
 		if r, err := d.sendRequest(); err == nil {
-			_ = d.ahead.addUpdates(&r, 0) // a short list is noticed below
+			_ = d.ahead.addUpdates(&r, 0) // a list that is too short is detected below
 		}
 	}
 	d.side ^= 1

@@ -9,8 +9,8 @@ import (
 
 // ahead contains data from the last answer, which the next accesses are likely to request.
 type ahead struct {
-	registers map[uint32]uint32 // each is used once, and only before the next request
-	drains    int               // drains that updates can still answer without a request
+	registers map[uint32]uint32 // each value is used once, and only before the next request
+	drains    int               // number of drains that updates can still answer without a request
 	updates   []byte            // lists of updates
 }
 

@@ -29,17 +29,17 @@ type Tap interface {
 
 // Server gives clients access to one device. It performs one access at a time.
 type Server struct {
-	// Admit, if set, returns the reason why a user (user@host, as the client states) may not write, such as a
-	// reservation.
+	// Admit, if set, returns the reason, such as a reservation, why a user may not write. The user is stated by the
+	// client as user@host.
 	Admit func(user string) error
 
 	mu       sync.Mutex
 	device   fpga.Device
-	tap      Tap // nil without a capture
+	tap      Tap // nil if there is no capture
 	writer   string
 	silence  func() time.Duration // time since the writer's last message
 	fired    bool                 // the writer armed or started the generator and did not stop it
-	counters []uint32             // addresses latched by a snapshot; nil before the first
+	counters []uint32             // addresses of the registers latched by a snapshot; nil before the first
 	seen     []olaf.Observation
 	lists    []byte // of updates
 }
@@ -139,7 +139,7 @@ func clientName(ctx context.Context) string {
 	switch {
 	case !ok:
 		return "somebody"
-	case p.Addr.Network() == "unix": // clients have no address
+	case p.Addr.Network() == "unix": // clients on unix sockets have no address
 		return "another program on its host"
 	}
 	return p.Addr.String()
@@ -172,7 +172,7 @@ func (s *Server) claimWriter(who string, silence func() time.Duration) (other st
 func (s *Server) releaseWriter(lost bool) {
 	s.Do(func() {
 		if lost && s.fired {
-			// A card that is gone is reported to the next client.
+			// If the card is gone, the next client gets the error.
 			_ = s.device.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort)
 		}
 		s.writer, s.fired = "", false
@@ -269,7 +269,7 @@ func movesIndex(operands []byte) bool {
 // values, so that the client does not have to request them.
 func (s *Server) writeRegister(b []byte, addr, value uint32) []byte {
 	if addr == regmap.GeneratorCommand {
-		// Also set if the command is refused, which does no harm.
+		// fired is also set if the command is refused, which does no harm.
 		s.fired = value&(regmap.GeneratorCommandArm|regmap.GeneratorCommandStart) != 0
 	}
 	from := len(b)
@@ -278,12 +278,12 @@ func (s *Server) writeRegister(b []byte, addr, value uint32) []byte {
 		return b
 	}
 	if s.findCounters() != nil {
-		return b[:from+1] // the client will request them and get the error
+		return b[:from+1] // the client will request the rest and get the error
 	}
 	for _, c := range s.counters {
 		v, err := s.device.Read32(c)
 		if err != nil {
-			return b[:from+1] // the client will request them and get the error
+			return b[:from+1] // the client will request the rest and get the error
 		}
 		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, c), v)
 	}

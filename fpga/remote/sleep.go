@@ -75,7 +75,7 @@ func (d *Device) readSlices(r reader, err error) error {
 	d.slices += r.u32()
 	d.ahead.addRegisters(&r)
 	if err := d.ahead.addUpdates(&r, drainsAfterSleep); err != nil {
-		d.failed = err // answers and requests may not match any more
+		d.failed = err // answers may not belong to their requests any more
 	}
 	return d.failed
 }
@@ -90,12 +90,12 @@ func (d *Device) endStream() error {
 	return nil
 }
 
-// Limits of the answers to one request to let time pass.
+// Limits on the answers to one request to let time pass.
 const (
 	maxSlices   = 1 << 20
-	streamTime  = 100 * time.Millisecond // until the last answer is sent, so that the client can interrupt
-	answerTime  = time.Millisecond       // until an answer is sent
-	answerBytes = 32 << 10               // of updates, after which an answer is sent
+	streamTime  = 100 * time.Millisecond // time until the last answer is sent, so that the client can interrupt
+	answerTime  = time.Millisecond       // time until an answer is sent
+	answerBytes = 32 << 10               // bytes of updates after which an answer is sent
 )
 
 // streamSlices lets time pass in slices while the generator runs, and sends the updates delivered in them. It ends with
@@ -112,7 +112,7 @@ func (s *Server) streamSlices(stream grpc.ServerStream, request []byte, readOnly
 	}
 	end := time.Now().Add(streamTime)
 	for more := true; more; {
-		var b []byte // new each time, as the last one may not have been sent yet
+		var b []byte // a new buffer each time, as the last one may not have been sent yet
 		s.Do(func() { b, more = s.appendSlices(stream.Context(), step, &left, end) })
 		if err := stream.SendMsg(&b); err != nil {
 			return err

@@ -8,10 +8,10 @@ import (
 
 // The first byte of an update has these bits.
 const (
-	hasCount        = 1 << iota // the count follows, as it is not 1
-	hasLanes                    // the lanes follow, as they are not the last update's
-	hasFlags                    // the flags follow, as they are not 0
-	hasContributors             // a provenance log follows, perhaps an empty one
+	hasCount        = 1 << iota // the count follows, because it is not 1
+	hasLanes                    // the lanes follow, because they differ from those of the last update
+	hasFlags                    // the flags follow, because they are not 0
+	hasContributors             // a provenance log follows, which may be empty
 )
 
 // smallestUpdate and smallestContributor are the minimum lengths of an update and of a contributor in bytes. They limit
@@ -128,7 +128,7 @@ func (r *reader) readUpdate(o, last *olaf.Observation, arena []olaf.Contributor)
 			Worker: olaf.WorkerID(r.uvarint())})
 	}
 	if o.Contributors = arena[from:len(arena):len(arena)]; n == 0 {
-		o.Contributors = []olaf.Contributor{} // not nil, even if the arena is
+		o.Contributors = []olaf.Contributor{} // not nil, even if the arena is nil
 	}
 	return arena
 }

@@ -26,7 +26,7 @@ import (
 // ignores an agent's capture report would overrate its numbers.
 const Version = 3
 
-// Limits of one message.
+// Limits on one message.
 const (
 	maxMessageBytes = 64 << 20
 	maxBurstWords   = 1 << 20
@@ -74,14 +74,14 @@ func (codec) Unmarshal(data []byte, v any) error {
 type greeting struct {
 	Version  int            `json:"version"`
 	ReadOnly bool           `json:"read_only,omitempty"` // requested by the client
-	User     string         `json:"user,omitempty"`      // of the client: user@host
-	Run      string         `json:"run,omitempty"`       // of the client: its command
-	Identity *fpga.Identity `json:"identity,omitempty"`  // of the server's device
+	User     string         `json:"user,omitempty"`      // user of the client: user@host
+	Run      string         `json:"run,omitempty"`       // run of the client: its command
+	Identity *fpga.Identity `json:"identity,omitempty"`  // identity of the server's device
 	Tap      bool           `json:"tap,omitempty"`       // the server provides observations
-	Captures bool           `json:"captures,omitempty"`  // the tap reports how well it captured
+	Captures bool           `json:"captures,omitempty"`  // the tap reports the quality of its capture
 	Ports    bool           `json:"ports,omitempty"`     // the device has network ports
 	Arrivals bool           `json:"arrivals,omitempty"`  // the device logs arrivals at its queue
-	Waits    bool           `json:"waits,omitempty"`     // its programs serve closed-loop hosts only
+	Waits    bool           `json:"waits,omitempty"`     // its programs serve only closed-loop hosts
 }
 
 func parseGreeting(b []byte) (g greeting, err error) {
@@ -94,17 +94,17 @@ func parseGreeting(b []byte) (g greeting, err error) {
 	}
 	if id := g.Identity; id != nil && strings.ContainsFunc(id.Address+id.Kind+id.MapVersion+id.Build,
 		unicode.IsControl) {
-		return g, fmt.Errorf("%w: its device does not identify itself in plain text", ErrProtocol) // shown to users
+		return g, fmt.Errorf("%w: its device does not identify itself in plain text", ErrProtocol) // the texts are shown to users
 	}
 	return g, nil
 }
 
-// Requests start with one of these.
+// First bytes of requests.
 const (
 	opRead  = 'r' // address; answer: value
-	opWrite = 'w' // address, value; answer: counters (address, value)… after a snapshot
+	opWrite = 'w' // address, value; answer: counters as pairs of address and value, after a snapshot only
 	opBurst = 'b' // address, words…
-	opSleep = 's' // ps in 64 bits, number of slices; answers: see appendSlices
+	opSleep = 's' // ps as 64 bits, number of slices; answers: see appendSlices
 	opDrain = 'd' // answer: updates
 	// opList requests a list of steps. A step is opRead with an address, opExpect with an address, a mask and the
 	// expected value, opWrite with an address and a value, or opBurst with an address, a number of words and their
@@ -114,7 +114,7 @@ const (
 	// opCapture and the requests declared after it are used only if the server's greeting offers them.
 	opCapture  = 'c' // answer: fpga.Capture as JSON
 	opPorts    = 'p' // answer: list of fpga.Port as JSON
-	opArrivals = 'l' // index of the first; answer: total number, and as many updates as fit
+	opArrivals = 'l' // index of the first arrival; answer: total number, and as many updates as fit
 )
 
 // windowBytes is the number of bytes that may be in flight in each direction. With HTTP/2's smallest window, 64 KiB,

@@ -48,8 +48,8 @@ type Build struct {
 	Clusters    int // 1 … 65,536; default 1,024
 	FrameBytes  int // longest frame, 64 … 9,600; default 9,036
 	Ports       int // read ports of the gradient memory, 1 or 2; default 2
-	Descriptors int // of the generator, 1 … 2^20; default 32,768
-	Flows       int // of the generator, 1 … 65,536; default 1,024
+	Descriptors int // descriptors in the generator, 1 … 2^20; default 32,768
+	Flows       int // flows in the generator, 1 … 65,536; default 1,024
 }
 
 // templates is the number of templates in the generator. The first template is built in.
@@ -134,8 +134,8 @@ func (b *Build) addressName() string {
 	return strings.Join(parts, ",")
 }
 
-// The clock edge of the logic and of its simulation. The simulation treats every change of clk as a clock, because
-// evaluating the other edge would take time without effect.
+// The clock edge in the logic, and its replacement in the simulation. The simulation treats every change of clk as a
+// clock edge, because evaluating the other edge would take time without effect.
 const (
 	clocked      = "@(posedge clk)"
 	clockedTwice = "@(edge clk)"
@@ -154,7 +154,7 @@ func listSources() (names []string, content map[string][]byte) {
 		return err
 	})
 	if err != nil {
-		panic(err) // the files are embedded
+		panic(err) // the files are embedded, so reading them cannot fail
 	}
 	names = []string{"lint.vlt", "olaf_pkg.sv", "olaf_regs.sv"}
 	err = fs.WalkDir(sources, "sv", func(p string, d fs.DirEntry, err error) error {
@@ -184,7 +184,7 @@ const (
 	programName = "olaf-rtl"
 	makefile    = "V" + topName + ".mk"
 	topName     = "olaf_sim"
-	buildTime   = 15 * time.Minute // maximum
+	buildTime   = 15 * time.Minute // maximum duration
 )
 
 // flags are the command-line flags for Verilator. Signals start with the value that is cheapest to simulate, because
@@ -274,13 +274,13 @@ func (c *Config) buildProgram(ctx context.Context, folder, program string) error
 		return err
 	}
 	defer lock.Close()
-	if isUsable(program) { // another process has built it
+	if isUsable(program) { // another process has built the program meanwhile
 		return nil
 	}
 	if c.Building != nil {
 		c.Building()
 	}
-	left, _ := filepath.Glob(filepath.Join(folder, "build-*")) // from killed processes: we have the lock
+	left, _ := filepath.Glob(filepath.Join(folder, "build-*")) // left by killed processes, since we have the lock
 	for _, old := range left {
 		_ = os.RemoveAll(old)
 	}
@@ -305,7 +305,7 @@ func (c *Config) buildProgram(ctx context.Context, folder, program string) error
 	return os.Rename(built, program)
 }
 
-// Compiler flags for code that runs in each clock, and for the second build with a profile.
+// Compiler flags for the code that runs in every clock, and for the second build, which uses a profile.
 const (
 	optimize = "-O2 -fno-strict-aliasing"
 	profiled = "-fprofile-use -fprofile-partial-training -Wno-missing-profile"

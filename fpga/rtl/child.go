@@ -26,21 +26,21 @@ type child struct {
 	cmd      *exec.Cmd
 	to, from *os.File
 	in       *bufio.Reader
-	held     int  // bytes of in already returned
-	said     tail // standard error
+	held     int  // number of bytes of in that were already returned
+	said     tail // last part of standard error
 	patience time.Duration
 	heard    listener
 	failed   error
 
 	cycle  int64 // device time
-	clocks int64 // clocks of the logic, including those in which no time passes
+	clocks int64 // clocks of the logic, including clocks in which no device time passes
 }
 
 // listener receives the reports that the simulation makes while time passes.
 type listener interface {
-	// worker looks up the sender with an address.
+	// worker returns the identity of the sender with the given address.
 	worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool)
-	// report receives a record: its kind and its content, which is valid during the call.
+	// report is called with a record: its kind, and its content, which is valid only during the call.
 	report(kind byte, record []byte)
 }
 
@@ -173,7 +173,7 @@ func (c *child) setDeadline(clocks int64) {
 
 // nextBytes returns the next n bytes of the child's output. They are valid until the next call.
 func (c *child) nextBytes(n int) ([]byte, error) {
-	_, _ = c.in.Discard(c.held) // it is buffered
+	_, _ = c.in.Discard(c.held) // the bytes are buffered, so Discard cannot fail
 	c.held = 0
 	return c.peekMore(n)
 }

@@ -18,7 +18,7 @@ import (
 
 // Tables looks up senders in place of the block VNP4-1. Answers are cached until Version changes.
 type Tables interface {
-	// Worker returns the parameters of action set_worker for the source address. ok is false if the table has no
+	// Worker returns the parameters of the action set_worker for the source address. ok is false if the table has no
 	// entry.
 	Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool)
 	// Version changes with every change of the contents.
@@ -28,13 +28,13 @@ type Tables interface {
 // Config configures the size of the logic and what it is connected to.
 type Config struct {
 	Build
-	// Tables answers VNP4-1. If nil, all sources are unknown and everything is bypassed.
+	// Tables answers the lookups of VNP4-1. If it is nil, all sources are unknown and all frames bypass the queue.
 	Tables Tables
-	// Cache is the folder of finished builds; empty means the user's.
+	// Cache is the folder for finished builds; empty means the user's folder.
 	Cache string
 	// Building, if set, is called when a build starts, which takes a minute.
 	Building func()
-	// Patience is the time that the child may be silent in addition to its work; 0 means 20 s.
+	// Patience is the time for which the child may be silent in addition to the time for its work; 0 means 20 s.
 	Patience time.Duration
 }
 
@@ -46,9 +46,9 @@ type Card struct {
 	cfg     Config
 	child   *child
 	build   string
-	version uint64 // of the tables cached by the child
+	version uint64 // version of the tables that the child has cached
 	zero    int64  // cycle at which the generator's run clock was 0
-	earlier int64  // previous value of zero, for frames that ended before moved
+	earlier int64  // value of zero before moved, for frames that ended earlier
 	moved   int64
 	tap     tap
 }
@@ -107,7 +107,7 @@ func (c *Card) Identity() fpga.Identity {
 // Close ends the simulation. All later accesses fail with fpga.ErrGone.
 func (c *Card) Close() error { return c.child.close() }
 
-// The 250 MHz user box, the base of the logic's addresses.
+// The 250 MHz user box, which is the base of the logic's addresses.
 const (
 	boxBase = 0x100000
 	boxSize = 0x100000
@@ -258,7 +258,7 @@ func (c *Card) runCycles(ctx context.Context, cycles int64, untilRest bool) erro
 			return err
 		}
 		if c.child.cycle < now+part {
-			break // it is at rest
+			break // the logic is at rest
 		}
 		cycles -= part
 	}

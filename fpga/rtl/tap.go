@@ -12,20 +12,20 @@ import (
 // Each slot has a list that grows with every merge and is moved out when the frame leaves.
 type tap struct {
 	observations []olaf.Observation
-	inside       [2][]olaf.Contributor // arenas: the result of a drain stays valid until the next one
+	inside       [2][]olaf.Contributor // arenas; the result of a drain stays valid until the next one
 	side         int
-	slots        [][]olaf.Contributor // by slot
-	leaving      [][]olaf.Contributor // of finished frames, oldest first
+	slots        [][]olaf.Contributor // contributors by slot
+	leaving      [][]olaf.Contributor // contributors of finished frames, oldest first
 	spare        [][]olaf.Contributor
 	cut          int // frames cut by a flush
 
 	recording bool
 	packets   []twin.Packet
-	lanes     [2][]int32 // arenas as above
+	lanes     [2][]int32 // arenas, like inside
 	laneSide  int
 }
 
-// Report bits; frames are always reported.
+// Bits that select reports. Frames are always reported.
 const (
 	reportDecisions = 1
 	reportLog       = 2 // provenance
@@ -41,7 +41,7 @@ func (c *Card) Record(on bool) {
 		what |= reportLanes | reportBypassed
 	}
 	c.tap.recording = on
-	_ = c.child.setReports(what) // an error is returned by the next access
+	_ = c.child.setReports(what) // the next access returns the error
 }
 
 // DrainPackets appends the frames that left since its previous call, including those that bypassed the queue, to buf
@@ -114,7 +114,7 @@ func (c *Card) report(kind byte, r []byte) {
 		}
 	case 'y':
 		b := r[10:]
-		if short := olaf.HeaderBytes - len(b); short > 0 { // a damaged frame may be; pad it with zeros
+		if short := olaf.HeaderBytes - len(b); short > 0 { // a damaged frame may be short; pad it with zeros
 			b = append(b[:len(b):len(b)], make([]byte, short)...)
 		}
 		u, out := updateOf(b, len(b)), int64(binary.LittleEndian.Uint64(r))

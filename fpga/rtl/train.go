@@ -9,15 +9,15 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Training stream: it merges, fills the queue and keeps every input beat busy. It is repeated, because loading
-// takes many clocks and the program would otherwise be optimized for loading.
+// Training stream. It merges, fills the queue and keeps every input beat busy. It is repeated because loading takes
+// many clocks, and the program would otherwise be optimized for loading.
 const (
 	trainFlows    = 12
 	trainClusters = 3
 	trainFrames   = 4000
-	trainCycles   = 5 * trainFrames // of a round: slightly more than its beats
+	trainCycles   = 5 * trainFrames // length of a round: slightly more than its beats take
 	trainRounds   = 32
-	trainRate     = 20 << 24 // bytes per cycle, 8.24
+	trainRate     = 20 << 24 // bytes per cycle in 8.24 fixed point
 )
 
 // trainingKey returns a text that distinguishes builds that were profiled with different streams.
@@ -67,7 +67,7 @@ func (c *Card) playRound(ctx context.Context) error {
 	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm); err != nil {
 		return err
 	}
-	if err := c.Sleep(ctx, 100*olaf.Cycle); err != nil { // for the generator's prefetch
+	if err := c.Sleep(ctx, 100*olaf.Cycle); err != nil { // time for the generator's prefetch
 		return err
 	}
 	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart); err != nil {

@@ -17,7 +17,7 @@ type frontConfig struct {
 	program  uint32
 	h        int
 	lanes    int
-	segments int // per cluster
+	segments int // segments per cluster
 }
 
 // front is the aggregator block, which contains a switch program between VNP4-1 and the queue. If Aggregator is nil,
@@ -30,7 +30,7 @@ type front struct {
 	own      regmap.AggregatorCounters // like counters.own
 	peak     int
 	held     aggregator.Held
-	clusters int   // with a segment
+	clusters int   // number of clusters that have segments
 	above    above // clusters with a parent switch
 	flow     *flow // newest contributor of the update being presented
 }
@@ -102,13 +102,13 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 		b.held.Clear(uint64(t.now), 0)
 	}
 	*b = front{config: c, own: b.own, held: b.held}
-	t.tables.epoch++ // members and formats may differ in another program
+	t.tables.epoch++ // a different program may have different members and formats
 	d := t.cfg.programOf(c.program)
 	if c.program == 0 || d == nil {
 		return nil
 	}
 	b.program = d
-	if !d.Open { // not for updates: they pass, and only a closed loop's packets reach the program
+	if !d.Open { // not for updates, which pass unchanged: only packets of a closed loop reach the program
 		return nil
 	}
 	b.clusters = min(builtSegments, t.cfg.Clusters) / c.segments

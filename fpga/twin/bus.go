@@ -5,11 +5,11 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Latencies and capacities of the logic (docs/reference/semantics.md, Measured), in cycles.
+// Latencies and capacities of the logic in cycles (docs/reference/semantics.md, Measured).
 const (
 	decisionCycles = 4   // from a frame's last beat to its decision, and minimum between two decisions
-	detourCycles   = 3   // from the decision to the last beat of a bypassing frame, plus its beats
-	sharedCycles   = 4   // added to detourCycles with one read port
+	detourCycles   = 3   // from the decision to the last beat of a bypassing frame, in addition to its beats
+	sharedCycles   = 4   // in addition to detourCycles with one read port
 	outCycles      = 6   // from the end of a frame at the output to its last beat on the bus
 	inputFrames    = 64  // frames that may wait for a decision
 	inputBeats     = 220 // beats of undecided frames up to which another frame may start
@@ -35,11 +35,11 @@ type bus struct {
 	whole []transit
 	head  int // index of the oldest in whole
 
-	used    int   // beats of the frames in whole
+	used    int   // number of beats of the frames in whole
 	taken   int64 // cycle of the last accepted beat
 	decided int64 // cycle of the last decision
-	spacing int64 // minimum cycles to the next decision
-	room    int64 // cycle since which another frame fits, never if none does
+	spacing int64 // minimum number of cycles until the next decision
+	room    int64 // cycle from which on another frame fits; never if none does
 }
 
 // transit is a frame on the bus. If beats is 0, there is no frame.
@@ -48,8 +48,8 @@ type transit struct {
 	descriptor regmap.Descriptor
 	size       int
 	beats      int64
-	at         int64  // fired: cycle of firing; first: since when it waits; whole: cycle of its last beat
-	genNS      uint64 // by the run clock when it was fired
+	at         int64  // fired: cycle of firing; first: cycle from which on it waits; whole: cycle of its last beat
+	genNS      uint64 // time on the run clock at which it was fired
 }
 
 func beatsOf(size int) int64 { return int64(size+beatBytes-1) / beatBytes }

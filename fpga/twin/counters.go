@@ -14,7 +14,7 @@ type counters struct {
 	generator regmap.GeneratorCounters
 	clearedAt int64
 	peak      int
-	clusters  []clusterCounters // up to the highest cluster seen
+	clusters  []clusterCounters // up to the highest cluster id seen
 }
 
 type clusterCounters struct {

@@ -10,14 +10,14 @@ import (
 // server models the parameter server behind the queue (registers of block model). It answers every delivered update
 // with an ACK after a constant delay.
 type server struct {
-	pending []ack // ordered by due, starting at first
+	pending []ack // ordered by due; the first entry is at index first
 	first   int
 }
 
 // ack is an ACK that has not reached VNP4-2 yet.
 type ack struct {
 	due    int64 // device cycle
-	flow   *flow // of the update's newest contributor
+	flow   *flow // flow of the update's newest contributor
 	update olaf.Update
 }
 

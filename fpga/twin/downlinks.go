@@ -13,8 +13,8 @@ import (
 // same order, and the model needs only one link and one observation per cluster. The number of sums that wait for a
 // link is not limited.
 type downlinks struct {
-	free     []olaf.Time // by cluster: device time at which its links are free
-	onTheWay []answer    // heap by time, then by number
+	free     []olaf.Time // by cluster: device time at which the links of the cluster are free
+	onTheWay []answer    // heap, ordered by time, then by number
 	number   uint64
 	spare    [][]olaf.Contributor
 	lanes    [][]int32
@@ -30,7 +30,7 @@ type downConfig struct {
 // answer is a sum that is being sent to the workers of its cluster.
 type answer struct {
 	at     olaf.Time // device time at which its last bit arrives
-	number uint64    // in order of departure
+	number uint64    // number in the order of departure
 	queued olaf.Duration
 	flow   *flow
 	update olaf.Update

@@ -31,8 +31,8 @@ type generator struct {
 	last     uint64 // time of the previous descriptor
 	busFree  int64  // device cycle at which the previous packet has left the bus
 	next     int64  // device cycle of the next event, never if there is none
-	wish     int64  // value of next if the bus were free
-	due      int64  // scheduled cycle of the descriptor
+	wish     int64  // value that next would have if the bus were free
+	due      int64  // cycle for which the descriptor is scheduled
 	size     int
 	flow     *flow
 	incoming regmap.Descriptor

@@ -11,10 +11,10 @@ import (
 type inlet struct {
 	next    int64 // device cycle of the next arrival, never if there is none
 	waiting []outsider
-	head    int // of waiting
+	head    int // index of the first entry of waiting
 	// delay is the number of cycles by which this card's clock is ahead of the other card's.
 	delay int64
-	// sent and received count the frames that this card's generator sent over the wire, and those that arrived.
+	// sent counts the frames that this card's generator sent over the wire. received counts the frames that arrived.
 	sent, received uint64
 }
 
@@ -32,7 +32,8 @@ type outsider struct {
 // reset discards the frames that have not arrived yet.
 func (i *inlet) reset() { i.waiting, i.head, i.next = i.waiting[:0], 0, never }
 
-// Reasons why two twins cannot be joined. The logic's timing is known only for a generator and a queue on one card.
+// Reasons why two twins cannot be joined. The timing of the logic is known only for a generator and a queue on the same
+// card.
 var (
 	errMeasured = fmt.Errorf("twin: %w: cards that keep the time of the logic can't be joined by a cable", fpga.ErrRefused)
 	errLanes    = fmt.Errorf("twin: %w: of two joined cards, one moves gradients and the other does not", fpga.ErrRefused)

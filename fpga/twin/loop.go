@@ -43,7 +43,7 @@ func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 	}
 	b.Aggregator, b.peak = nil, 0
 	b.loop = &loop{Loop: aggregator.Loop{Program: p, Of: of, Tables: t.jobTables}, twin: t, zero: t.now}
-	b.config.h = -1 // impossible value, so that the next queue configuration rebuilds the block
+	b.config.h = -1 // an impossible value, so that the next configuration of the queue rebuilds the block
 	t.queue.config.front = b.config
 	return b.loop, nil
 }

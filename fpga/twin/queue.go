@@ -24,11 +24,11 @@ type queue struct {
 	frozen   bool
 	frozenAt int64    // device cycle
 	lag      int64    // cycles by which the queue's clock lags the device's
-	freezes  []freeze // that a queued update may have seen
-	// slotFlow has the flow of each slot's newest contributor, for addresses that updates do not carry.
+	freezes  []freeze // freezes that a queued update may have experienced
+	// slotFlow contains the flow of each slot's newest contributor, to obtain addresses, which updates do not contain.
 	slotFlow []*flow
 	arriving olaf.Update // update being offered, kept here to avoid an allocation
-	left     bool        // for the observer: a frame left since the last check
+	left     bool        // for the observer: a frame has left since the last check
 	sending  bool        // for the observer: a frame was on the wire at the last check
 }
 
@@ -126,7 +126,7 @@ func (q *queue) rebuild(t *Twin) error {
 	if err := t.rebuildFront(c.front); err != nil {
 		return err
 	}
-	slots := c.engine.Slots + 1 // a frame whose slot was freed at its start still needs a place
+	slots := c.engine.Slots + 1 // a frame whose slot was freed when it started still needs a place
 	if cap(q.slotFlow) < slots {
 		q.slotFlow = make([]*flow, slots)
 	}
@@ -159,8 +159,8 @@ func (q *queue) setFreeze(t *Twin, on bool) {
 		q.frozen, q.frozenAt = true, now
 	case !on && q.frozen:
 		q.frozen = false
-		// Freezing lasts one cycle less than it took, so that queue time separates events before and after it. In the
-		// logic nothing more arrives in the cycle of the command.
+		// The recorded length is one cycle less than the freeze took, so that queue time separates events before and
+		// after the freeze. In the logic nothing more arrives in the cycle of the command.
 		length := now - q.frozenAt
 		if t.cfg.ReadPorts == 0 {
 			length--

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// reg, reg64, set, set64 and raise access the stored value of an existing register.
+// reg, reg64, set, set64 and raise access the stored value of a register, which must exist.
 
 func (t *Twin) reg(addr uint32) uint32      { return t.file.Reg(addr) }
 func (t *Twin) set(addr, value uint32)      { t.file.Set(addr, value) }

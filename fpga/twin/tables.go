@@ -11,13 +11,13 @@ import (
 // control plane writes the tables. Answers are cached until Version changes. An implementation of aggregator.Admission
 // in addition provides the tables of switch programs.
 type TableLookup interface {
-	// Worker returns the parameters of action set_worker for the source address. ok is false if the table has no
+	// Worker returns the parameters of the action set_worker for the source address. ok is false if the table has no
 	// entry.
 	Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool)
 	// Server reports whether the address belongs to a parameter server.
 	Server(addr netip.Addr) bool
-	// Group returns the workers to which the cluster's ACKs are multicast. The slice must not be changed and is
-	// valid until the next call.
+	// Group returns the workers to which the cluster's ACKs are multicast. The caller must not change the slice, which
+	// is valid until the next call.
 	Group(cluster olaf.ClusterID) (members []olaf.WorkerID, ok bool)
 	// Version changes with every change of the contents. It is called for every frame.
 	Version() uint64
@@ -28,7 +28,7 @@ type TableLookup interface {
 type tables struct {
 	lookup  TableLookup
 	version uint64
-	epoch   uint64 // number of changes seen, from 1, so that a new flow's 0 is stale
+	epoch   uint64 // number of changes seen, starting at 1, so that the 0 of a new flow is out of date
 }
 
 func (v *tables) init(l TableLookup) {
@@ -56,9 +56,9 @@ func (v *tables) refresh() (moved bool) {
 type route uint8
 
 const (
-	toBypass     route = iota // unknown source
-	toQueue                   // set_worker
-	beyondLimits              // set_worker with a cluster beyond the build's limit
+	toBypass     route = iota // the source is unknown
+	toQueue                   // the entry's action is set_worker
+	beyondLimits              // the action is set_worker, but the cluster is beyond the build's limit
 )
 
 // flow is a sender, with its entry in the generator's memory and the result of its table lookup.
@@ -71,8 +71,8 @@ type flow struct {
 	misidentified bool
 	refused       bool // by the table of the program in front of the queue
 
-	far   *flow   // its flow at the card at the other end of the cable; nil before its first frame there
-	lanes []int32 // for another card's flow: lanes of its arriving frame; nil for this card's flows
+	far   *flow   // the worker's flow at the card at the other end of the cable; nil before its first frame arrives there
+	lanes []int32 // for a flow of another card: lanes of its arriving frame; nil for this card's flows
 }
 
 // identifyFlow updates the cached table lookup of f if the tables have changed.

@@ -45,20 +45,21 @@ type Addresses struct {
 
 // Packet is a frame that left the card, with its complete contents.
 type Packet struct {
-	At        olaf.Time // last bit out, on the generator's run clock
+	At        olaf.Time // time when the last bit left, on the generator's run clock
 	Queued    olaf.Duration
 	Kind      Kind
 	Addresses Addresses
-	// Update is the header. For an ACK, Worker is the receiver of the copy and Lanes is 0. For a bypassed frame the
-	// identity is the one in its header.
+	// Update is the header. For an ACK, Worker is the receiver of the copy, and Lanes is 0. For a bypassed frame, the
+	// identity comes from its header.
 	Update olaf.Update
 	Lanes  []int32          // valid until the next DrainPackets; nil for an ACK
-	Status olaf.QueueStatus // of an ACK: the status written by VNP4-2
-	Port   uint8            // egress port of an ACK or of a copy of a sum
+	Status olaf.QueueStatus // for an ACK: the status written by VNP4-2
+	Port   uint8            // egress port, for an ACK or a copy of a sum
 	Seg    uint64           // position of the lanes in the vector
 	ToS    uint8            // type of service
-	Format uint8            // of a bypassed frame, from its flow: 0 is OLAF, else the program's code
-	// Contributors has the contributors of a delivered or answered frame's Observation, and is valid as long.
+	Format uint8            // for a bypassed frame, from its flow: 0 for OLAF, else the program's code
+	// Contributors lists the contributors of a delivered or answered frame. It is valid as long as that frame's
+	// Observation.
 	Contributors []olaf.Contributor
 }
 

@@ -36,19 +36,20 @@ type Config struct {
 	Slots       int // default 4,096, at most engine.MaxSlots
 	Clusters    int // default and maximum 65,536
 	Descriptors int // default 2^24; memory is allocated as they are loaded
-	// Tables answers the lookups of VNP4-1 and VNP4-2. If nil, all sources are unknown and everything is bypassed.
+	// Tables answers the lookups of VNP4-1 and VNP4-2. If it is nil, all sources are unknown and all frames bypass the
+	// queue.
 	Tables TableLookup
-	// Programs are built in front of the queue. Without any the build has no aggregator block.
+	// Programs are built in front of the queue. If there are none, the build has no aggregator block.
 	Programs []program.Description
-	// Wire moves gradient lanes and records every frame that leaves the card in either direction, for DrainPackets.
-	// Record turns it on and off.
+	// Wire moves gradient lanes, and records every frame that leaves the card in either direction, for DrainPackets.
+	// Record turns it on and off later.
 	Wire bool
 	// ReadPorts, 1 or 2, selects the timing of the logic with this number of read ports of the gradient memory. 0
 	// selects the abstract model (docs/reference/semantics.md, Measured).
 	ReadPorts int
-	// Unit models the time that updates take in the programs' hardware; nil adds no time.
+	// Unit models the time that updates spend in the programs' hardware. nil adds no time.
 	Unit *aggregator.Unit
-	// Observer receives every event of the queue; nil costs nothing. A Replica has none.
+	// Observer receives every event of the queue; it may be nil. A Replica has no observer.
 	Observer Observer
 }
 
@@ -56,7 +57,7 @@ type Config struct {
 const (
 	defaultSlots    = 4096
 	defaultMemory   = 1 << 24
-	contextInterval = 4096 // events between two checks of the context
+	contextInterval = 4096 // number of events between two checks of the context
 )
 
 // maxCycle is the last cycle that olaf.Time can represent.
@@ -67,7 +68,7 @@ type Twin struct {
 	cfg    Config
 	layout *regfile.Layout
 	file   regfile.File[*Twin]
-	// recording starts as Config.Wire and is changed by Record.
+	// recording starts with the value of Config.Wire and is changed by Record.
 	recording bool
 	now       int64 // device time in cycles since power-up
 
@@ -79,7 +80,7 @@ type Twin struct {
 	generator generator
 	bus       bus
 	inlet     inlet
-	cable     *Twin // receiver of the generator's frames that leave over the wire; nil loses them
+	cable     *Twin // receiver of the generator's frames that leave over the wire; if nil, they are lost
 	server    server
 	counters  counters
 	tap       tap
@@ -123,7 +124,7 @@ func (t *Twin) Replica() *Twin {
 	cfg.Observer = nil
 	r, err := newTwin(cfg, t.layout)
 	if err != nil {
-		panic(fmt.Sprintf("twin: what was built once cannot be built again: %v", err)) // same inputs, same code
+		panic(fmt.Sprintf("twin: what was built once cannot be built again: %v", err)) // same inputs as in the first build
 	}
 	return r
 }

@@ -9,7 +9,7 @@ import (
 // is not used if Config.Unit is nil.
 type unit struct {
 	inlet   *aggregator.Inlet
-	waiting []held // ordered by due, starting at first
+	waiting []held // ordered by due; the first entry is at index first
 	first   int
 	next    int64 // device cycle of the next update, never if there is none
 }
@@ -54,7 +54,7 @@ func (t *Twin) holdUpdate(f *flow, lanes []int32) fate {
 		return gone
 	}
 	due := cycleBy(at)
-	if len(u.waiting) == cap(u.waiting) && 2*u.first >= len(u.waiting) { // half of the room is used up by passed updates
+	if len(u.waiting) == cap(u.waiting) && 2*u.first >= len(u.waiting) { // updates that have passed occupy half of the room
 		u.waiting, u.first = u.waiting[:copy(u.waiting, u.waiting[u.first:])], 0
 	}
 	u.waiting = append(u.waiting, held{due, f, t.queue.arriving, lanes})

@@ -16,12 +16,12 @@ import (
 
 // AggregatorBuild contains the parameters of an XAgg aggregator that are fixed when it is loaded.
 type AggregatorBuild struct {
-	Fragments int    // number of fragments in the model; all have a slot
-	Lanes     int    // maximum per fragment
-	Wrapping  bool   // sums wrap as in the paper instead of saturating
+	Fragments int    // number of fragments in the model; each has a slot
+	Lanes     int    // maximum number per fragment
+	Wrapping  bool   // sums wrap as in the paper, instead of saturating
 	Group     int    // fragments per child between two checks, a power of two; 0 means DefaultGroup
 	Senders   int    // capacity of the senders' table
-	LogBytes  int    // size of the decision log, a power of two and whole pages; 0 disables it
+	LogBytes  int    // size of the decision log, a power of two and a multiple of the page size; 0 disables it
 	Kernel    Kernel // see Build
 
 	// Test hooks for a race that the paper leaves open: no lock around a fragment, and a gate between lookup and
@@ -39,11 +39,11 @@ const (
 type Parent struct {
 	Job      olaf.ClusterID
 	Children int
-	Child    olaf.WorkerID // the aggregator's id at its parent
+	Child    olaf.WorkerID // id of the aggregator at its parent
 	Source   olaf.Addresses
 
-	// Addresses are the IPv4 addresses to which the children send, by child. A child's frame to another address is
-	// bypassed, because the child has moved to another aggregator. nil accepts every destination.
+	// Addresses are the IPv4 addresses to which the children send, by child. A child's frame to a different address
+	// bypasses the aggregator, because the child has moved to another one. nil accepts every destination.
 	Addresses []netip.Addr
 }
 
@@ -57,7 +57,7 @@ type Aggregator struct {
 	running bool
 	parent  Parent
 
-	// For Fragments.
+	// Buffers for Fragments.
 	keys      []uint32
 	states    []slotState
 	fragments []xagg.Fragment

@@ -16,7 +16,7 @@ import (
 // Mode selects the kernel hook to which XDP programs are attached.
 type Mode string
 
-// Native is the driver's hook. Generic is a later hook that every interface has.
+// Native is the hook in the driver. Generic is a later hook that every interface has.
 const (
 	Native  Mode = "native"
 	Generic Mode = "generic"

@@ -11,8 +11,8 @@ type DecisionKind uint8
 // Kinds of decisions, in the order of bpf/queue.h.
 const (
 	Arrival DecisionKind = iota
-	Start                // a frame is locked and starts to leave
-	Release              // its last bit has left
+	Start                // a frame was locked and starts to leave
+	Release              // the frame's last bit has left
 	Flush
 )
 
@@ -20,12 +20,12 @@ const (
 // gaps, and define the order of the decisions. Entries may be logged out of order.
 type Decision struct {
 	Number    uint64
-	AtNS      uint64 // on the kernel's monotonic clock, read before locking
+	AtNS      uint64 // on the kernel's monotonic clock, read before taking the lock
 	Kind      DecisionKind
-	Class     engine.Class // of an arrival
-	Slot      engine.Slot  // NoSlot for an arrival that was dropped
-	Saturated uint32       // number of lanes
-	// Update is the arriving update with the identity from the tables. For other kinds only cluster, count and
-	// lanes are set.
+	Class     engine.Class // class of an arrival
+	Slot      engine.Slot  // NoSlot for a dropped arrival
+	Saturated uint32       // number of saturated lanes
+	// Update is the arriving update, with the identity from the tables. For other kinds of decisions, only cluster,
+	// count and lanes are set.
 	Update olaf.Update
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Request bits of an exchange, and its length (bpf/serve.h).
+// Bits in the request of an exchange, and the length of an exchange (bpf/serve.h).
 const (
 	askRelease = 1 << iota
 	askStart
@@ -23,19 +23,19 @@ const (
 type Exchange struct {
 	Released bool
 	Started  bool // Slot, Update and AppendedNS describe the frame that starts
-	Slot     int  // -1 for none
+	Slot     int  // -1 if there is none
 	Update   olaf.Update
-	// AppendedNS is the time when the slot was filled, AtNS the time of the exchange, both on the kernel's monotonic
-	// clock.
+	// AppendedNS is the time at which the slot was filled, AtNS the time of the exchange. Both are on the kernel's
+	// monotonic clock.
 	AppendedNS, AtNS uint64
 	Waiting          int
-	Leaving          int // slot of the frame on the wire, -1 for none
-	Active           int // clusters with an update inside
+	Leaving          int // slot of the frame on the wire; -1 if there is none
+	Active           int // clusters with an update in the queue
 	Peak             int // peak number of slots in use since the last clear
 	Bank             uint32
-	Updates          uint64 // sum of the counts of queued frames
-	OccupancyNS      uint64 // time integral of queued frames
-	Number           uint64 // of the next decision
+	Updates          uint64 // sum of the counts of the queued frames
+	OccupancyNS      uint64 // time integral of the number of queued frames
+	Number           uint64 // number of the next decision
 }
 
 // Turn releases the frame on the wire if release is set, and starts the frame at the head of the queue if start is set.
@@ -78,12 +78,12 @@ type ClusterCounts struct {
 	Class            [engine.Classes]uint64
 	DeliveredFrames  uint64
 	DeliveredUpdates uint64
-	LastDepartureNS  uint64 // on the kernel's monotonic clock, 0 for none
+	LastDepartureNS  uint64 // on the kernel's monotonic clock; 0 if there was none
 }
 
 // Cluster returns the counts of a cluster.
 func (q *Queue) Cluster(c olaf.ClusterID) (n ClusterCounts, err error) {
-	const offClasses = 16 // bpf/queue.h
+	const offClasses = 16 // as in bpf/queue.h
 	var all []byte
 	if err := q.collection.Maps["clusters"].Lookup(uint32(0), &all); err != nil {
 		return n, fmt.Errorf("xdp: %s: read the clusters: %w: %w", q.name, ErrKernel, err)
@@ -108,7 +108,7 @@ func (q *Queue) Cluster(c olaf.ClusterID) (n ClusterCounts, err error) {
 
 // epoch returns how many times the counts of the clusters were cleared.
 func (q *Queue) epoch() (uint32, error) {
-	const offEpoch = 36 // bpf/queue.h
+	const offEpoch = 36 // as in bpf/queue.h
 	var state []byte
 	if err := q.collection.Maps["queue"].Lookup(uint32(0), &state); err != nil {
 		return 0, fmt.Errorf("xdp: %s: read the queue: %w: %w", q.name, ErrKernel, err)

@@ -14,9 +14,9 @@ import (
 
 // Copy describes the receiver of one copy of a frame.
 type Copy struct {
-	Cable *netlab.Cable // B is the end that sends, A the receiver's
-	// Worker is the receiver's address. The zero value leaves the group's address, for an aggregator below that copies,
-	// too.
+	Cable *netlab.Cable // end B sends, end A belongs to the receiver
+	// Worker is the receiver's address. If it is the zero value, the copy keeps the group's address, for an aggregator
+	// below that also copies.
 	Worker netip.Addr
 }
 
@@ -30,8 +30,8 @@ type Fanout struct {
 
 // FanoutCounts contains the counts of frames since the program was attached.
 type FanoutCounts struct {
-	Frames  uint64 `json:"frames"`  // for the group
-	Copied  uint64 `json:"copied"`  // frames × receivers, unless the kernel refused some
+	Frames  uint64 `json:"frames"`  // frames sent to the group
+	Copied  uint64 `json:"copied"`  // frames × receivers, unless the kernel refused copies
 	Refused uint64 `json:"refused"` // copies that the kernel did not send
 }
 

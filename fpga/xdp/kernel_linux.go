@@ -54,7 +54,7 @@ func (running) BTF() error {
 // Feature is a kernel feature that the programs need and that not every kernel has.
 type Feature struct {
 	Name, Use string
-	Since     string // Linux version
+	Since     string // first Linux version
 }
 
 // Remedy returns advice for users whose kernel lacks the feature.
@@ -62,7 +62,7 @@ func (f *Feature) Remedy() string {
 	return fmt.Sprintf("run Linux %s or newer with CONFIG_BPF_SYSCALL", f.Since)
 }
 
-// Features that the programs need, by the kernel's numbers.
+// Features that the programs need, by their numbers in the kernel.
 var (
 	typesOfMaps = Feature{"BTF", "to find locks inside of maps", "4.18"}
 	xdpPrograms = Feature{"XDP programs", "to process frames before the network stack", "4.8"}

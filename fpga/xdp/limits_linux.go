@@ -18,7 +18,7 @@ func checkRoom(spec *ebpf.CollectionSpec) error {
 	var limit syscall.Rlimit
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-		return nil // cannot be known in advance
+		return nil // the limit cannot be checked in advance
 	}
 	return roomFor(len(spec.Maps)+len(spec.Programs)+spare, len(open), limit.Cur)
 }

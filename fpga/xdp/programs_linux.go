@@ -21,9 +21,9 @@ var ErrKernel = olaf.NewError(olaf.Device, "the kernel refuses")
 type programs struct {
 	name       string
 	collection *ebpf.Collection
-	inner      *ebpf.MapSpec // of a senders' table
+	inner      *ebpf.MapSpec // inner map of a senders' table
 	table      *ebpf.Map     // senders' table in use
-	counters   []string      // names in the order of a bank
+	counters   []string      // names of the counters in the order of a bank
 	log        *ringbuf.Reader
 	record     ringbuf.Record
 }
@@ -31,7 +31,7 @@ type programs struct {
 // shared contains the load parameters that all programs have in common.
 type shared struct {
 	senders  int // capacity of the senders' table
-	logBytes int // size of the decision log, a power of two and whole pages; 0 disables it
+	logBytes int // size of the decision log, a power of two and a multiple of the page size; 0 disables it
 	kernel   Kernel
 }
 
@@ -45,7 +45,7 @@ func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, consta
 	if s.kernel == nil {
 		s.kernel = RunningKernel()
 	}
-	if err := checkRoom(spec); err != nil { // first, since probing the kernel takes descriptors, too
+	if err := checkRoom(spec); err != nil { // first, because probing the kernel also needs descriptors
 		return fmt.Errorf("xdp: load %s: %w", name, err)
 	}
 	if err := checkFeatures(s.kernel, spec); err != nil {
@@ -162,10 +162,10 @@ func (p *programs) Arrive(frame []byte) (Verdict, error) {
 // Verdict is the result of an XDP program for a frame, in the kernel's numbering.
 type Verdict uint32
 
-// Verdicts, as the kernel numbers them.
+// Verdicts with the kernel's numbers.
 const (
 	Drop     Verdict = 1 // the frame was counted or merged into a slot
-	Pass     Verdict = 2 // to the kernel's network stack
-	Send     Verdict = 3 // back out, if no uplink was set
-	Redirect Verdict = 4 // out of another interface
+	Pass     Verdict = 2 // passed to the kernel's network stack
+	Send     Verdict = 3 // sent back through the same interface, if no uplink was set
+	Redirect Verdict = 4 // sent through another interface
 )

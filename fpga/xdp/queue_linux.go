@@ -20,19 +20,19 @@ var disciplines = map[string]func() (*ebpf.CollectionSpec, error){
 
 // Build contains the parameters of a queue that are fixed when it is loaded.
 type Build struct {
-	Slots      int // capacity in frames, including the one on the wire
+	Slots      int // capacity in frames, including the frame on the wire
 	Clusters   int // cluster ids run from 0 to Clusters-1
 	Lanes      int // gradient lanes stored per slot
-	FrameLanes int // maximum per frame; longer frames are malformed
+	FrameLanes int // maximum number per frame; longer frames are malformed
 	Senders    int // capacity of the senders' table
-	// LogBytes is the size of the decision log, a power of two and whole pages; 0 disables it.
+	// LogBytes is the size of the decision log, a power of two and a multiple of the page size; 0 disables it.
 	LogBytes int
 	Kernel   Kernel // probed before loading; nil means RunningKernel
 }
 
 // Settings contains the parameters of a queue that may be changed between runs, while the queue is empty and stopped.
 type Settings struct {
-	Depth           int // slots in use
+	Depth           int // number of slots in use
 	FreeSlotOnStart bool
 	RewardFilter    bool
 	RewardThreshold int32 // Q24.8
@@ -89,7 +89,7 @@ func laneWords(lanes int) int { return (lanes/2 | (wordsAtOnce - 1)) + 1 }
 // Reset empties the queue without counting the frames as discarded, clears all counts and restarts the numbering of
 // decisions. The queue must be stopped, and its log must not be read at the same time.
 func (q *Queue) Reset() error {
-	const offLeaving = 24 // bpf/queue.h
+	const offLeaving = 24 // as in bpf/queue.h
 	state := make([]byte, q.collection.Maps["queue"].ValueSize())
 	binary.NativeEndian.PutUint32(state[offLeaving:], ^uint32(0))
 	err := errors.Join(q.put("queue", state), q.put("clusters", make([]byte, q.build.Clusters*clusterBytes)))
@@ -104,7 +104,7 @@ func (q *Queue) Reset() error {
 func (q *Queue) Configure(s Settings) error {
 	ring := s.Depth
 	if s.FreeSlotOnStart {
-		ring++ // the frame on the wire needs a place but does not count
+		ring++ // the frame on the wire needs a place but is not counted
 	}
 	if s.Depth < 1 || ring > q.build.Slots {
 		return fmt.Errorf("xdp: %d slots; the programs were loaded with places for %d frames", s.Depth, q.build.Slots)

@@ -10,10 +10,10 @@ import (
 // Comparison is the result of comparing a decision log with the engine. The log agrees with the engine if Void is empty
 // and Equal is the same as Checked.
 type Comparison struct {
-	Checked int    // decisions replayed
-	Equal   int    // of these, equal to the engine's
+	Checked int    // number of decisions replayed
+	Equal   int    // replayed decisions that equal the engine's
 	First   string // first difference; empty if all are equal
-	Void    string // why the comparison is void, such as lost log entries; else empty
+	Void    string // reason why the comparison is void, such as lost log entries; else empty
 }
 
 // Replayer repeats the kernel's decisions in the engine and compares the results. Decisions may be added in any order;

@@ -14,8 +14,8 @@ type SumReplayer struct {
 	server   *xagg.Server
 	describe program.Description
 	job      Parent
-	turns    []sequence // by fragment
-	early    int        // decisions waiting for earlier ones
+	turns    []sequence // decisions by fragment
+	early    int        // number of decisions that wait for earlier ones
 	found    Comparison
 }
 
@@ -55,7 +55,7 @@ func NewSumReplayer(build AggregatorBuild, p Parent) (*SumReplayer, error) {
 // added.
 func (r *SumReplayer) Add(d *Decision) {
 	fragment := int(d.Update.Seq)
-	if fragment >= len(r.turns) || int(d.Update.Worker) >= r.job.Children { // not numbered by a fragment
+	if fragment >= len(r.turns) || int(d.Update.Worker) >= r.job.Children { // the decision has no number within a fragment
 		r.replay(d)
 		return
 	}

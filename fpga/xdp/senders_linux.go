@@ -62,7 +62,7 @@ func senderTable(list []Sender, places int) ([]byte, error) {
 		if t, err := layTable(list, places, multiplier); err == nil || !errors.Is(err, errFull) {
 			return t, err
 		}
-		multiplier += 0x3C6EF372 // stays odd
+		multiplier += 0x3C6EF372 // the multiplier stays odd
 	}
 	return nil, fmt.Errorf("xdp: %d senders do not fit %d places", len(list), places)
 }

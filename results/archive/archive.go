@@ -37,8 +37,8 @@ const RunsSchema = "olafctl.runs/v1"
 
 // Kept is a stored run with the data needed to compute its results again.
 type Kept struct {
-	// Ordinal is the run's number among the observations. The runs with the first seed should have the smallest,
-	// because users look at them first.
+	// Ordinal is the run's number among the observations. Users look at the first runs first, so the smallest numbers
+	// should go to the runs with the first seed.
 	Ordinal uint32         `json:"ordinal"`
 	Measure results.Config `json:"measure"`
 	Run     results.Run    `json:"run"`
@@ -92,9 +92,9 @@ type Recorder struct {
 	buffer  *bufio.Writer
 	free    []*obsfile.Encoder
 	open    map[uint32]*obsfile.Encoder
-	waiting map[uint32][]byte // ended runs whose turn has not come
+	waiting map[uint32][]byte // encoded runs that ended before it was their turn
 	next    uint32
-	begun   *store.Mark // start of the next run in the file, once part of it is written
+	begun   *store.Mark // start of the next run in the file, once a part of the run is written
 }
 
 // chunk is the number of encoded bytes after which part of a run is written, before the run has ended.

@@ -28,7 +28,7 @@ var ErrDiffers = olaf.NewError(olaf.Missed, "the run does not repeat")
 // Document is the report of an experiment in all forms in which it is printed.
 type Document struct {
 	JSON    json.RawMessage
-	Printed []byte // as printed when it was stored
+	Printed []byte // text as printed when it was stored
 	Table   []byte // CSV
 }
 

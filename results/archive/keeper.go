@@ -122,7 +122,7 @@ func SameDocument(f *store.Folder, readers result.Readers, again result.Report, 
 	if err != nil {
 		return nil, err
 	}
-	if read != nil && read.Schema != result.Schema { // in today's layout
+	if read != nil && read.Schema != result.Schema { // marshal it in today's layout
 		if kept, err = json.Marshal(read); err != nil {
 			return nil, err
 		}
@@ -135,7 +135,7 @@ func SameDocument(f *store.Folder, readers result.Readers, again result.Report, 
 	if err != nil {
 		return nil, err
 	}
-	if was["schema"] != is["schema"] { // other versions had other words and fewer metrics
+	if was["schema"] != is["schema"] { // other versions had other names and fewer metrics
 		for _, words := range []string{"schema", "paper", "metrics", "found"} {
 			delete(was, words)
 			delete(is, words)

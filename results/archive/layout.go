@@ -63,7 +63,7 @@ func layOut(r *sheets.Result, f *store.Folder, l Layouts) error {
 		}
 		judgeAnew(b)
 	}
-	if len(s.Config) > 0 { // shorter than the resolved form
+	if len(s.Config) > 0 { // the given form is shorter than the resolved one
 		b.Config = s.Config
 	}
 	b.Statements = append(b.Statements, s.Statements...)

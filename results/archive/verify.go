@@ -15,24 +15,25 @@ import (
 
 // Proof is the result of a successful verification.
 type Proof struct {
-	Files        int   `json:"files"`        // files whose digests agree
-	Observations int64 `json:"observations"` // observations measured again
-	Runs         int   `json:"runs"`         // runs whose recomputed numbers agree
+	Files        int   `json:"files"`        // number of files whose digests agree
+	Observations int64 `json:"observations"` // number of observations that were measured again
+	Runs         int   `json:"runs"`         // number of runs whose recomputed numbers agree
 	Rows         int   `json:"rows"`
 	Comparisons  int   `json:"comparisons"`
 	Paper        int   `json:"paper"`
-	// Anew counts lines that were stored with verdicts of earlier rules and are judged again; Dropped counts those
-	// of removed claims.
+	// Anew counts lines that were stored with verdicts by earlier rules and are judged again. Dropped counts such lines
+	// whose claims were removed.
 	Anew    int `json:"judged_anew,omitempty"`
 	Dropped int `json:"dropped,omitempty"`
-	// Earlier counts lines of a document without runs, whose verdicts by earlier rules stay.
+	// Earlier counts lines of a document without runs. They keep their verdicts by earlier rules.
 	Earlier int `json:"earlier,omitempty"`
-	// Unfinished counts frames of seeds that did not finish because the bench ended early. They enter no number.
+	// Unfinished counts frames of seeds that did not finish because the bench ended early. They are not part of any
+	// number.
 	Unfinished int64 `json:"unfinished_frames,omitempty"`
 	// Raw is false if the run was stored without its frames, so that only digests and statistics were checked.
 	Raw bool `json:"raw"`
-	// New lists counters and metrics that the olafctl that stored the runs lacked, Unknown those that this one cannot
-	// compute. Doubts are violations of new rules.
+	// New lists counters and metrics that the olafctl that stored the runs did not have. Unknown lists those that this
+	// olafctl cannot compute. Doubts lists violations of new rules.
 	New     []string `json:"new,omitempty"`
 	Unknown []string `json:"unknown,omitempty"`
 	Doubts  []string `json:"doubts,omitempty"`
@@ -52,7 +53,7 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	proof := &Proof{Files: len(digests)}
 	if HasDocumentOnly(f) {
 		proof.Earlier, err = earlierVerdicts(f)
-		return proof, err // nothing to compute it from
+		return proof, err // there is nothing to compute it from
 	}
 	kept, err := Runs(f, d)
 	if err != nil {
@@ -63,7 +64,7 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	}
 	switch err := proof.checkRuns(f, kept); {
 	case errors.Is(err, fs.ErrNotExist):
-		// Stored without frames, which is allowed: the digests show that none was lost since.
+		// The runs were stored without frames, which is allowed: the digests show that no frames were lost since.
 	case err != nil:
 		return nil, err
 	default:
@@ -99,7 +100,7 @@ func (p *Proof) checkRuns(f *store.Folder, kept []Kept) error {
 	}
 	collector := results.NewCollector(results.Config{})
 	var current *Kept
-	unfinished := -1 // the ordinal of a run of an unfinished seed
+	unfinished := -1 // ordinal of a run of an unfinished seed
 	finish := func() error {
 		if current == nil {
 			return nil
@@ -237,7 +238,7 @@ func (p *Proof) checkPaper(f *store.Folder, bench *results.Bench) error {
 	ours := paper.FromBench(bench)
 	for i := range bench.Paper {
 		row := &bench.Paper[i]
-		id := paper.Canonical(row.ID) // the run may be older than papers' names
+		id := paper.Canonical(row.ID) // the run may be older than the names of papers
 		again, measured := ours[id]
 		if !measured || row.Kind == "" && !row.Published.Known() {
 			continue // a trend of the first version records only whether it held

@@ -22,7 +22,7 @@ type Cluster struct {
 	Cluster    int               `json:"cluster"`
 	Metric     string            `json:"metric"` // as in a bench's clusters
 	Title      string            `json:"title"`
-	A          results.Statistic `json:"a"` // with plan, twin and measured if compared with the twin
+	A          results.Statistic `json:"a"` // has plan, twin and measured if compared with the twin
 	B          results.Statistic `json:"b"`
 	ChangePct  results.Float     `json:"change_pct"` // as in a Line
 }

@@ -45,11 +45,11 @@ const (
 
 // Side is one of the two results to compare.
 type Side struct {
-	Name       string // its run id
+	Name       string // id of the run
 	Experiment string
 	Config     json.RawMessage
 	Runs       []results.Run
-	Partial    bool // it was interrupted and lacks runs of its plan
+	Partial    bool // the run was interrupted and lacks runs of its plan
 }
 
 // Document is a comparison of result B with result A, which is the base.
@@ -86,21 +86,21 @@ type Setting struct {
 
 // Line compares one metric in one configuration.
 type Line struct {
-	Queue      string            `json:"queue"` // or "A's → B's" for a comparison of two different ones
+	Queue      string            `json:"queue"` // name, or "A's → B's" if two different queues are compared
 	OutRateBPS int64             `json:"out_rate_bps"`
 	Metric     string            `json:"metric"`
 	Title      string            `json:"title"`
 	Unit       string            `json:"unit"`
 	A          results.Statistic `json:"a"`
 	B          results.Statistic `json:"b"`
-	// Difference is B − A over pairs of equal seed, missing without such pairs. Low and High are its bootstrap
-	// interval.
+	// Difference is B − A over pairs with equal seeds; missing without such pairs. Low and High are the bounds of its
+	// bootstrap interval.
 	Difference Paired `json:"difference"`
 	// ChangePct is the mean difference relative to A's mean, both over common seeds if there are any.
 	ChangePct results.Float `json:"change_pct"`
-	// Test is the deciding test: the paired t test if there are common seeds, else the exact permutation test of
-	// rank sums. P is its p, PHolm the same adjusted for all metrics of the document, PSignedRank Wilcoxon's for
-	// pairs.
+	// Test is the test that decides: the paired t test if there are common seeds, else the exact permutation test of
+	// rank sums. P is its p value. PHolm is P adjusted for all metrics of the document. PSignedRank is Wilcoxon's p
+	// value for pairs.
 	Test        string        `json:"test"`
 	P           results.Float `json:"p"`
 	PHolm       results.Float `json:"p_holm"`
@@ -405,7 +405,7 @@ func changeOf(pairs [][2]float64, a, b *results.Statistic) results.Float {
 	if base == 0 {
 		return results.Missing()
 	}
-	return 100 * difference / base // missing if either is
+	return 100 * difference / base // missing if either value is
 }
 
 // differencesOf returns the difference B − A of every pair.

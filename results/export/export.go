@@ -32,7 +32,7 @@ var ErrExists = olaf.NewError(olaf.Usage, "exists")
 type Target struct {
 	Path   string
 	Write  func(io.Writer) error
-	Folder string // created if missing; the folder for any other file must exist
+	Folder string // folder, created if missing; for other files the folder must exist
 }
 
 // Files writes all targets. If one of them exists and force is not set, it fails before writing anything.
@@ -110,7 +110,7 @@ func appear(file *renameio.PendingFile, path string) error {
 	case errors.Is(err, fs.ErrExist):
 		return absent(path, false)
 	}
-	if err := absent(path, false); err != nil { // without hard links there is a race between the two
+	if err := absent(path, false); err != nil { // without hard links, another process may create the file in between
 		return err
 	}
 	return file.CloseAtomicallyReplace()

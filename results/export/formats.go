@@ -9,9 +9,9 @@ import (
 
 // Format is a kind of file that a result is exported to.
 type Format struct {
-	Name       string   // of the format and its flag
+	Name       string   // name of the format and of its flag
 	About      string   // help for the flag of 'olafctl export'
-	Extensions []string // that the file may have; nil if any
+	Extensions []string // extensions that the file may have; nil if any
 	Folder     bool     // whether the path is a folder for several files
 	// List returns the files to write for r; it may be empty for figures.
 	List func(path string, r *sheets.Result) []Target

@@ -17,8 +17,8 @@ import (
 type barPlan struct {
 	level bool
 	names []string
-	thick vg.Length // per bar
-	side  int       // bars per group, side by side
+	thick vg.Length // thickness per bar
+	side  int       // number of bars per group, side by side
 }
 
 const (
@@ -199,7 +199,7 @@ func drawBar(c draw.Canvas, look int, r vg.Rectangle) {
 // drawHatch draws parallel lines at 45° through a rectangle. slope selects whether they rise or fall.
 func drawHatch(c draw.Canvas, style draw.LineStyle, r vg.Rectangle, gap, slope vg.Length) {
 	w, h := r.Max.X-r.Min.X, r.Max.Y-r.Min.Y
-	for d := gap - h; d < w; d += gap { // where a rising line meets the rectangle's lower edge
+	for d := gap - h; d < w; d += gap { // d is where a rising line meets the rectangle's lower edge
 		x0, x1 := max(d, 0), min(d+h, w)
 		y0, y1 := x0-d, x1-d
 		if slope < 0 {

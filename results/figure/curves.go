@@ -69,7 +69,8 @@ func (p *panel) addBars(out *plot.Plot) {
 	for i, name := range p.bars.names {
 		marks = append(marks, plot.Tick{Value: float64(i), Label: name})
 	}
-	// The ticks only keep names off the axis. Their alpha is 1 of 255, because gonum writes 0 as an invalid colour.
+	// The ticks are only set to keep names off the axis. Their alpha is 1 of 255, because gonum writes 0 as an invalid
+	// colour.
 	names.Tick.Marker, names.Tick.Color = plot.ConstantTicks(marks), color.NRGBA{A: 1}
 	names.Padding, values.Padding = 0, 0
 	if p.bars.level {

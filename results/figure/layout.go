@@ -96,8 +96,8 @@ type laidOut struct {
 type panel struct {
 	sheet  *table.Sheet
 	chart  table.Chart
-	rows   []int  // rows with data
-	title  string // split into lines
+	rows   []int  // rows that have data
+	title  string // title, split into lines
 	legend legend
 	looks  []int // by series
 	bars   *barPlan
@@ -162,7 +162,7 @@ func (p *panel) headHeight() vg.Length { return linesIn(p.title)*line + p.legend
 func (f *laidOut) chooseLooks() {
 	chosen := map[string]int{}
 	for _, p := range f.panels {
-		if p.chart.Kind == table.Map { // its columns are places, not names
+		if p.chart.Kind == table.Map { // the columns of a map are places, not names
 			continue
 		}
 		used := map[int]bool{}

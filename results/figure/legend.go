@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Dashes and markers distinguish series without colours.
+// Dashes and markers that distinguish series without colours.
 var (
 	dashes  = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}, {11, 3}, {5, 2, 2, 2, 2, 2}}
 	markers = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{},
@@ -46,18 +46,18 @@ type entry struct {
 
 const (
 	paperLook   = -1
-	scaleLook   = -2 // colours of a map
+	scaleLook   = -2 // for the colours of a map
 	outlineLook = -3
-	dashedLook  = -4 // of an outline
+	dashedLook  = -4 // for the line of an outline
 	paperName   = "paper"
 )
 
 // legend is a list of names, arranged in lines.
 type legend struct {
 	entries []entry
-	places  []vg.Point // of their left ends, relative to the legend's top left
+	places  []vg.Point // left ends of the entries, relative to the legend's top left corner
 	height  vg.Length
-	scale   *panel // panel whose colours are shown; nil without a map
+	scale   *panel // panel whose colours are explained; nil if there is no map
 }
 
 func (e *entry) swatch() vg.Length {

@@ -19,7 +19,7 @@ func (t ticks) Ticks(low, high float64) (marks []plot.Tick) {
 		return nil
 	}
 	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
-	// Adding 0 turns −0, which would be printed, into 0.
+	// Adding 0 turns −0 into 0, because −0 would be printed.
 	for k := math.Ceil(low/step-1e-9) + 0; k*step <= high+step*1e-9; k++ {
 		marks = append(marks, plot.Tick{Value: k * step * t.unit, Label: strconv.FormatFloat(k*step, 'f', decimals, 64)})
 	}

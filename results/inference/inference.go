@@ -14,7 +14,7 @@ import (
 
 // Result is the result of a test.
 type Result struct {
-	P     float64 // NaN if there is nothing to test
+	P     float64 // NaN if nothing can be tested
 	Least float64 // smallest P that the sample sizes allow
 }
 
@@ -105,7 +105,7 @@ func RankSum(a, b []float64) Result {
 	if len(a) == 0 || len(b) == 0 {
 		return Result{math.NaN(), 1}
 	}
-	if len(a) > len(b) { // equivalent, with less to count
+	if len(a) > len(b) { // equivalent, with fewer values to count
 		a, b = b, a
 	}
 	all := slices.Concat(a, b)
@@ -138,7 +138,7 @@ func subsetSums(ranks []int, n int) []float64 {
 	for _, r := range ranks {
 		total += r
 	}
-	// chosen[k][s] is the probability, after the ranks so far, that k of them were chosen and sum to s.
+	// chosen[k][s] is the probability that, after the ranks so far, k of them are chosen and sum to s.
 	chosen := make([][]float64, n+1)
 	for k := range chosen {
 		chosen[k] = make([]float64, total+1)
@@ -147,7 +147,7 @@ func subsetSums(ranks []int, n int) []float64 {
 	for seen, r := range ranks {
 		left := float64(len(ranks) - seen)
 		for k := min(n, seen+1); k >= 0; k-- {
-			stay := 1 - float64(n-k)/left // this one is not chosen, with k chosen already
+			stay := 1 - float64(n-k)/left // probability that this rank is not chosen, if k are chosen already
 			for s := total; s >= 0; s-- {
 				p := 0.0
 				if stay > 0 {
@@ -193,7 +193,7 @@ func doubleRanks(values []float64) []int {
 	for i := range order {
 		order[i] = i
 	}
-	// ties share a rank in any order
+	// ties share a rank, so their order does not matter
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
 	ranks := make([]int, len(values))
 	for from := 0; from < len(order); {
@@ -227,7 +227,7 @@ func Holm(p []float64) []float64 {
 			order = append(order, i)
 		}
 	}
-	// equal ones get the same adjustment in any order
+	// equal values get the same adjustment, so their order does not matter
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
 	highest := 0.0
 	for rank, i := range order {

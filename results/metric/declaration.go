@@ -9,7 +9,7 @@ import (
 
 // Declaration lists the counters and metrics of a run, in the order of documents.
 type Declaration struct {
-	System  string // system it belongs to; empty for a single queue
+	System  string // system to which it belongs; empty for a single queue
 	Ledger  *olaf.Ledger
 	Metrics []*Metric
 }

@@ -17,7 +17,7 @@ var here = []byte(`"` + Here + `":{`)
 func Inline(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // the writer of the complete document escapes
+	e.SetEscapeHTML(false) // the writer of the complete document does the escaping
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}

@@ -8,13 +8,13 @@ import (
 
 // Metric declares a number of a run and its statistic over runs. It is a count or is computed from measurements.
 type Metric struct {
-	Name  string // in documents and in docs/reference/metrics.md
+	Name  string // name in documents and in docs/reference/metrics.md
 	Title string // column header, without the unit
 	Unit  string // updates, frames, %, ns, …; empty for a plain number
 	Doc   string // meaning and formula
 	Paper string // place in the paper
 	// Column is the metric's header in a bench's first table. Part is its header in the table of losses, where metrics
-	// with the same header are added. A metric without either is printed only with --explain.
+	// with the same header are added up. A metric with neither is printed only with --explain.
 	Column, Part string
 
 	// The source of the value, one of: a counter, a sum of counters, or a formula over the measurements.
@@ -22,7 +22,7 @@ type Metric struct {
 	Sum     func(olaf.Counts) int64
 	Of      func(*Measured) Float
 
-	// Why returns the reason why the value is missing; it is nil or returns "" if there is no special reason.
+	// Why returns the reason why the value is missing. It is nil, or returns "", if there is no special reason.
 	Why func(*Measured) string
 
 	// Zeroed means that earlier versions stored 0 where the value is missing now.
@@ -40,7 +40,7 @@ type Metric struct {
 	Age bool
 	// Sparse metrics are shown only if a run has a value; see olaf.Counter.
 	Sparse bool
-	// Aside metrics are stored with every run but have no statistic over runs.
+	// Aside metrics are stored with every run, but there are no statistics of them over runs.
 	Aside bool
 }
 
@@ -65,21 +65,21 @@ type Measured struct {
 	// Clusters and Workers are the time averages of their sawtooths, WorkerMeans the clusters' means over their
 	// workers, and Peaks the clusters' mean peaks.
 	Clusters, Workers, WorkerMeans, Peaks Series
-	// MeanStamps and OldestStamps are the time averages of the clusters' sawtooths for the mean and the oldest stamp
-	// inside a frame, if declared.
+	// MeanStamps and OldestStamps are the time averages of the clusters' sawtooths by the mean and the oldest stamp in
+	// a frame, if they are declared.
 	MeanStamps, OldestStamps Series
-	// Nameless means that merged frames did not list their contributors, so values per worker are unknown.
+	// Nameless means that merged frames did not list their contributors, so that values per worker are unknown.
 	Nameless bool
-	Never    int // workers with fewer than two deliveries
+	Never    int // number of workers with fewer than two deliveries
 	// AgeBelow returns the age below which the clusters' sawtooths stayed for the given share of the time.
 	AgeBelow    func(share float64) Float
 	Utilisation Float
-	Delay       Float // in the queue, ns
+	Delay       Float // delay in the queue, in ns
 	DelayMax    Float
 	TimeToN     Float  // ns
-	WhyNoTimeN  string // why TimeToN is missing
-	Duration    Float  // first to last delivery, ns
-	Torn        Float  // updates of which only some segments arrived; missing if an update is one frame
+	WhyNoTimeN  string // reason why TimeToN is missing
+	Duration    Float  // from first to last delivery, in ns
+	Torn        Float  // updates of which only some segments arrived; missing if updates consist of one frame
 }
 
 // ofWorkers returns v, or a missing value if the run has no values per worker.

@@ -127,7 +127,7 @@ func insideOf(sums *olaf.Ledger) *olaf.Ledger {
 	}}}
 	for _, c := range sums.Counters {
 		if c.Sparse {
-			continue // merged by an earlier hop; vectors_out covers it
+			continue // merged by an earlier hop; vectors_out counts these
 		}
 		c.Aside = c.Aside && c.Name != "count_delivered"
 		inside.Counters = append(inside.Counters, c)

@@ -44,7 +44,7 @@ const (
 	colCount
 	colLanes
 	colFlags
-	colInside // 0 without provenance, 1 for the update alone, else contributors + 2
+	colInside // 0 without provenance, 1 if the update is its only contributor, else contributors + 2
 	rowColumns
 )
 
@@ -61,7 +61,7 @@ const columnCount = rowColumns + insideColumns
 // Encoder encodes the observations of successive runs as blocks. It reuses its memory and is not safe for concurrent
 // use. The zero Encoder can be used immediately, starting with Begin.
 type Encoder struct {
-	// The open block, with a row per observation and per contributor; signed values are zigzag-encoded.
+	// The open block. It has one row per observation and one per contributor. Signed values are zigzag-encoded.
 	rows   [][rowColumns]uint64
 	inside [][insideColumns]uint64
 
@@ -271,12 +271,12 @@ func (r *Reader) readBlock() error {
 	if word(0) != magic || observations == 0 || observations > maxObservations || raw > maxRaw || packed > maxRaw {
 		return fmt.Errorf("%w: no block's header where one should be", ErrFormat)
 	}
-	// The length is only a claim: read step by step instead of allocating it first.
+	// The length may be wrong: read in steps instead of allocating that many bytes first.
 	var err error
 	if r.packed, err = readUpTo(r.r, r.packed[:0], int(packed)); err != nil {
 		return fmt.Errorf("%w: a block is cut (%w)", ErrFormat, err)
 	}
-	// Unpack only data with the claimed length.
+	// Unpack the data only if it has the stated length.
 	if n, err := s2.DecodedLen(r.packed); err != nil || n != int(raw) {
 		return fmt.Errorf("%w: a block does not unpack to the %d bytes it claims (%v)", ErrFormat, raw, err)
 	}

@@ -17,10 +17,10 @@ import (
 type Basis string
 
 const (
-	Calibrated Basis = "calibrated" // fitted to the very numbers that it is compared with
-	Predicted  Basis = "predicted"  // fitted to other numbers or to none
-	Input      Basis = "input"      // an input taken from the paper, so that ours shows nothing
-	Arithmetic Basis = "arithmetic" // follows from printed numbers or the setup in any model
+	Calibrated Basis = "calibrated" // fitted to the same numbers with which it is compared
+	Predicted  Basis = "predicted"  // fitted to other numbers, or not fitted
+	Input      Basis = "input"      // an input taken from the paper, so that our number proves nothing
+	Arithmetic Basis = "arithmetic" // follows in any model from printed numbers or from the setup
 	Timed      Basis = "measured"   // measured on a real solver, card or logic
 )
 
@@ -29,7 +29,7 @@ type Kind string
 
 const (
 	Value Kind = "value" // a number
-	Bound Kind = "bound" // a number that results are above or below
+	Bound Kind = "bound" // a limit that results are above or below
 	Trend Kind = "trend" // a direction or shape, without a number
 )
 
@@ -53,41 +53,43 @@ type Neighbour struct {
 type Claim struct {
 	ID       string // paper/artefact.row.column: olaf/table1.fifo.40g.received
 	Was      string // id in documents from before papers had names; empty for newer claims
-	Artefact string // within the paper: table1, aom, fig6, …
+	Artefact string // name within the paper: table1, aom, fig6, …
 	Row      string
 	Column   string
 	Printed  string  // as the paper prints it; empty for a trend
-	Value    float64 // of Printed; NaN if nothing is printed
+	Value    float64 // value of Printed; NaN if nothing is printed
 	Rounding float64 // half a unit of the last printed digit
 	Unit     string
 	Kind     Kind
 	Basis    Basis
-	// Side of a bound or trend. For a value it follows from the printed neighbour.
+	// Side is the side of a bound or trend. For a value it follows from the printed neighbour.
 	Side      Side
 	Neighbour *Neighbour
-	// Unfairness means that the number is a fairness index, judged by its distance to 1.
+	// Unfairness means that the number is a fairness index, which is judged by its distance to 1.
 	Unfairness bool
-	// Seeds is the number of runs that the number needs; with fewer, a result is too short to judge.
+	// Seeds is the number of runs that the number needs. With fewer runs, a result is too short to judge.
 	Seeds int
-	// Expect is the known verdict; a worse one is a miss.
+	// Expect is the known verdict. A worse verdict is a miss.
 	Expect Verdict
-	// Why explains why ours differs or how the statement is read. Cause is the heading in docs/notes/reproduction.md
-	// about it.
+	// Why explains why our number differs or how the statement is read. Cause is the heading about it in
+	// docs/notes/reproduction.md.
 	Why    string
 	Cause  string
 	Source string
 	// Contradiction names the printed numbers that exclude this one.
 	Contradiction string
-	// Disagreement names the printed numbers that do not fit this one but do not exclude it; it is judged anyway.
+	// Disagreement names the printed numbers that do not agree with this one but do not exclude it. The claim is judged
+	// in spite of it.
 	Disagreement string
 	// Inconsistency describes other oddities of the publication.
 	Inconsistency string
-	// Untestable is the reason why this project cannot measure it; empty if it can. The claim then expects
+	// Untestable is the reason why this project cannot measure the claim; empty if it can. The claim then expects
 	// NotTestable or TheirMachine, which becomes its verdict.
 	Untestable string
-	// Follows is the number that arithmetic on printed numbers gives; for that basis only.
+	// Follows is the number that follows from printed numbers by arithmetic. It is set only for claims with the basis
+	// Arithmetic.
 	Follows float64
-	// Renewed describes how the definition changed since documents of the first version.
+	// Renewed describes how the definition has changed since documents of the first version.
 	Renewed string
 }
 
@@ -95,11 +97,11 @@ type Claim struct {
 type Paper struct {
 	Name string // name of its system, and the prefix of its claims' ids
 	rows []row
-	// measured returns a bench's measurements for this paper's claims; nil if no bench measures any.
+	// measured returns a bench's measurements for this paper's claims. It is nil if no bench measures any of them.
 	measured func(*results.Bench) Ours
 	// was returns a claim's id from before papers had names; nil for newer papers.
 	was func(r *row, column string) string
-	// names are names without a prefix from before papers had names, which stay valid.
+	// names lists claims' names without a prefix, from before papers had names. They are still valid.
 	names []string
 }
 
@@ -112,8 +114,8 @@ func listPapers() []Paper {
 type row struct {
 	artefact, row, source string
 	cells                 []Claim
-	id                    string // part of ids; empty for the row's name
-	late                  bool   // added after papers had names
+	id                    string // part of the claim's id; empty for the row's name
+	late                  bool   // added after papers were given names
 }
 
 func (r *row) slug() string {

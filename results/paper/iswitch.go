@@ -42,7 +42,7 @@ func iswitchWas(r *row, column string) string {
 	return oldSystemID("iswitch")(r, column)
 }
 
-// Numbers printed in its tables, one per model, for the arithmetic below.
+// Numbers printed in iSwitch's tables, one per model, for the arithmetic below.
 var (
 	iswitchSync      = [4]string{"3.66", "2.55", "1.72", "1.83"} // speed-ups over the server, Table 3
 	iswitchAllReduce = [4]string{"1.97", "1.62", "0.91", "0.90"}

@@ -19,18 +19,18 @@ var (
 	iswitchStudied = [4]string{"200.00", "2.00", "0.15", "2.50"}
 )
 
-// Numbers about the board and its cluster (§§4 and 5.3).
+// Numbers of the board and its cluster (§§4 and 5.3).
 const (
 	iswitchWorkers   = 4
-	iswitchStaleness = 3       // S
+	iswitchStaleness = 3       // the paper's S
 	iswitchLanes     = 366     // float32 in a packet of 1,522 bytes with a VLAN tag and its check sequence
-	iswitchFrame     = 1514    // bytes of that packet on the accelerator's bus
-	iswitchLine      = 1538    // bytes that it occupies on the wire
-	iswitchPortBPS   = 10e9    // of each of the four ports
-	iswitchBusBytes  = 32      // per cycle
-	iswitchClockHz   = 200e6   // of the bus
-	iswitchBRAMPct   = 44.5    // used by the accelerator
-	virtexBRAMBytes  = 6773760 // of an XC7VX690T: 1,470 blocks of 36 Kib
+	iswitchFrame     = 1514    // bytes of the same packet on the accelerator's bus
+	iswitchLine      = 1538    // bytes that this packet occupies on the wire
+	iswitchPortBPS   = 10e9    // rate of each of the four ports
+	iswitchBusBytes  = 32      // bytes per cycle
+	iswitchClockHz   = 200e6   // clock of the bus
+	iswitchBRAMPct   = 44.5    // percentage used by the accelerator
+	virtexBRAMBytes  = 6773760 // block RAM of an XC7VX690T in bytes: 1,470 blocks of 36 Kib
 )
 
 // iswitchSegments returns the number of packets per vector for model i. Each packet has its own counter.
@@ -69,7 +69,7 @@ func iswitchBoard() []row {
 	}
 	var held []Claim
 	for i, model := range iswitchModels {
-		const segment = iswitchLanes*4 + 2 // the sum and a counter
+		const segment = iswitchLanes*4 + 2 // bytes of the sum and a counter
 		taken := iswitchSegments(i) * segment
 		c := Claim{Column: model, Printed: "44.5", Unit: "% of block RAM", Kind: Bound, Side: Below, Expect: BoundMet,
 			Why: "a whole vector in buffers, a counter of two bytes a segment"}
@@ -141,11 +141,11 @@ func iswitchRatios() []row {
 	}
 }
 
-// Printed in Tables 4 and 5, one row per model.
+// Numbers printed in Tables 4 and 5, one row per model.
 var (
 	iswitchSyncMillions  = [4]string{"1.40", "0.20", "0.08", "0.75"}
 	iswitchAsyncMillions = [4][2]string{{"6.30", "3.50"}, {"1.20", "0.40"}, {"0.54", "0.12"}, {"3.00", "1.50"}}
-	iswitchIntervals     = [4][2]string{{"24.88", "12.07"}, {"13.13", "12.53"}, {"3.40", "7.99"}, {"11.58", "14.89"}} // ms
+	iswitchIntervals     = [4][2]string{{"24.88", "12.07"}, {"13.13", "12.53"}, {"3.40", "7.99"}, {"11.58", "14.89"}} // in ms
 	iswitchSyncRewards   = [4][3]string{{"20.00", "19.94", "20.00"}, {"13491.73", "13478.39", "13489.22"},
 		{"3090.24", "3093.18", "3091.61"}, {"2476.75", "2487.43", "2479.62"}}
 	iswitchAsyncRewards = [4][2]string{{"19.10", "19.82"}, {"13402.83", "13505.46"}, {"3083.67", "3084.23"},

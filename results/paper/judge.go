@@ -20,11 +20,12 @@ func slug(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "
 // difference.
 type Measured struct {
 	results.Statistic
-	// Short explains how the runs were shortened, so that they cannot support a verdict; empty for full length.
+	// Short explains how the runs were shortened, so that they do not support a verdict; empty for runs of full length.
 	Short string
-	// Breaks explains why a trend is broken although the number is on its side, such as a step in the other direction.
+	// Breaks explains why a trend is broken although the number is on the claimed side, such as by a step in the other
+	// direction.
 	Breaks string
-	// Others are the same number under other assumptions.
+	// Others contains the same number under other assumptions.
 	Others []Other
 }
 
@@ -33,7 +34,7 @@ type Other struct {
 	Assumption string
 	results.Statistic
 	Breaks string
-	// Judged requests a verdict under this assumption as well.
+	// Judged requests a verdict under this assumption too.
 	Judged bool
 }
 
@@ -251,11 +252,11 @@ func (c *Claim) deviation(ours *results.Statistic) results.Float {
 	if published == 0 {
 		return results.Missing()
 	}
-	return results.Float(100 * (c.scale(float64(ours.Mean)) - published) / published) // missing if either is
+	return results.Float(100 * (c.scale(float64(ours.Mean)) - published) / published) // missing if either number is
 }
 
-// Limits of the verdicts on values, relative to the published value, and a small margin so that a value at the limit
-// does not depend on rounding.
+// Limits for verdicts on values, relative to the published value, and a small margin so that the verdict on a value at
+// a limit does not depend on rounding.
 const (
 	matchLimit = 0.02
 	nearLimit  = 0.10
@@ -268,7 +269,7 @@ const (
 func (c *Claim) judgeValue(ours *results.Statistic) Verdict {
 	v, published := c.scale(float64(ours.Mean)), c.scale(c.Value)
 	off, size := math.Abs(v-published), float64(math.Abs(published)*hair)
-	// Up to the paper's rounding, the printed value is in our interval.
+	// covered means that the printed value, up to the paper's rounding, is in our interval.
 	covered := ours.CI95.Known() && off <= (float64(ours.CI95)+c.Rounding)*hair
 	switch {
 	case c.isOnOtherSide(float64(ours.Mean)):
@@ -278,7 +279,7 @@ func (c *Claim) judgeValue(ours *results.Statistic) Verdict {
 	case off <= nearLimit*size:
 		return Near
 	case c.Neighbour != nil && c.Neighbour.ID == "" && c.Value == c.Neighbour.Is:
-		return "" // not printed on either side
+		return "" // neither number is printed
 	case v*published > 0 && math.Abs(v) <= factor*size && size <= factor*math.Abs(v)*hair*hair:
 		return WithinTwo
 	}
@@ -343,7 +344,7 @@ func difference(a, b *results.Statistic) (mean, half float64) {
 	}
 	ofA, ofB := exactmath.Pow(float64(a.SD), 2)/float64(a.N), exactmath.Pow(float64(b.SD), 2)/float64(b.N)
 	freedom := exactmath.Pow(ofA+ofB, 2) / (float64(ofA*ofA)/float64(a.N-1) + float64(ofB*ofB)/float64(b.N-1))
-	if math.IsNaN(freedom) { // one of them has a single run
+	if math.IsNaN(freedom) { // one of the two has a single run
 		return mean, math.NaN()
 	}
 	return mean, float64(exactmath.StudentQuantile(freedom, 1-(1-confidence)/2) * math.Sqrt(ofA+ofB))

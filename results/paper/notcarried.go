@@ -3,7 +3,7 @@ package paper
 // NotCarried describes numbers that a paper prints and that are not claims here, with the reason.
 type NotCarried struct {
 	Paper   string
-	Numbers []string // with their units, which cells of tables need not have
+	Numbers []string // numbers with their units, which cells of tables need not have
 	Why     string
 }
 

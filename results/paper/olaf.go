@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Headings in docs/notes/reproduction.md about numbers that are not a match.
+// Headings in docs/notes/reproduction.md about numbers that do not match.
 const (
 	causeBursts  = "Bursts of Table 1"
 	causeReading = "To whom an age belongs"
@@ -21,7 +21,7 @@ const (
 	causeReward  = "Rewards of a training"
 )
 
-// Numbers of runs per published number.
+// Numbers of runs needed for published numbers.
 const (
 	benchSeeds    = 30
 	networkSeeds  = 100
@@ -311,14 +311,14 @@ func rateName(bps int64) string {
 // olafMeasured returns a bench's results for Table 1, the Age-of-Model reductions and Fig. 6.
 func olafMeasured(b *results.Bench) Ours {
 	ours := Ours{}
-	merged := map[string]map[int64]*results.Row{} // queues that merge waiting updates, by queue and rate
+	merged := map[string]map[int64]*results.Row{} // rows of queues that merge waiting updates, by queue and rate
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		prefix := fmt.Sprintf("olaf/table1.%s.%s.", r.Queue, rateName(r.OutRateBPS))
 		for _, name := range []string{"received", "aggregated", "lost_pct"} {
 			ours[prefix+name] = Of(*r.Stats.Of(name))
 		}
-		// a program that sums before the queue counts differently
+		// a program that sums in front of the queue counts differently
 		if len(r.CDF) > 1 && r.Stats.Of("aggregated").Known() {
 			if merged[r.Queue] == nil {
 				merged[r.Queue] = map[int64]*results.Row{}

@@ -14,7 +14,8 @@ const (
 	causeOptics  = "How P4INC-AOI's optics begin"
 )
 
-// planSeeds is the number of workloads per P4INC-AOI number, proofSeeds the number of these given to a solver.
+// planSeeds is the number of workloads per number of P4INC-AOI. proofSeeds is the number of these workloads that are
+// given to a solver.
 const (
 	planSeeds  = 10
 	proofSeeds = 3
@@ -41,7 +42,7 @@ func p4incWas(r *row, column string) string {
 // table1Line is a row of Table I as it is printed. For more than 60 jobs it has no values for MILP.
 type table1Line struct {
 	jobs                        int
-	milp, fcfs, tw, still       string // CT-BTI in s; still means without reconfigurations
+	milp, fcfs, tw, still       string // CT-BTI in s; still is without reconfigurations
 	took                        [4]string
 	gaps                        [3]string
 	milpAOI, fcfsAOI, twAOI     string
@@ -149,7 +150,7 @@ func p4incTestbed() []row {
 		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
 			Expect: expect, Why: why, Cause: causeTestbed}
 	}
-	const streams = 2 // share an interface of 40 Gbps, against one each
+	const streams = 2 // streams share an interface of 40 Gbps, compared with one each
 	var speedups []Claim
 	for _, m := range []struct {
 		model, printed string

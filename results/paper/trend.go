@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// The quantities of trends. Each has one definition for all papers, over values of the same seeds: values[i][s] is
-// the value of seed s at point i. Differences are taken seed by seed, and every interval is Student's.
+// Quantities by which trends are measured. Each has one definition for all papers, over values with the same seeds:
+// values[i][s] is the value for seed s at point i. Differences are taken seed by seed, and every interval is Student's.
 
 // FlatPct is the largest difference between the means of a curve that counts as flat, in percent of the mean over all
 // points. Papers call such curves flat, stable, alike or identical.

@@ -6,19 +6,19 @@ import "slices"
 type Verdict string
 
 const (
-	Match     Verdict = "match"      // within 2 %, or the published value is in our interval, if that is no wider than 2 %
-	Near      Verdict = "near"       // within 10 %, on the printed side of its neighbour
+	Match     Verdict = "match"      // within 2 %, or the published value is in our interval and the interval is no wider than 2 %
+	Near      Verdict = "near"       // within 10 % and on the printed side of its neighbour
 	WithinTwo Verdict = "within ×2"  // equal sign, at most twice or half as large, and not a slowdown for a speed-up
-	Holds     Verdict = "holds"      // claim without a number, shown to be on the claimed side
-	TrendOnly Verdict = "trend only" // number that is missed, but shown to be on the claimed side
+	Holds     Verdict = "holds"      // a claim without a number: the result is shown to be on the claimed side
+	TrendOnly Verdict = "trend only" // the number is missed, but the result is shown to be on the claimed side
 	Differs   Verdict = "differs"    // neither side is shown
 	Opposite  Verdict = "opposite"   // shown to be on the other side
 
 	BoundMet    Verdict = "bound met"
 	BoundMissed Verdict = "bound missed"
 
-	TooShort Verdict = "too short"            // fewer or shorter runs than the number needs
-	LeftOut  Verdict = "left out by this run" // can be measured here, but this run did not
+	TooShort Verdict = "too short"            // runs are fewer or shorter than the number needs
+	LeftOut  Verdict = "left out by this run" // this run did not measure it, although it can be measured here
 	// NotTestable is the verdict on claims that need something that is not available here, such as a card, a cluster or
 	// a synthesis.
 	NotTestable   Verdict = "not testable here"

@@ -57,7 +57,7 @@ type claim struct {
 type section struct {
 	ID, Title, Caption string
 	Figure             template.HTML
-	Wide               bool // spans the page
+	Wide               bool // the figure spans the page
 	Table              *rendered
 	Open               bool
 }
@@ -71,7 +71,7 @@ type rendered struct {
 type cell struct {
 	Text   string
 	Number bool
-	Title  string // and why it is missing
+	Title  string // tooltip with the reason why a value is missing
 }
 
 // Write writes the report of r to w.

@@ -14,8 +14,8 @@ import (
 type Block struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
-	// Map is the label of the rows if the block is a map, whose rows and columns have numbers as names and whose cells
-	// are shares in per cent.
+	// Map is the label of the rows if the block is a map. The rows and columns of a map have numbers as names, and its
+	// cells are shares in per cent.
 	Map     string   `json:"map,omitempty"`
 	XLabel  string   `json:"x_label,omitempty"` // label of a map's columns
 	Columns []string `json:"columns"`

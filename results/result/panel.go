@@ -27,9 +27,9 @@ const PaperSeries = "paper"
 // Panel is a pair of axes with curves in the same unit.
 type Panel struct {
 	Name string `json:"name"`
-	// Group is the name of the figure that panels share; a panel without one is a separate figure.
+	// Group is the name of a figure that several panels share. A panel without a group is a separate figure.
 	Group  string   `json:"group,omitempty"`
-	XLabel string   `json:"x_label"` // with its unit
+	XLabel string   `json:"x_label"` // label with the unit
 	YLabel string   `json:"y_label"`
 	Series []Series `json:"series"`
 }

@@ -13,9 +13,9 @@ type Report interface {
 	Document() any
 	// WriteText prints the report as text.
 	WriteText(io.Writer, text.View) error
-	// Table returns the rows for CSV, with a header.
+	// Table returns a header and the rows for CSV.
 	Table() (header []string, rows [][]string)
-	// Paper returns the comparison with every published number that the experiment reproduces.
+	// Paper returns the comparisons with all published numbers that the experiment reproduces.
 	Paper() []results.PaperRow
 	// Err returns nil if every run was valid and complete.
 	Err() error

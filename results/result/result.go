@@ -31,7 +31,7 @@ type Result struct {
 	Quick      bool                `json:"quick,omitempty"`
 	Short      string              `json:"short,omitempty"` // why there are too few seeds for a verdict
 	Terms      []string            `json:"terms,omitempty"` // rules of a comparison, printed above it
-	// Found is the answer in one or more lines; lists of runs show the first line.
+	// Found is the answer in one or more lines. Lists of runs show its first line.
 	Found      []string           `json:"found,omitempty"`
 	Metrics    Metrics            `json:"metrics,omitempty"` // for rows and groups
 	Rows       []Row              `json:"rows,omitempty"`

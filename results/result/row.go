@@ -18,7 +18,7 @@ import (
 type Row struct {
 	Name   string `json:"name"`
 	Config any    `json:"config,omitempty"` // the part of the configuration that differs
-	// Runs is the number of valid runs; the statistics are over these.
+	// Runs is the number of valid runs. The statistics are over these runs.
 	Runs    int              `json:"runs"`
 	Invalid int              `json:"invalid_runs"`
 	Reasons []string         `json:"invalid_reasons,omitempty"`
@@ -46,7 +46,7 @@ type Run struct {
 type Part struct {
 	Kind    string        `json:"kind"`
 	Name    string        `json:"name"`
-	Of      string        `json:"of,omitempty"` // the group of a cluster, the queue of a port
+	Of      string        `json:"of,omitempty"` // for a cluster its group, for a port its queue
 	Numbers metric.Values `json:"numbers"`
 }
 
@@ -164,7 +164,7 @@ func (r *Result) Runs() (runs []results.Run) {
 type line struct {
 	group  string
 	metric *metric.Metric
-	stats  []*results.Statistic // one for each row
+	stats  []*results.Statistic // one entry for each row
 }
 
 // lines returns a line for each number that at least one row has, followed by the lines for the rows' groups.

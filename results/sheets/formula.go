@@ -71,7 +71,7 @@ func cellsOf(runs []results.Run, row *results.Row, sheet *table.Sheet, column in
 			values = append(values, sheet.Rows[i][column].Number)
 		}
 	}
-	const most = 30 // arguments of a spreadsheet function
+	const most = 30 // maximum number of arguments of a spreadsheet function
 	if len(ranges) > most {
 		return "", nil
 	}

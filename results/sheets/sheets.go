@@ -20,15 +20,17 @@ import (
 type Result struct {
 	Bench *results.Bench
 	Runs  []results.Run
-	// Samples are some of the delivered frames, in the order of their runs; Delivered is the number of all frames.
+	// Samples are some of the delivered frames, in the order of their runs. Delivered is the number of all delivered
+	// frames.
 	Samples   []Sample
 	Delivered int64
-	// RawRows names the place of the complete frames.
+	// RawRows describes where all frames can be found.
 	RawRows string
-	// DocumentOnly is set if there are no single runs; Invalid then has the reasons not to use the document.
+	// DocumentOnly is set if there are no individual runs. Invalid then contains the reasons why the document must not
+	// be used.
 	DocumentOnly bool
 	Invalid      []string
-	// Own contains the sheets that the experiment itself lays out, with their figures.
+	// Own contains the sheets that the experiment lays out itself, with their figures.
 	Own []table.Sheet
 }
 
@@ -155,7 +157,7 @@ func (r *Result) Validity() string {
 	case len(r.Invalid) > 0:
 		return "no: " + strings.Join(r.Invalid, "; ")
 	}
-	if b.Valid() && b.Provenance.Device == "" { // simulations capture nothing
+	if b.Valid() && b.Provenance.Device == "" { // simulations do not capture frames
 		return "yes: every run kept the accounting identities"
 	}
 	if b.Valid() {
@@ -491,8 +493,8 @@ func Sawtooths(samples []Sample) table.Sheet {
 		return table.Sheet{}
 	}
 	s := table.Sheet{Name: "Sawtooth", Title: fmt.Sprintf("Age of Model of cluster %d over time, first run, first deliveries of the sample", cluster)}
-	charts := map[int64]int{}     // one for each rate, at this index of s.Charts
-	ends := map[int64]olaf.Time{} // charts of one rate end with their shortest line
+	charts := map[int64]int{}     // index in s.Charts of the chart for each rate
+	ends := map[int64]olaf.Time{} // the charts for a rate end where the shortest of their lines ends
 	for _, c := range order {
 		vertices := results.SawtoothCorners(frames[c], cluster)
 		last := vertices[min(len(vertices), 2*maxSawteeth)-1].At

@@ -70,7 +70,7 @@ func (s *Store) handOver() error {
 		}
 		about, err := root.Lstat(path)
 		if err != nil {
-			return nil // as above
+			return nil // another process removed it
 		}
 		if uid, names, known := ownerOf(about); !known || uid != 0 || names > 1 && !about.IsDir() {
 			return nil

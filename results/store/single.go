@@ -48,7 +48,7 @@ type Maker struct {
 // seal is the second line of a result's file.
 type seal struct {
 	Key    string `json:"key"`
-	SHA256 string `json:"sha256"` // SHA-256 of the first line
+	SHA256 string `json:"sha256"` // digest of the first line
 	Maker
 }
 
@@ -115,7 +115,7 @@ func (s *Singles) Put(one Single) error {
 	switch {
 	case err != nil:
 		return err
-	case !ok: // cut short by a full disk, or foreign
+	case !ok: // a result cut short by a full disk, or a foreign file
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("a result can't be replaced: %w", err)
 		}

@@ -59,9 +59,10 @@ type Manifest struct {
 	Schema     string `json:"schema"`
 	ID         string `json:"id"`
 	Experiment string `json:"experiment"`
-	// Deterministic is opaque to the store: seed, resolved spec, hashes of tables, trace and register map.
+	// Deterministic is not interpreted by the store. It contains seed, resolved spec, and hashes of tables, trace and
+	// register map.
 	Deterministic json.RawMessage `json:"deterministic"`
-	// SpecSHA256 is the hash of the resolved spec. Runs with equal hash and experiment may be compared.
+	// SpecSHA256 is the hash of the resolved spec. Runs with the same hash and experiment may be compared.
 	SpecSHA256 string             `json:"spec_sha256"`
 	Provenance results.Provenance `json:"provenance"`
 	Valid      bool               `json:"valid"`
@@ -74,8 +75,8 @@ type State string
 
 const (
 	Complete   State = "complete"
-	Running    State = "running"    // its writer has the lock
-	Incomplete State = "incomplete" // its writer is gone
+	Running    State = "running"    // the process that writes it has the lock
+	Incomplete State = "incomplete" // the process that wrote it is gone
 )
 
 // Entry describes a run in a list of runs.
@@ -95,7 +96,7 @@ type Entry struct {
 // Store is an open store of runs. It is safe for concurrent use, and several processes may use the same store.
 type Store struct {
 	dir    string
-	person *Person // receives root's files on Close; nil if they stay
+	person *Person // owner that gets the files of root on Close; nil if they stay with root
 }
 
 // Open opens the store in dir. If it does not exist, Open creates it.
@@ -190,7 +191,7 @@ func (s *Store) exportsPath(id string) string { return filepath.Join(s.dir, "exp
 // Export describes an export of a run that was made earlier.
 type Export struct {
 	Kind   string `json:"kind"` // xlsx, report
-	Tool   string `json:"tool"` // version that made it
+	Tool   string `json:"tool"` // version that created it
 	SHA256 string `json:"sha256"`
 }
 
@@ -368,7 +369,7 @@ func (s *Store) Remove(id string) error {
 			return s.unknownError(id)
 		}
 	}
-	// Renamed first, so that an interrupted removal leaves no partial run.
+	// The run is renamed first, so that an interrupted removal does not leave a partial run.
 	trash := filepath.Join(s.dir, "runs", "."+id+".removed")
 	if err := errors.Join(os.RemoveAll(trash), os.Rename(path, trash)); err != nil {
 		return fmt.Errorf("%s can't be removed: %w", id, err)
@@ -409,7 +410,7 @@ func (s *Store) Resolve(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if slices.Contains(unfinished, name) { // even if others begin with it
+	if slices.Contains(unfinished, name) { // an exact name is accepted even if other names begin with it
 		return name, nil
 	}
 	if name == "last" && len(finished) > 0 {

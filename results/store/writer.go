@@ -62,7 +62,7 @@ func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
 			return nil, fmt.Errorf("the run can't be stored: %w", err)
 		}
 		if _, err := os.Stat(s.path(id)); err == nil {
-			// Another process finished a run with this id in between.
+			// In between, another process finished a run with this id.
 			if err := os.Remove(dir); err != nil {
 				return nil, fmt.Errorf("the run can't be stored: %w", err)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Signs of a comparison.
+// Signs of the result of a comparison.
 const (
 	Lower     = "lower"
 	Higher    = "higher"
@@ -34,18 +34,18 @@ type Analysis struct {
 
 // Comparison compares two subjects at one place of a sweep, over pairs of runs with equal seeds.
 type Comparison struct {
-	Parameters map[string]Value `json:"parameters"` // without the subject
+	Parameters map[string]Value `json:"parameters"` // without the subject's axis
 	Metric     string           `json:"metric"`
 	Subject    string           `json:"subject"`
 	Versus     string           `json:"versus"`
-	// Difference is subject − versus; ChangePct is the mean over pairs of the difference relative to versus, so that it is minus
-	// the reduction that a bench prints. In SchemaV1 it is the mean difference relative to the mean of versus.
+	// Difference is subject − versus. ChangePct is the mean over pairs of the difference relative to versus, so that it
+	// is minus the reduction that a bench prints. In SchemaV1 it is the mean difference relative to the mean of versus.
 	Difference results.Statistic `json:"difference"`
 	ChangePct  results.Float     `json:"change_pct"`
-	// PHolm is the paired t test's p, adjusted for all places of the metric.
+	// PHolm is the paired t test's p value, adjusted for all places of the metric.
 	PHolm results.Float `json:"p_holm"`
-	// DetectablePct is the smallest difference, relative to the mean of versus, that this many pairs with this spread
-	// detect with 80 % power at the 5 % level.
+	// DetectablePct is the smallest difference, relative to the mean of versus, that this number of pairs with this
+	// spread can detect with 80 % power at the 5 % level.
 	DetectablePct results.Float `json:"detectable_pct"`
 	Sign          string        `json:"sign"`
 
@@ -58,8 +58,8 @@ type Crossing struct {
 	Subject    string           `json:"subject"`
 	Versus     string           `json:"versus"`
 	Axis       string           `json:"axis"`
-	Parameters map[string]Value `json:"parameters"` // on the other axes
-	// After and Before are the last place with one sign and the first with the other; places in between are undecided.
+	Parameters map[string]Value `json:"parameters"` // values on the other axes
+	// After is the last place with one sign, and Before the first with the other sign. Places in between are undecided.
 	After  Value  `json:"after"`
 	Before Value  `json:"before"`
 	From   string `json:"from"`
@@ -76,8 +76,8 @@ type Front struct {
 // Sensitivity describes how much of a metric's variance over the cells is explained by each axis.
 type Sensitivity struct {
 	Metric string `json:"metric"`
-	// Shares are the shares by axis: the variance of the means over each of its values, relative to that of the cells'
-	// means (η²). Rest is the share explained only by several axes together.
+	// Shares contains the share of each axis: the variance of the means over each of its values, relative to the
+	// variance of the cells' means (η²). Rest is the share that only several axes together explain.
 	Shares []Share       `json:"shares"`
 	Rest   results.Float `json:"rest"`
 }

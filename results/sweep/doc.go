@@ -16,9 +16,10 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Schema names the document. In the first version a change was the ratio of two means, the interval of a cell with
-// a stopping rule was narrower than the one that decided the rule, and all metrics were compared between all systems.
-// The second version compared ages also between systems whose updates hold different numbers of gradients.
+// Schema names the document's version. In the first version, a change was the ratio of two means, the interval of a
+// cell with a stopping rule was narrower than the interval that decided the rule, and all metrics were compared between
+// all systems. The second version also compared ages between systems whose updates contain different numbers of
+// gradients.
 const (
 	Schema   = "olafctl.sweep/v3"
 	SchemaV2 = "olafctl.sweep/v2"
@@ -53,7 +54,7 @@ type State string
 
 const (
 	Done    State = "done"
-	Failed  State = "failed"  // its work ended with an error, repeatedly unless the error was final
+	Failed  State = "failed"  // its work ended with an error, which was final or repeated
 	Pending State = "pending" // results are missing
 )
 
@@ -83,21 +84,21 @@ func (v *Value) UnmarshalJSON(raw []byte) error {
 type Cell struct {
 	Parameters map[string]Value `json:"parameters"`
 	State      State            `json:"state"`
-	Error      string           `json:"error,omitempty"` // of a cell that failed
-	// Runs is the number of valid runs in the statistics, InvalidRuns that of the others.
+	Error      string           `json:"error,omitempty"` // error of a cell that failed
+	// Runs is the number of valid runs in the statistics, InvalidRuns the number of other runs.
 	Runs        int      `json:"runs"`
 	InvalidRuns int      `json:"invalid_runs"`
 	Reasons     []string `json:"invalid_reasons,omitempty"`
-	// Looks is the number of times that the stopping rule was evaluated, and HalfWidthPct the widest metric's
-	// half-width in its last evaluation; absent for a fixed number of runs.
+	// Looks is the number of times that the stopping rule was evaluated. HalfWidthPct is the half-width of the widest
+	// metric in the last evaluation. Both are absent for a fixed number of runs.
 	Looks        int           `json:"looks,omitempty"`
 	HalfWidthPct results.Float `json:"half_width_pct"`
-	// Statistics are over the runs, for the metrics of the sweep.
+	// Statistics contains statistics over the runs for the metrics of the sweep.
 	Statistics results.Stats `json:"statistics"`
-	// Keys are the keys of its results in the store.
+	// Keys are the keys of the cell's results in the store.
 	Keys []string `json:"keys"`
 
-	at   []int // its place on every axis
+	at   []int // place on each axis
 	lots []*Lot
 }
 
@@ -105,7 +106,7 @@ type Cell struct {
 type Axis struct {
 	Name    string    `json:"name"`
 	Values  []string  `json:"values"`
-	Unit    string    `json:"unit,omitempty"`    // for Numbers
+	Unit    string    `json:"unit,omitempty"`    // unit of Numbers
 	Numbers []float64 `json:"numbers,omitempty"` // absent for words
 }
 
@@ -122,20 +123,21 @@ type Document struct {
 	Provenance results.Provenance `json:"provenance"`
 	ID         string             `json:"id"`
 	Command    string             `json:"command"` // the command of the runs
-	// Digest is the SHA-256 of the cells' parameters and results in the order of the sweep.
+	// Digest is the SHA-256 of the cells' parameters and results, in the order of the sweep.
 	Digest string `json:"digest"`
 	// Config contains everything that determines the numbers: options, axes, seeds, and the stopping rule.
 	Config  json.RawMessage `json:"config"`
 	Axes    []Axis          `json:"axes"`
 	Metrics []Shown         `json:"metrics"`
-	// Subject is the axis whose values are compared; empty without one.
+	// Subject is the axis whose values are compared; empty if there is none.
 	Subject string `json:"subject,omitempty"`
 	Rule    string `json:"rule"` // number of runs per cell, in words
 	Cells   []Cell `json:"cells"`
 	Analysis
 	// Differences lists results that differed when recomputed.
 	Differences []string `json:"differences,omitempty"`
-	// Checked are the workers of a work queue, with the number of their results that the starting machine repeated.
+	// Checked lists the workers of a work queue, each with the number of its results that the starting machine
+	// repeated.
 	Checked    []Checked `json:"checked,omitempty"`
 	Statements []string  `json:"statements,omitempty"`
 	Partial    bool      `json:"partial"`
@@ -149,8 +151,8 @@ type Checked struct {
 	Build      string `json:"build"`
 	Results    int    `json:"results"`
 	Repeated   int    `json:"repeated"`
-	Differ     int    `json:"differ"`                // among the repeated ones
-	NotChecked string `json:"not_checked,omitempty"` // why others, or all, could not be repeated
+	Differ     int    `json:"differ"`                // number of repeated results that differ
+	NotChecked string `json:"not_checked,omitempty"` // reason why the other results, or all, could not be repeated
 }
 
 // String returns a line that describes the checks.
@@ -195,7 +197,7 @@ type Outcome struct {
 	State      State
 	Error      string
 	Looks      int
-	HalfWidth  float64 // share of the mean; not a number without looks
+	HalfWidth  float64 // relative to the mean; not a number without looks
 }
 
 // Digest returns the SHA-256 hash of the cells and their results, in the given order.

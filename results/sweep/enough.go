@@ -17,7 +17,7 @@ var ErrRule = olaf.NewError(olaf.Usage, "bad --until")
 // 6/(π²k²). The levels of all looks sum to 5 %. Therefore, with a probability of 95 %, all intervals contain the true
 // mean, including that of the last look.
 type Enough struct {
-	Within float64 `json:"within"` // half-width over mean, such as 0.02
+	Within float64 `json:"within"` // half-width divided by mean, such as 0.02
 }
 
 // ParseEnough parses a rule such as ci=2% or ci=0.02. The error matches ErrRule.

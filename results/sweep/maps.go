@@ -16,13 +16,13 @@ import (
 // Map shows a metric as a function of two axes. It contains means or the changes in a comparison.
 type Map struct {
 	Metric       *Shown
-	Title        string   // metric, and the values of the other axes
-	Across, Down string   // names of the axes; empty without one
+	Title        string   // the metric, and the values on the other axes
+	Across, Down string   // names of the axes; empty if there is none
 	Columns      []string // values across
-	Rows         []string // values down; one empty value without an axis
-	By           float64  // factor from means to the unit of the title
+	Rows         []string // values down; one empty value if there is no axis down
+	By           float64  // factor that converts means to the unit in the title
 	Compared     bool
-	Subject      string    // for a comparison
+	Subject      string    // for comparisons
 	Points       [][]Point // by row and column
 }
 
@@ -30,7 +30,7 @@ type Map struct {
 type Point struct {
 	There bool
 	Stat  results.Statistic // the mean, or the change in per cent
-	Sign  string            // for a comparison
+	Sign  string            // for comparisons
 }
 
 // located is a point with its index on each axis.
@@ -305,7 +305,7 @@ func (m *Map) shades(p *text.Page) {
 	for i, r := range m.Rows {
 		var line strings.Builder
 		for k := range min(len(m.Columns), room) {
-			if outlined { // room for a line next to every value
+			if outlined { // makes room for a line next to every value
 				line.WriteString(cmp.Or(upright[[2]int{i, k}], " "))
 			}
 			line.WriteByte(m.shade(&m.Points[i][k], low, high))

@@ -67,7 +67,7 @@ func (m *Map) side(edges []table.Edge, sign string) string {
 		}
 	}
 	right, left := "right of", "left of"
-	if m.Down == "" { // printed downwards
+	if m.Down == "" { // values are printed downwards
 		right, left = "below", "above"
 	}
 	last := len(m.Rows) - 1

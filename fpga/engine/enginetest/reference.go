@@ -18,12 +18,12 @@ type Reference struct {
 
 	list    []*held // in departure order; a leaving frame is first
 	leaving *held
-	r       map[olaf.ClusterID]owner // R of semantics.md
+	r       map[olaf.ClusterID]owner // the map R in semantics.md
 
 	cycle  int64
 	state  string   // "idle", "sending", "paying"
 	free   *big.Rat // exact instant in cycles at which the current state ends
-	merges int      // to be paid after the frame on the wire
+	merges int      // merges to be paid for after the frame on the wire
 	stats  engine.Stats
 	stall  uint64
 	idleAt int64
@@ -32,9 +32,11 @@ type Reference struct {
 
 // rule describes how the reference implements a discipline.
 type rule struct {
-	// meet decides about an arrival that finds update w of its cluster waiting; nil for a discipline without merging.
+	// meet decides about an arrival that finds update w of its cluster waiting. It is nil for a discipline without
+	// merging.
 	meet func(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class
-	// place returns the position at which an arrival enters the n waiting updates, 0 for the next one to leave; nil for n.
+	// place returns the position at which an arrival joins the n waiting updates; 0 is the next one to leave. nil means
+	// position n.
 	place func(n int) int
 }
 

@@ -42,12 +42,11 @@ type Event struct {
 	// Update is the update that arrived or left. Data has its gradients; nil if they do not matter.
 	Update olaf.Update
 	Data   []int32
-	// Inside lists the contributors: of a departed frame with provenance, or of an arrival merged by an earlier
-	// hop.
+	// Inside lists the contributors of a departed frame with provenance, or of an arrival merged by an earlier hop.
 	Inside []olaf.Contributor
-	// Class is the class of an arrival; engine.Classes if the vector does not specify it.
+	// Class is the class of an arrival, or engine.Classes if the vector does not specify it.
 	Class  engine.Class
-	Queued int64 // of a departed frame: cycles since the append of its slot
+	Queued int64 // departed frame: cycles since its slot was filled
 }
 
 // Stat is the final value of one counter.

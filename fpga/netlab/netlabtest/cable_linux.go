@@ -36,7 +36,7 @@ func Bridge(t testing.TB, node *netlab.Node, ports ...string) {
 // restore is called or the test ends.
 func LoseFrames(t testing.TB, at *netlab.Interface) (restore func()) {
 	t.Helper()
-	const magicAt, magic, sequenceEnd, pass, drop = 42, 0x4f, 52, 2, 1 // the last two of XDP
+	const magicAt, magic, sequenceEnd, pass, drop = 42, 0x4f, 52, 2, 1 // the last two are XDP verdicts
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lose", Type: ebpf.XDP, License: "Apache-2.0", Instructions: asm.Instructions{
 		asm.LoadMem(asm.R2, asm.R1, 0, asm.Word),
 		asm.LoadMem(asm.R3, asm.R1, 4, asm.Word),
@@ -60,7 +60,7 @@ func LoseFrames(t testing.TB, at *netlab.Interface) (restore func()) {
 		return err
 	}))
 	restore = func() {
-		_ = attached.Close() // a second time after the test
+		_ = attached.Close() // called a second time after the test
 		_ = program.Close()
 	}
 	t.Cleanup(restore)

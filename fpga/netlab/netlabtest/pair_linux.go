@@ -56,7 +56,7 @@ func (p *Pair) Cut(t testing.TB, dead time.Duration) {
 		}))
 	}
 	link(netlink.LinkSetDown)
-	time.Sleep(dead) // the cable must be down this long
+	time.Sleep(dead) // the cable must stay down for this long
 	link(netlink.LinkSetUp)
 }
 

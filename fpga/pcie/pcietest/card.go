@@ -40,9 +40,9 @@ type Blocks interface {
 // Card is an emulated card. It is not safe for concurrent use.
 type Card struct {
 	Blocks Blocks
-	// Shell has the shell's registers by offset; tests may change them.
+	// Shell contains the shell's registers by offset; tests may change them.
 	Shell map[uint32]uint32
-	// OnLoad and OnStore, if set, are called for every access, numbered from 1. OnLoad returns the value to read.
+	// OnLoad and OnStore, if set, are called for every access, numbered from 1. OnLoad returns the value that is read.
 	// OnStore reports whether the write is lost.
 	OnLoad  func(n int, offset, value uint32) uint32
 	OnStore func(n int, offset, value uint32) (lost bool)
@@ -53,7 +53,7 @@ type Card struct {
 	build       func() (Blocks, error)
 	booted, now time.Time
 	packets     []twin.Packet
-	// sent and received are the frames on the cables to and from another card that the MACs have counted.
+	// sent and received count the frames on the cables to and from another card, as far as the MACs have counted them.
 	sent, received uint64
 }
 
@@ -198,7 +198,7 @@ func (c *Card) Store32(offset, value uint32) {
 		return
 	}
 	if offset >= regmap.CommonBase {
-		_ = c.Blocks.Write32(offset, value) // a card declines silently
+		_ = c.Blocks.Write32(offset, value) // a card ignores refused writes silently
 		return
 	}
 	if port, off, ok := splitMACAddress(offset); ok && off == 0x2B0 {
@@ -226,7 +226,7 @@ type Function struct {
 	Driver         string
 	MemoryOff      bool
 	Power          string // power state; empty means D0
-	DeadLink       bool   // the configuration space reads all ones
+	DeadLink       bool   // every read of the configuration space returns all ones
 	NoWindow       bool   // the kernel found no address for the card's BAR2
 }
 

@@ -16,7 +16,7 @@ const (
 	Delay       Kind = iota // the access takes Bit+1 ms longer
 	Lose                    // a write is lost; a read returns all ones
 	Double                  // the access is made twice; the first answer of a read counts
-	Flip                    // one bit of the written or read value is wrong
+	Flip                    // one bit of the value read or written is wrong
 	BoxReset                // the blocks are reset before the access
 	Adapters                // the packet adapters are reset before the access
 	PowerCycles             // the card is power-cycled before the access
@@ -32,7 +32,7 @@ func (k Kind) String() string { return kindNames[k] }
 type Fault struct {
 	Access int // index of the access, from 0
 	Kind   Kind
-	Bit    int // bit of a Flip, 0 to 31; milliseconds less one of a Delay
+	Bit    int // bit of a Flip, 0 to 31; for a Delay, its milliseconds minus one
 }
 
 // Met is a fault that was injected, with the access that it affected.
@@ -62,8 +62,8 @@ func (m Met) Where() string {
 type Script struct {
 	card   *Card
 	faults []Fault
-	onLoad func(n int, offset, value uint32) uint32 // previous hook of the card
-	Done   int                                      // accesses
+	onLoad func(n int, offset, value uint32) uint32 // the card's previous hook
+	Done   int                                      // number of accesses
 	Writes []int                                    // indexes of writes
 	Met    []Met
 }
@@ -119,7 +119,7 @@ func (s *Script) load(n int, offset, value uint32) uint32 {
 		switch f.Kind {
 		case BoxReset, Adapters, PowerCycles, Reprograms, Delay:
 			if regmapWindow(offset) {
-				continue // its index has advanced
+				continue // the window's index has already advanced
 			}
 			value = s.card.load(offset)
 		case Double:

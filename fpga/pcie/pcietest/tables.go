@@ -18,7 +18,7 @@ type Tables struct {
 	version  uint64
 }
 
-// Registers of a window, and values of the command register.
+// Registers of a window, and values of its command register.
 const (
 	windowKey, windowParams, windowCommand, windowCanary = 0x0, 0x4, 0x8, 0x10
 	insertEntry, updateEntry, resetTable                 = 1, 2, 4

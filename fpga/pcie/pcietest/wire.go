@@ -10,7 +10,7 @@ import (
 
 // Frame is a frame that was sent by the card.
 type Frame struct {
-	At   time.Time // last bit out, on the card's clock
+	At   time.Time // time when the last bit left, on the card's clock
 	Data []byte    // without FCS
 }
 

@@ -25,15 +25,15 @@ package pcivm
 type Command struct {
 	ID   int      `json:"id"`
 	Args []string `json:"args,omitempty"` // a tool of the init, or a program with arguments
-	User int      `json:"user,omitempty"` // user and group to run a program as
-	Also int      `json:"also,omitempty"` // additional group of that user
+	User int      `json:"user,omitempty"` // user and group that run the program
+	Also int      `json:"also,omitempty"` // additional group of the user
 	Kill int      `json:"kill,omitempty"` // if not 0, send this signal to running command ID
 }
 
 // Event reports a line of a command's output, or the command's end.
 type Event struct {
 	ID     int    `json:"id"`
-	Stderr bool   `json:"stderr,omitempty"` // the line is from standard error
+	Stderr bool   `json:"stderr,omitempty"` // the line was printed on standard error
 	Line   string `json:"line"`
 	Ended  bool   `json:"ended,omitempty"`
 	Code   int    `json:"code,omitempty"` // exit code, or 128 plus the signal that ended the program

@@ -23,8 +23,8 @@ const (
 // of 31 words.
 const DefaultSlots = 20_000
 
-// Lanes is the number of values per packet, MaxSlots the range of a 16-bit index, and MaxMembers the number of bits
-// in a bitmap.
+// Lanes is the number of values per packet, MaxSlots the number of values of a 16-bit index, and MaxMembers the number
+// of bits in a bitmap.
 const (
 	Lanes      = 62
 	MaxSlots   = 1 << 16
@@ -35,16 +35,16 @@ const (
 // Classes of arriving packets.
 const (
 	Forwarded  program.Class = iota // passed on unchanged
-	Consumed                        // added, the aggregator is incomplete
-	Completed                       // added and complete: the sum went to the server
+	Consumed                        // added; the aggregator is still incomplete
+	Completed                       // added; the aggregator is complete and the sum went to the server
 	Collided                        // the aggregator belongs to another sum: sent to the server with the collision mark
 	Duplicate                       // already in an incomplete aggregator
 	Answered                        // already in a complete aggregator: the sum went to the server again
-	Flushed                         // retransmission: the aggregator's content went to the server, and it is free
+	Flushed                         // a retransmission: the aggregator's content went to the server, and the aggregator is free
 	Bypassed                        // floats, which aggregators cannot add
-	Freed                           // acknowledgement that freed its aggregator
+	Freed                           // an acknowledgement that freed its aggregator
 	Mismatched                      // length differs from the aggregator's
-	OutOfRange                      // no such aggregator
+	OutOfRange                      // there is no such aggregator
 	Stranger                        // from a port without a member
 	classes
 )
@@ -53,10 +53,10 @@ const (
 type aggregator struct {
 	key    uint64 // 1 + job and sequence; 0 means free
 	bitmap uint32
-	time   uint16 // contributions, the released program's agtr_time
+	time   uint16 // number of contributions, the released program's agtr_time
 	lanes  uint16
 	ecn    bool
-	left   bool // the sum went to the server
+	left   bool // the sum has gone to the server
 	since  olaf.Time
 	trace  program.Trace
 }

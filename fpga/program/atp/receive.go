@@ -185,7 +185,7 @@ func (s *Switch) sendSum(k *program.Job, i int, p *program.Packet, marked bool, 
 		level := levelShift * min(k.Level, 1)
 		s.out.Flags |= program.Second
 		s.out.Bitmap = p.Bitmap&^(math.MaxUint32<<level) | uint64(t.bitmap)<<level
-		s.out.Fan = 0 // set by the next level
+		s.out.Fan = 0 // the next level sets it
 	}
 	out.Emit(program.Up, &s.out, s.buffer(i))
 }

@@ -33,7 +33,7 @@ const Lanes = (1500 - 20 - 8 - 8) / 4
 // DataToS is the type of service in data packets. The paper does not specify a value.
 const DataToS = 0x0c
 
-// MaxSlots and MaxH limit a table and a threshold.
+// MaxSlots limits the table, MaxH the threshold.
 const (
 	MaxSlots = 1 << 24
 	MaxH     = math.MaxUint16
@@ -54,7 +54,7 @@ const (
 	Acknowledge
 )
 
-// Value of an Acknowledge: the acknowledged action in the high byte, and its status.
+// Parts of an Acknowledge's value: the acknowledged action in the high byte, and its status.
 const (
 	Done    = 0
 	Refused = 1
@@ -63,14 +63,14 @@ const (
 // Classes of arriving packets.
 const (
 	Forwarded  program.Class = iota // not an iSwitch packet
-	Consumed                        // added, the segment is incomplete
-	Completed                       // added, and the sum left
-	Relayed                         // a result from the parent, passed down
+	Consumed                        // added; the segment is still incomplete
+	Completed                       // added; the sum has left
+	Relayed                         // a result from the parent, passed on to the members
 	Controlled                      // a control packet
-	Duplicate                       // already in the sum, or of a past round (isw-x)
+	Duplicate                       // already in the sum, or from a past round (isw-x)
 	Mismatched                      // length differs from the segment's
 	OutOfRange                      // beyond the table or the job's partition
-	Stranger                        // of a job or a worker that is not a member
+	Stranger                        // from a job or a worker that is not a member
 	classes
 )
 
@@ -80,22 +80,23 @@ const (
 type slot struct {
 	sum   program.Packet
 	since olaf.Time
-	count uint16 // contributions; 0 means free, regardless of the packet
-	// Under isw-x a sum that left is kept until the next round needs the slot. done is set when it left, final if
-	// it is the job's sum instead of a part for the parent. Its round is in progress, or over if done.
+	count uint16 // contributions; 0 means that the slot is free, regardless of the packet
+	// Under isw-x, a sum that has left is kept until the next round needs the slot. done is set when the sum has left,
+	// and final if the sum is the job's instead of a part for the parent. The sum's round is over if done is set, and
+	// in progress otherwise.
 	done  bool
 	final bool
-	at    uint32 // index in the table, for its lanes
+	at    uint32 // index in the table, to find the lanes
 	_     [16]byte
 }
 
 type job struct {
 	program.Job
 	fan    int  // vectors that complete a segment
-	fixed  bool // set by SetH or Configure instead of the number of members
+	fixed  bool // fan was set by SetH or Configure instead of following the number of members
 	joined []bool
 	active int      // number of joined members
-	bits   []uint64 // by port: the bit of its member if it has joined, else 0
+	bits   []uint64 // bit of the member at each port if it has joined, else 0
 }
 
 // Switch is the accelerator in one switch. It implements program.Program.
@@ -107,7 +108,7 @@ type Switch struct {
 	lanes  []uint32 // LaneMemory per slot
 	counts [counters]uint64
 	used   int
-	out    program.Packet // for packets other than sums; here to avoid an allocation
+	out    program.Packet // used for packets other than sums; kept here to avoid an allocation
 }
 
 var _ program.Program = (*Switch)(nil)

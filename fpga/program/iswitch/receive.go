@@ -223,7 +223,7 @@ func (s *Switch) handleControl(from program.Port, p *program.Packet, out program
 		s.answerHelp(k, from, p, out)
 	case Halt:
 		out.Emit(program.Down, p, nil)
-	case Acknowledge: // answers a switch that did not ask
+	case Acknowledge: // a reply, although this switch did not ask
 	default:
 		s.acknowledge(from, p, false, out)
 	}

@@ -35,13 +35,13 @@ const Collided uint8 = 1
 
 // Classes of arriving packets.
 const (
-	Forwarded  program.Class = iota // of a job that the switch does not aggregate
-	Consumed                        // added, the aggregator is incomplete
-	Completed                       // added and complete: the sum went to all workers
-	Asynchron                       // of a later fragment than the aggregator's: dropped, the sender was notified
+	Forwarded  program.Class = iota // from a job that the switch does not aggregate
+	Consumed                        // added; the aggregator is still incomplete
+	Completed                       // added; the aggregator is complete and the sum went to all workers
+	Asynchron                       // for a later fragment than the aggregator's: dropped, and the sender was notified
 	Duplicate                       // already in an incomplete aggregator
-	Answered                        // of the last completed fragment: its sum was sent to the sender again
-	Stale                           // of an earlier fragment than that
+	Answered                        // for the last completed fragment: its sum was sent to the sender again
+	Stale                           // for a fragment before the last completed one
 	Mismatched                      // length differs from the aggregator's
 	OutOfRange                      // outside of the job's segment
 	Stranger                        // from a port without a member
@@ -50,12 +50,12 @@ const (
 
 // aggregator is one slot in the table. It includes a shadow copy of its last sum.
 type aggregator struct {
-	bitmap   uint32 // contributors; 0 means empty
+	bitmap   uint32 // contributors; 0 means that the aggregator is empty
 	lanes    uint16
 	seg      uint64
 	since    olaf.Time
 	trace    program.Trace
-	kept     bool // there is a shadow copy
+	kept     bool // the sum has a shadow copy
 	keptSeg  uint64
 	keptLen  uint16
 	keptMark program.Trace

@@ -19,7 +19,7 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 func (s *Switch) handlePacket(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	k := s.jobs.Find(p.Job)
-	if p.Kind != program.Data || k == nil { // identified by the published Service ID
+	if p.Kind != program.Data || k == nil { // jobs are identified by the published Service ID
 		program.ForwardPacket(from, p, lanes, out)
 		return Forwarded
 	}
@@ -41,7 +41,7 @@ func (s *Switch) handlePacket(now olaf.Time, from program.Port, p *program.Packe
 	case t.seg < p.Seg:
 		s.sendMark(from, p, out)
 		return Asynchron
-	case t.seg > p.Seg: // it took a free aggregator too early, and cannot complete before this one
+	case t.seg > p.Seg: // a later fragment took a free aggregator too early, and cannot complete before this one
 		s.clearSum(t)
 		s.startFragment(now, i, p)
 	case t.bitmap&bit != 0:

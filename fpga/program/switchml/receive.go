@@ -35,8 +35,8 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	if !first && t.lanes != p.Lanes {
 		return s.countClass(Mismatched)
 	}
-	// The bitmap determines the first packet, the counter the last, as in the two registers of the released
-	// program. They disagree if a packet outlives its set.
+	// The bitmap determines the first packet and the counter the last, as in the two registers of the released program.
+	// They disagree if a packet arrives after the end of its set.
 	bit := uint32(1) << (k.Ports[from] & 31)
 	inside := t.bitmap&bit != 0
 	t.bitmap |= bit

@@ -12,15 +12,15 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// MaxMembers is the number of bits in a bitmap, DefaultSlots the size of the released build, and MaxSlots the range
-// of its 14-bit index.
+// MaxMembers is the number of bits in a bitmap, DefaultSlots the table size in the released build, and MaxSlots the
+// number of values of its 14-bit index.
 const (
 	MaxMembers   = 32
 	DefaultSlots = 8192
 	MaxSlots     = 1 << 14
 )
 
-// Lanes of the two packet sizes of the released builds.
+// Numbers of lanes in the two packet sizes of the released builds.
 const (
 	Lanes256  = 64
 	Lanes1024 = 256
@@ -29,10 +29,10 @@ const (
 // Classes of arriving packets.
 const (
 	Forwarded  program.Class = iota // not a SwitchML packet
-	Consumed                        // added, or the first of its set
-	Completed                       // the last one: the sum left
-	Relayed                         // a result from the parent, passed down
-	Answered                        // already in a complete set: its result goes to the sender
+	Consumed                        // added, or the first packet of its set
+	Completed                       // the last packet of its set: the sum has left
+	Relayed                         // a result from the parent, passed on to the members
+	Answered                        // already in a complete set: the result was sent to the sender
 	Duplicate                       // already in an incomplete set
 	Mismatched                      // length differs from the set's
 	OutOfRange                      // for a slot that the job does not have
@@ -45,9 +45,9 @@ type set struct {
 	bitmap uint32 // contributors, kept after completion
 	count  uint8  // number of missing packets; 0 before the first and after the last
 	lanes  uint16
-	final  bool // the sum is the job's instead of a partial sum sent to the parent
+	final  bool // the sum is the job's, not a partial sum sent to the parent
 	since  olaf.Time
-	value  uint64 // exponents, the maximum of each
+	value  uint64 // exponents; each is the maximum of those received
 	trace  program.Trace
 }
 

@@ -38,7 +38,7 @@ func ParseVector(r io.Reader) (*Vector, error) {
 type parser struct {
 	v      *Vector
 	number int
-	last   *Input // packet that out lines belong to
+	last   *Input // packet to which the next out lines belong
 	cycle  int64
 	ended  bool
 }

@@ -21,9 +21,9 @@ type Subject struct {
 
 // Switch is one switch in a Subject.
 type Switch struct {
-	Name    string // used in vector lines; the first needs none
+	Name    string // name in the lines of a vector; the first switch needs none
 	Program program.Program
-	Members []program.Port // receivers of a packet to "down", in port order
+	Members []program.Port // receivers of a packet to "down", in the order of their ports
 }
 
 // findSwitch returns the index of the switch with the given name, or -1 if there is none.
@@ -50,7 +50,7 @@ type player struct {
 	v       *Vector
 	s       Subject
 	at      int          // switch that processes the current packet
-	from    program.Port // port of its arrival
+	from    program.Port // port at which that packet arrived
 	left    []emitted
 	between []hop
 }
@@ -67,8 +67,8 @@ type hop struct {
 type emitted struct {
 	at     int
 	to     program.Dest
-	member bool // one copy of a multicast
-	first  bool // of its multicast
+	member bool // one copy of a multicast packet
+	first  bool // first copy of its multicast packet
 	copies int
 	packet program.Packet
 	lanes  []uint32

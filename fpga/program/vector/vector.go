@@ -38,17 +38,17 @@ type Step struct {
 	In    *Input
 	Slot  *SlotLine
 	Stat  string // name of a counter
-	Count uint64 // its value
+	Count uint64 // value of the counter
 }
 
 // Input is an incoming packet.
 type Input struct {
-	Switch string // switch that receives it; empty means the top one
+	Switch string // switch that receives the packet; empty means the top one
 	From   program.Port
 	Packet program.Packet
-	Action string   // of a control packet: a name known to the program, or a number
-	Data   []string // words as written; interpreted by the program's arithmetic
-	Expect string   // expected class; empty is not compared
+	Action string   // action of a control packet: a name known to the program, or a number
+	Data   []string // words as written; the program's arithmetic interprets them
+	Expect string   // expected class; empty means that the class is not compared
 	Outs   []Output
 }
 
@@ -56,7 +56,7 @@ type Input struct {
 type Output struct {
 	Line   int
 	Switch string // sender; empty means the top switch
-	To     string // up, down, others, port:N
+	To     string // destination: up, down, others, port:N
 	Fields []Field
 }
 
@@ -70,7 +70,7 @@ type SlotLine struct {
 // Difference describes the first deviation from a vector. It matches ErrDiffers.
 type Difference struct {
 	Line           int
-	What           string // compared field or thing
+	What           string // field or object that differs
 	Expected, Have string
 }
 

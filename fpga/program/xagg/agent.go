@@ -12,15 +12,15 @@ type Fragment struct {
 	Bitmap   uint64 // contributing children
 	NewestNS uint64
 	Inside   int // number of children
-	Count    int // number of vectors
+	Count    int // number of vectors in the sum
 }
 
 // Model is an external data path, such as the one in the kernel. Agents read the state of its fragments.
 type Model interface {
-	// Fragment returns the state of fragment i of the job, and copies as much of its sum to lanes as fits.
+	// Fragment returns the state of fragment i of the job, and copies as much of its sum as fits into lanes.
 	Fragment(i int, lanes []uint32) Fragment
-	// Fragments returns the states of the job's first n fragments at less cost than one by one. The result is valid
-	// until the next call.
+	// Fragments returns the states of the job's first n fragments. It is faster than reading them one by one. The
+	// result is valid until the next call.
 	Fragments(n int) []Fragment
 }
 

@@ -55,7 +55,7 @@ func (s *Server) handleParent(k *program.Tenant, p *program.Packet, out program.
 			if i >= uint64(k.Slots) {
 				return
 			}
-			// Sums in progress will be sent anyway.
+			// Sums in progress will be sent in any case.
 			if t := s.refreshSlot(k, k.Base+int(i)); t.whole && t.epoch == p.Round && s.sendUp(k, k.Base+int(i), out) {
 				s.counts[resent]++
 			}
@@ -135,7 +135,7 @@ func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *p
 				s.counts[resent]++
 			}
 			onward |= 1 << bit
-		case k.Parent && (t.epoch != p.Round || uint16(p.Value) != p.Round): // the parent may have the result
+		case k.Parent && (t.epoch != p.Round || uint16(p.Value) != p.Round): // the parent may have the result already
 			onward |= 1 << bit
 		}
 	}

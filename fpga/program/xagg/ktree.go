@@ -24,8 +24,8 @@ type Worker struct {
 // Candidate describes a server that may be used for aggregation.
 type Candidate struct {
 	Name         string
-	Idle         olaf.Rate // of the link
-	Cores        int       // idle ones
+	Idle         olaf.Rate // idle rate of the link
+	Cores        int       // number of idle cores
 	Memory, Used olaf.Size
 }
 
@@ -123,7 +123,7 @@ type child struct{ worker, node int }
 
 // raiseLayer puts servers above a layer. It returns the new layer and the servers that were not used.
 func (t *Tree) raiseLayer(layer []child, servers []Candidate) (above []child, left []Candidate) {
-	var reference float64 // link rate per child of the first server
+	var reference float64 // link rate per child on the first server
 	for len(layer) > 1 && len(servers) > 0 {
 		s := servers[0]
 		n := t.K

@@ -19,15 +19,15 @@ const (
 // rates divides a server's link among its children (paper, §IV-C). The sum of their rates must not exceed the link's
 // capacity for input. The slowest rate must not exceed the capacity for output or the rate granted by the parent.
 type rates struct {
-	in, out olaf.Rate // 0 is unlimited
-	granted olaf.Rate // by the parent; 0 before its first grant
+	in, out olaf.Rate // 0 means unlimited
+	granted olaf.Rate // rate granted by the parent; 0 before its first grant
 	epoch   uint16
 	known   bool // an epoch has begun
 	phase   []phase
 	most    []olaf.Rate // maximum rate of each child
 	share   []olaf.Rate
 	told    []olaf.Rate
-	flow    olaf.Rate // last requested from the parent
+	flow    olaf.Rate // rate last requested from the parent
 }
 
 func newRates(children int, in, out olaf.Rate) *rates {

@@ -15,49 +15,49 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Profiles of Config.Profile: the behavior of a lane at its limits.
+// Profiles of Config.Profile: how a lane behaves at its limits.
 const (
-	Saturating = "saturating" // stays at the limit and is counted
+	Saturating = "saturating" // stays at the limit, which is counted
 	Wrapping   = "wrapping"   // as in the paper
 )
 
-// MaxMembers is the number of bits in a bitmap, Lanes the published fragment size, and Group the published number
-// of a child's fragments between two checks, a power of two.
+// MaxMembers is the number of bits in a bitmap. Lanes is the published size of a fragment. Group is the published
+// number of a child's fragments between two checks; it is a power of two.
 const (
 	MaxMembers = 64
 	Lanes      = 256
 	Group      = 1024
 )
 
-// DefaultSlots is a model of 16 MiB in fragments of Lanes; MaxSlots limits a model to 17 GB.
+// DefaultSlots is for a model of 16 MiB in fragments of Lanes. MaxSlots limits a model to 17 GB.
 const (
 	DefaultSlots = 1 << 14
 	MaxSlots     = 1 << 24
 )
 
-// Actions of control packets; the codes are ours. A Lost or Ask packet names up to 64 fragments: Seg is the first, and
-// Bitmap selects them.
+// Actions of control packets; the codes are ours. A Lost or Ask packet can list 64 fragments: Seg is the number of the
+// first, and Bitmap selects the fragments.
 const (
-	Ready    uint8 = 1 + iota // from a child: it can send at up to Value bit/s; 0 withdraws that
+	Ready    uint8 = 1 + iota // from a child: it can send at up to Value bit/s; 0 withdraws an earlier Ready
 	Rate                      // to a child: it may send at Value bit/s
 	Finished                  // from a child: it has sent fragments 0 to Seg − 1
-	Lost                      // to a child: these of its fragments are missing
+	Lost                      // to a child: the selected fragments are missing from it
 	Checked                   // to a child: none of its fragments is missing
 	// Ask is the action of a packet from a worker that lacks results. Round is the worker's epoch, and Value is the
 	// first epoch that it used for the vector.
 	Ask
-	Renew // to a worker, from the management: the tree was changed for the Value-th time
+	Renew // to a worker, from the management: Value is the number of changes of the tree so far
 	// Begin is the action of a packet from a worker that asks for the first epoch of a job with Value vectors. Seg
 	// numbers the request.
 	Begin
-	First // to a worker: Value is that epoch; Seg is the request's
+	First // to a worker: Value is the first epoch; Seg is the number of the request
 	// Still is the action of a packet from a worker that has its first epoch but receives nothing. It asks whether
 	// Round is still the first epoch, and is answered only if it changed.
 	Still
 	// Leave is the action of a packet from a worker that has its first epoch but abandons the job. Value is 0 if
 	// another job replaced this job.
 	Leave
-	Refuse // to a worker: its request Begin has no answer, for the reason Value; Seg is the request's
+	Refuse // to a worker: its request Begin was refused for the reason Value; Seg is the number of the request
 	// Awaits is the action of a packet that answers an Ask for a fragment whose sum is still incomplete. Bitmap
 	// contains the children whose fragments are missing.
 	Awaits
@@ -69,15 +69,15 @@ const NameSpan = 64
 // Classes of arriving packets.
 const (
 	Forwarded  program.Class = iota // not an XAgg packet
-	Consumed                        // added, the fragment is incomplete
-	Completed                       // added, and the sum left
-	Relayed                         // a result from the parent, passed down
+	Consumed                        // added; the fragment is still incomplete
+	Completed                       // added; the sum has left
+	Relayed                         // a result from the parent, passed on to the members
 	Controlled                      // a control packet of a known job
-	Duplicate                       // its child has already contributed
-	Late                            // of a past epoch
+	Duplicate                       // the child has already contributed
+	Late                            // from a past epoch
 	Mismatched                      // length differs from the fragment's
 	OutOfRange                      // beyond the model
-	Stranger                        // of a job or a port that is not a member
+	Stranger                        // from a job or a port that is not a member
 	classes
 )
 
@@ -86,7 +86,7 @@ const (
 type slot struct {
 	bitmap uint64
 	since  olaf.Time
-	count  uint32 // updates
+	count  uint32 // number of updates
 	epoch  uint16
 	lanes  uint16 // 0 before the first packet
 	inside uint8  // number of children
@@ -111,13 +111,13 @@ type Server struct {
 	jobs    program.Tenants
 	rates   []*rates // by job
 	slots   []slot
-	results []result // of a root
+	results []result // results, kept by a root switch
 	lanes   []uint32 // LaneMemory per slot
 	kept    []uint32 // lanes of results
 	counts  [counters]uint64
 	used    int
-	group   int   // a child's packets between two checks
-	model   Model // of an agent
+	group   int   // number of a child's packets between two checks
+	model   Model // model of an agent; nil in other switches
 	epochs  Epochs
 	out     program.Packet
 }
@@ -231,9 +231,9 @@ type Answer uint8
 const (
 	Answered         Answer = iota
 	Unanswered              // no packet leaves
-	TooLong                 // the job has no vectors, or more than there are distinct epochs
-	EpochsSpent             // too many epochs went to jobs that never began
-	WorkerLeft              // a worker of the job gave up or ended, so that no more sums come
+	TooLong                 // the job has no vectors, or more vectors than there are distinct epochs
+	EpochsSpent             // too many epochs were given to jobs that never began
+	WorkerLeft              // a worker of the job gave up or ended, so that no more sums will come
 	TooManyFragments        // the vector has more fragments than the model
 )
 

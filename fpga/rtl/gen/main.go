@@ -39,7 +39,7 @@ module olaf_map (
     known <= 1'b1;
     case (address)
 `)
-	for _, block := range regmap.BuiltBlocks(0) { // without optional blocks
+	for _, block := range regmap.BuiltBlocks(0) { // optional blocks are left out
 		for i := range block.Registers {
 			r := &block.Registers[i]
 			for word := uint32(0); word < r.Bytes(); word += 4 {

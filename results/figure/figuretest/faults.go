@@ -53,7 +53,7 @@ func (f *finder) addFault(format string, args ...any) {
 // panel is the area between two axes, with the marks in it.
 type panel struct {
 	box
-	upside bool            // the axis is reversed: there was no room for it
+	upside bool            // the axis is reversed, because there was no room for it
 	lines  map[string]bool // looks of lines and areas
 	areas  map[string]bool
 	marks  int
@@ -145,7 +145,7 @@ func (f *finder) assignMarks() {
 			case s.faint || s.colour == black || f.shades[s.colour]:
 			case s.filled:
 				p.areas[s.colour] = true
-			case s.width > 1: // others are intervals
+			case s.width > 1: // thinner lines are intervals
 				p.lines[s.colour+s.dash] = true
 			}
 		case at < 0 && (f.hasName(s.box) || f.shades[s.colour]):
@@ -210,7 +210,7 @@ func (f *finder) checkUnits() {
 	for _, l := range f.labels {
 		words := strings.Fields(l.text)
 		if len(words) < 2 || slices.ContainsFunc(f.panels, func(p *panel) bool { return l.y0 > p.y0 && len(f.panels) == 1 }) {
-			continue // labels below the top of the axes are the axes' titles
+			continue // labels below the top of the axes are titles of axes
 		}
 		switch unit := words[len(words)-1]; unit {
 		case "%", "ns", "µs", "ms", "s":

@@ -44,9 +44,9 @@ type label struct {
 // stroke is a path with its box and its look. A straight stroke connects the points from and to.
 type stroke struct {
 	box
-	colour   string // of its line, or of its area if it has no line
+	colour   string // colour of the line, or of the area if there is no line
 	filled   bool
-	faint    bool // translucent, like bands and grids
+	faint    bool // the element is translucent, like bands and grids
 	dash     string
 	width    float64
 	straight bool
@@ -86,7 +86,7 @@ func parseTransform(list string) (affine, error) {
 		case c[1] == "rotate":
 			sin, cos := math.Sincos(v[0] * math.Pi / 180)
 			m = m.then(affine{cos, sin, -sin, cos, 0, 0})
-		case len(v) == 1: // the second value equals the first for a scale and is 0 for a translation
+		case len(v) == 1: // the default for the second value is the first for a scale and 0 for a translation
 			m = m.then(map[string]affine{"scale": {a: v[0], d: v[0]}, "translate": {1, 0, 0, 1, v[0], 0}}[c[1]])
 		case c[1] == "scale":
 			m = m.then(affine{a: v[0], d: v[1]})
@@ -169,7 +169,7 @@ type written struct {
 	text string
 	face font.Font
 	at   affine
-	x, y float64 // before at
+	x, y float64 // position before at
 }
 
 func beginText(attr map[string]string, at affine) (*written, error) {
@@ -194,7 +194,7 @@ func (w *written) label(faces *font.Cache) label {
 	l := label{text: w.text, box: emptyBox()}
 	found := faces.Lookup(w.face, w.face.Size)
 	wide, size := found.Width(w.text).Points(), w.face.Size.Points()
-	// A browser's letters extend from a fifth of their size below the line to 0.9 above it.
+	// In a browser, letters extend from a fifth of their size below the line to 0.9 of it above the line.
 	for _, corner := range [][2]float64{{0, 0.2}, {wide, 0.2}, {0, -0.9}, {wide, -0.9}} {
 		l.add(w.at.at(w.x+corner[0], w.y+corner[1]*size))
 	}
@@ -260,7 +260,7 @@ func (p *page) addPath(attr map[string]string, at affine) error {
 	if s.colour == "" || s.colour == "currentColor" {
 		s.colour = black
 	}
-	if strings.Contains(s.colour, "-") { // gonum divides by the opacity
+	if strings.Contains(s.colour, "-") { // gonum divides colours by the opacity
 		return fmt.Errorf("path %q has the colour %q", attr["d"], s.colour)
 	}
 	if wide := style["stroke-width"]; wide != "" {

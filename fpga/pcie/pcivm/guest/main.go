@@ -268,5 +268,5 @@ func holdFile(out io.Writer, pattern string, mapped bool) error {
 		return fmt.Errorf("%s: %w", found[0], err)
 	}
 	fmt.Fprintln(out, "held")
-	return unix.Pause() // select {} would end the program, because no other goroutine runs
+	return unix.Pause() // select {} would end the program, because there is no other goroutine
 }
