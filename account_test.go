@@ -101,7 +101,7 @@ func TestCountsInDocuments(t *testing.T) {
 	}
 }
 
-// TestCountsOfAnotherBuild reads counts that lack a counter and counts with an unknown one.
+// TestCountsOfAnotherBuild checks counts that lack a counter and counts with an unknown one.
 func TestCountsOfAnotherBuild(t *testing.T) {
 	read := func(raw string) olaf.Counts {
 		var c olaf.Counts

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzCounts reads any bytes as counters; accepted input must be stable after one round trip.
+// FuzzCounts decodes arbitrary bytes as counters. Accepted input must be stable after one round trip.
 func FuzzCounts(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"in":1,"out":-2}`, `{"in":1,"in":2}`, `{"in":1.5}`, `{"in":9223372036854775808}`, `[`, `null`,
 		`{"in"`} {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// page is a Markdown page of the repository.
+// page is a Markdown page in the repository.
 type page struct {
 	name, text string
 	generated  bool // written by a generator; size and style are not counted

@@ -60,7 +60,7 @@ func TestFieldOf(t *testing.T) {
 	}
 }
 
-// plainErrors declare no kind: they mean Failed, unless a wrapped error declares another kind.
+// plainErrors lists errors that declare no kind. Their kind is Failed, unless a wrapped error declares another one.
 var plainErrors = []string{
 	"ErrAccounting", "ErrEncode", "ErrMalformed", "ErrNotOLAF",
 	"capture.ErrIdle", "capture/live.ErrClocks", "pktgen/attach.ErrBye",
@@ -77,7 +77,7 @@ var plainErrors = []string{
 	"tui/keys.ErrBindings",
 }
 
-// TestErrorsDeclareKinds reads the declaration of every exported Err… of the module and checks that it has a kind.
+// TestErrorsDeclareKinds checks that the declaration of every exported Err… in the module has a kind.
 func TestErrorsDeclareKinds(t *testing.T) {
 	declared := map[string]bool{}
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {

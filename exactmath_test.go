@@ -15,8 +15,8 @@ import (
 var inexact = strings.Fields(`Acos Acosh Asin Asinh Atan Atan2 Atanh Cbrt Cos Cosh Erf Erfc Erfcinv Erfinv Exp Exp2 Expm1 Gamma
 	Hypot J0 J1 Jn Lgamma Log Log10 Log1p Log2 Logb Pow Sin Sincos Sinh Tan Tanh Y0 Y1 Yn`)
 
-// TestDrawsAndResultsUseExactMath rejects inexact functions in everything that is drawn, measured and printed. A
-// training depends on its architecture, and figures are drawn to fewer digits.
+// TestDrawsAndResultsUseExactMath rejects inexact functions in all code that draws random numbers, measures or prints.
+// Exceptions are training, which depends on its architecture, and figures, which are drawn to fewer digits.
 func TestDrawsAndResultsUseExactMath(t *testing.T) {
 	files := 0
 	for _, folder := range []string{"results", "experiments", "pktgen", "capture", "fpga"} {

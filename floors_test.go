@@ -34,7 +34,7 @@ var rooms = []struct {
 	{"", 0},
 }
 
-// unlisted are the folders of which only some subfolders have a floor: new subfolders must be listed.
+// unlisted contains the folders of which only some subfolders have a floor, so that new subfolders must be listed.
 var unlisted = map[string]bool{"": true, "experiments": true}
 
 // roomOf returns the room of a folder; listed is false below a room whose subfolders must all be listed. Every paper is

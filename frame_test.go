@@ -44,7 +44,7 @@ func testAck(t testing.TB) []byte {
 	return b[:n]
 }
 
-// TestFrameBytes compares the bytes of one frame, so that the layout cannot drift together with the decoder.
+// TestFrameBytes checks the bytes of one frame, so that an error that encoder and decoder share is noticed.
 func TestFrameBytes(t *testing.T) {
 	tests := []struct {
 		name string
@@ -92,8 +92,8 @@ func genUpdate(t *rapid.T, lanes int) Update {
 	}
 }
 
-// TestFrameRoundTrip checks that decoding an encoded frame is the identity and that encoding it again gives the same
-// bytes, for updates and ACKs.
+// TestFrameRoundTrip checks that decoding an encoded frame returns its fields and that encoding them again gives the
+// same bytes, for updates and ACKs.
 func TestFrameRoundTrip(t *testing.T) {
 	b, again := make([]byte, MaxFrame), make([]byte, MaxFrame)
 	rapid.Check(t, func(t *rapid.T) {
@@ -341,7 +341,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// TestEncodeNilLanes reuses a buffer for many frames: nil lanes must not leak its old content.
+// TestEncodeNilLanes checks that, in a buffer that is used for many frames, nil lanes do not leak its old content.
 func TestEncodeNilLanes(t *testing.T) {
 	b := bytes.Repeat([]byte{0xff}, 128)
 	n, err := EncodeUpdate(b, &testAddr, &Update{Count: 1, Lanes: 4, GenNS: GenModulus + 5}, nil)

@@ -67,8 +67,8 @@ func rowNames(file *ast.File) map[string]bool {
 	return names
 }
 
-// TestNobodyComparesNames checks that no code outside tests compares the name of a system, program or discipline: its
-// descriptor declares what it can do. Files and folders named after one may use its name.
+// TestNobodyComparesNames checks that no code outside tests compares the name of a system, program or discipline, since
+// its descriptor declares what it can do. Files and folders named after one may use its name.
 func TestNobodyComparesNames(t *testing.T) {
 	names := tenants(t)
 	if !names["fifo"] || !names["olaf"] || !names["iswitch"] || !names["ring"] {

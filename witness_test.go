@@ -2,7 +2,7 @@ package olaf
 
 import "testing"
 
-// TestQuantiles takes quantiles of times in any order.
+// TestQuantiles checks quantiles of times in any order.
 func TestQuantiles(t *testing.T) {
 	hundred := make([]int64, 100)
 	for i := range hundred {

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestAgeAt reads a sawtooth between deliveries, before the first, and where the window gives it.
+// TestAgeAt checks the age of a sawtooth between deliveries, before the first, and where the window specifies it.
 func TestAgeAt(t *testing.T) {
 	open := Window{To: 100, InitialAge: UnknownAge}
 	var a Age

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestRealRow holds what a row of runs on real wires carries, and that it is read back as it was written.
+// TestRealRow checks the members of a row for runs on real wires, and that the row is read as it was written.
 func TestRealRow(t *testing.T) {
 	age, count := &metric.Metric{Name: "aom_cluster_ns", Age: true}, &metric.Metric{Name: "frames"}
 	runs := []*Run{
@@ -56,7 +56,8 @@ func TestRealRow(t *testing.T) {
 	}
 }
 
-// TestOutputAddsPerCent holds by how much a measured age is above the twin's, and that it is missing where there is no telling.
+// TestOutputAddsPerCent checks the percentage by which a measured age exceeds the twin's, and that it is missing if it
+// cannot be known.
 func TestOutputAddsPerCent(t *testing.T) {
 	none, endless := Missing(), Float(math.Inf(1))
 	for _, c := range []struct{ twin, measured, want Float }{
@@ -70,8 +71,8 @@ func TestOutputAddsPerCent(t *testing.T) {
 	}
 }
 
-// TestClustersBeside holds that each age of a cluster stands beside that of the same cluster on the twin, in runs and in rows, over the runs that tell it,
-// and that what is missing is so for the reason that all clusters have.
+// TestClustersBeside checks that each age of a cluster is compared with that of the same cluster on the twin, in runs
+// and in rows, over the runs that have both. A missing value must have the reason that applies to all clusters.
 func TestClustersBeside(t *testing.T) {
 	of := func(id int, aom Float) ClusterMetric {
 		return ClusterMetric{Cluster: id, Deliveries: 5, AoM: aom, PeakAoM: 2 * aom, AoMWorker: Missing()}
@@ -119,7 +120,8 @@ func TestClustersBeside(t *testing.T) {
 	}
 }
 
-// TestRecall holds that a run measured again from its frames stands beside the twin as it did, with its own ages.
+// TestRecall checks that a run that is measured again from its frames keeps its comparison with the twin, with its own
+// ages.
 func TestRecall(t *testing.T) {
 	stored := &Run{Decisions: &olaf.Decisions{Checked: 3, Equal: 3}, LatenessNS: &olaf.Quantiles{P50: 1}, BurstRate: 9,
 		Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 3}}}

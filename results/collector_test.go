@@ -50,7 +50,7 @@ func slowAoM(deliveries [][2]int64, from, to int64, initial *int64) *big.Rat {
 
 func close64(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
-// traffic draws observations of a few workers in ascending time, whose generation times wrap.
+// traffic draws observations of a few workers in ascending order of time. Their generation times wrap.
 func traffic(t *rapid.T, clusters, workers int) []olaf.Observation {
 	start := rapid.Int64Range(0, 1<<58).Draw(t, "start")
 	n := rapid.IntRange(0, 40).Draw(t, "n")
@@ -311,7 +311,7 @@ func TestInvalidRuns(t *testing.T) {
 	}
 }
 
-// measuredOf is what a collector makes of deliveries.
+// measuredOf returns a collector's run for the given deliveries.
 func measuredOf(cfg Config, obs ...olaf.Observation) Run {
 	c := NewCollector(cfg)
 	for i := range obs {
@@ -320,7 +320,8 @@ func measuredOf(cfg Config, obs ...olaf.Observation) Run {
 	return c.Finish(olaf.NewCounts(cfg.Declared.Ledger))
 }
 
-// TestOneSegmentIsNone holds that an update of one frame is measured alike whether or not anybody says that it is of one.
+// TestOneSegmentIsNone checks that an update of one frame is measured equally whether the number of segments is 1 or
+// not given.
 func TestOneSegmentIsNone(t *testing.T) {
 	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 1, 1), one(30, 20, 1, 1), one(40, 20, 0, 0)}
 	for _, declared := range []*metric.Declaration{toy.Declared, toy.Summing} {
@@ -338,8 +339,8 @@ func TestOneSegmentIsNone(t *testing.T) {
 	}
 }
 
-// TestEdgesOfAFrame holds what a frame may be at the most, or at the least: made a nanosecond after it came, since stamps are whole
-// ones, and of no update.
+// TestEdgesOfAFrame checks frames with extreme values: a generation time one nanosecond after the arrival, since stamps
+// are in whole nanoseconds, and a count of 0.
 func TestEdgesOfAFrame(t *testing.T) {
 	future := func(gen int64) string {
 		return strings.Join(measuredOf(Config{Declared: toy.Declared, Clusters: 1, Workers: 1},
@@ -360,7 +361,8 @@ func TestEdgesOfAFrame(t *testing.T) {
 	}
 }
 
-// TestStampsOfSingleUpdates holds that frames of one update each are as old by their mean and by their oldest stamp as by the newest.
+// TestStampsOfSingleUpdates checks that frames with one update each have the same age by the mean, by the oldest and by
+// the newest stamp.
 func TestStampsOfSingleUpdates(t *testing.T) {
 	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 1, 1), one(30, 20, 1, 1), one(40, 20, 0, 0), one(70, 60, 0, 0)}
 	for i := range obs {
@@ -379,7 +381,8 @@ func TestStampsOfSingleUpdates(t *testing.T) {
 	}
 }
 
-// TestSparseIsNought has a sparse counter that a run does not keep, which counted nothing, beside one that is not known then.
+// TestSparseIsNought checks that a sparse counter that a run does not store is 0, and that any other such counter is
+// unknown.
 func TestSparseIsNought(t *testing.T) {
 	r := Run{Counters: olaf.NewCounts(&olaf.Ledger{Counters: []olaf.Counter{{Name: "there"}}})}
 	r.Counters.Add("there", 3)
@@ -393,7 +396,7 @@ func TestSparseIsNought(t *testing.T) {
 	}
 }
 
-// TestStamped holds when frames were observed on the average, and from the first to the last.
+// TestStamped checks the mean time at which frames were observed, and the time from the first to the last.
 func TestStamped(t *testing.T) {
 	for _, c := range []struct {
 		at         []int64 // ns
@@ -459,7 +462,7 @@ func benchmarkCollector(b *testing.B, clusters, inside int) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/1e6obs")
 }
 
-// BenchmarkCollector10M measures what a run of ten million observations takes; B/op is all that it allocates.
+// BenchmarkCollector10M measures a run of ten million observations; B/op is the total allocation.
 func BenchmarkCollector10M(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/results/internal/toy"
 )
 
-// TestAgeBuckets holds that every age lies in its bucket, that buckets touch each other, and that none is wider than its share of
-// the ages in it.
+// TestAgeBuckets checks that every age is in its bucket, that buckets are adjacent, and that no bucket is wider than
+// the given share of its ages.
 func TestAgeBuckets(t *testing.T) {
 	end := int64(0)
 	for i := range ageBuckets {
@@ -43,7 +43,8 @@ func TestAgeBuckets(t *testing.T) {
 	})
 }
 
-// TestVectorIsAsOldAsItsOldest holds a vector of segments against the minimum over what came of each.
+// TestVectorIsAsOldAsItsOldest compares the age of a vector of segments with the minimum over what arrived for each
+// segment.
 func TestVectorIsAsOldAsItsOldest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		segments := rapid.IntRange(1, 4).Draw(t, "segments")
@@ -72,7 +73,7 @@ func TestVectorIsAsOldAsItsOldest(t *testing.T) {
 	})
 }
 
-// TestPlacesOfJobs holds where frames belong against a list of all workers of all jobs.
+// TestPlacesOfJobs compares the places of frames with a list of all workers of all jobs.
 func TestPlacesOfJobs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{Clusters: 99, Workers: 99}
@@ -122,8 +123,8 @@ func TestPlacesOfJobs(t *testing.T) {
 	}
 }
 
-// TestWhoWasNotAnnounced lets a collector hear of workers and clusters that nobody told it of: their ages are those of a collector that
-// knew, from the beginning of its window.
+// TestWhoWasNotAnnounced delivers updates of workers and clusters that the configuration does not mention. It checks
+// that their ages equal those of a collector that was configured for them from the start of its window.
 func TestWhoWasNotAnnounced(t *testing.T) {
 	for _, initial := range []olaf.Duration{UnknownAge, 0, 5 * olaf.Microsecond} {
 		window := Window{From: 1000, To: olaf.Time(olaf.Second), InitialAge: initial}
@@ -149,7 +150,7 @@ func TestWhoWasNotAnnounced(t *testing.T) {
 	}
 }
 
-// TestKnownStatistics needs values and a mean.
+// TestKnownStatistics checks that a statistic is known only with values and a mean.
 func TestKnownStatistics(t *testing.T) {
 	for _, c := range []struct {
 		s    Statistic

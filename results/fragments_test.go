@@ -46,7 +46,8 @@ func TestModelsAreTorn(t *testing.T) {
 	}
 }
 
-// TestWholeUpdatesAreNotTorn delivers every fragment of an update with the same mixture, in any order of models.
+// TestWholeUpdatesAreNotTorn checks that an update is not torn if every fragment is delivered with the same mixture, in
+// any order of models.
 func TestWholeUpdatesAreNotTorn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		frames := rapid.IntRange(2, 5).Draw(t, "frames")

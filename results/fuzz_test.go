@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzDocuments reads anything as a run and as a row of statistics; what is taken is written in a form that stays.
+// FuzzDocuments decodes arbitrary bytes as a run and as a row of statistics. It checks that accepted input is encoded
+// in a stable form.
 func FuzzDocuments(f *testing.F) {
 	run := aRun(0, 10, 5)
 	row := Row{Queue: "olaf", Valid: true, Stats: Stats{{run.Declared.Metric("aom_cluster_ns"), Statistic{Mean: 1, N: 1}}}}
@@ -30,7 +31,7 @@ func FuzzDocuments(f *testing.F) {
 	})
 }
 
-// stays reads raw into v, writes it, and expects that text to be what it reads as.
+// stays decodes raw into v, encodes v, and checks that decoding and encoding the result again does not change it.
 func stays(t *testing.T, raw []byte, v, again any) {
 	t.Helper()
 	if json.Unmarshal(raw, v) != nil {

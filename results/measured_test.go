@@ -16,7 +16,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// crowd draws frames of three clusters with up to three workers each, merged and not, whose stamps wrap and of which some are a day old.
+// crowd draws frames of three clusters with up to three workers each, merged or not. Their stamps wrap, and some are a
+// day old.
 func crowd(seed uint64, n int) []olaf.Observation {
 	r := rand.New(rand.NewPCG(seed, 9))
 	at := int64(olaf.GenModulus)*1000 - 20_000_000
@@ -43,7 +44,7 @@ func crowd(seed uint64, n int) []olaf.Observation {
 	return out
 }
 
-// alone makes frames of one update each of merged ones, nobody saying more.
+// alone converts merged frames into frames of one update each, without contributors.
 func alone(obs []olaf.Observation) []olaf.Observation {
 	for i := range obs {
 		obs[i].Update.Count, obs[i].Contributors = 1, nil
@@ -51,7 +52,7 @@ func alone(obs []olaf.Observation) []olaf.Observation {
 	return obs
 }
 
-// globally numbers workers over all clusters, and leaves two clusters and some workers without anything.
+// globally numbers workers over all clusters, and leaves two clusters and some workers without updates.
 func globally(obs []olaf.Observation) []olaf.Observation {
 	for i := range obs {
 		u := &obs[i].Update
@@ -64,7 +65,8 @@ func globally(obs []olaf.Observation) []olaf.Observation {
 	return obs
 }
 
-// TestMeasured holds every number that a collector makes of seeded frames, of all kinds of windows and numberings, fresh and reused.
+// TestMeasured checks every number that a collector computes from seeded frames, for all kinds of windows and
+// numberings, with new and reused collectors.
 func TestMeasured(t *testing.T) {
 	frames := crowd(1, 60)
 	from, to := frames[10].At, frames[50].At
@@ -136,7 +138,8 @@ func TestMeasured(t *testing.T) {
 	golden.Equal(t, "measured.txt", text.Bytes())
 }
 
-// TestAgeIsTheCollectors holds an age that is kept by itself against the cluster of a collector that hears of the same deliveries.
+// TestAgeIsTheCollectors compares a separately computed age with that of the cluster in a collector with the same
+// deliveries.
 func TestAgeIsTheCollectors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := Window{}
@@ -189,7 +192,7 @@ func TestAgeIsTheCollectors(t *testing.T) {
 
 func same(a, b Float) bool { return a == b || !a.Known() && !b.Known() }
 
-// TestWindowsInWords tells each kind of window.
+// TestWindowsInWords checks the description of each kind of window.
 func TestWindowsInWords(t *testing.T) {
 	us := olaf.Time(olaf.Microsecond)
 	for w, want := range map[Window]string{
@@ -205,7 +208,7 @@ func TestWindowsInWords(t *testing.T) {
 	}
 }
 
-// TestBesideTheTwin sets measured ages beside two others, of which any may be missing.
+// TestBesideTheTwin compares measured ages with two others, each of which may be missing.
 func TestBesideTheTwin(t *testing.T) {
 	none := Missing()
 	for _, c := range []struct {
@@ -253,7 +256,7 @@ func TestBesideTheTwin(t *testing.T) {
 	}
 }
 
-// TestSpeedups divides the time of the other by ours, pair by pair.
+// TestSpeedups checks speed-ups: the other system's time divided by ours, pair by pair.
 func TestSpeedups(t *testing.T) {
 	run := func(index int, n Float) Run {
 		return Run{Index: index, Metrics: toy.Values(map[string]Float{"time_to_n_ns": n})}
@@ -264,7 +267,8 @@ func TestSpeedups(t *testing.T) {
 	}
 }
 
-// TestDescribeByHand holds every number of a statistic, of none, one, two and many values, with and without missing ones.
+// TestDescribeByHand checks every number in statistics of zero, one, two and many values, with and without missing
+// ones.
 func TestDescribeByHand(t *testing.T) {
 	none := Missing()
 	many := make([]Float, 30)
@@ -302,7 +306,7 @@ func TestDescribeByHand(t *testing.T) {
 	}
 }
 
-// TestOddDocuments refuses statistics that are none, and says which.
+// TestOddDocuments checks that invalid statistics are rejected, with their names.
 func TestOddDocuments(t *testing.T) {
 	var row Row
 	if err := json.Unmarshal([]byte(`{"queue":"q","aom":{"mean":"x"}}`), &row); err == nil ||

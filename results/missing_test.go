@@ -10,7 +10,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// A run whose workers nobody counted is measured as far as it goes, and says what was not asked for.
+// TestWithoutWorkers checks that a run with an unknown number of workers is measured as far as possible, and that
+// missing values have reasons.
 func TestWithoutWorkers(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, OutRate: 1e9, SpeedupUpdates: 3})
 	c.Observe(&olaf.Observation{At: olaf.Time(olaf.Microsecond), Update: olaf.Update{Count: 1, GenNS: 500, Lanes: 4}})
@@ -21,7 +22,7 @@ func TestWithoutWorkers(t *testing.T) {
 	}
 }
 
-// A bench is valid when all of its rows are, and it came to its end.
+// TestBenchIsValid checks that a bench is valid if all its rows are and it was not stopped early.
 func TestBenchIsValid(t *testing.T) {
 	for _, c := range []struct {
 		bench Bench
@@ -36,7 +37,7 @@ func TestBenchIsValid(t *testing.T) {
 	}
 }
 
-// The mixed reading is found by a published percentage that was judged by it, and by nothing less.
+// TestMixedReadingIsFound checks that the mixed reading is found only by a published percentage that was judged by it.
 func TestMixedReadingIsFound(t *testing.T) {
 	mixed, other := Describe([]Float{68, 70}, ""), Describe([]Float{34, 35}, "")
 	c := &Comparison{AoMReduction: AoMReduction{WorkerCluster: mixed, ClusterCluster: other}}
@@ -60,7 +61,8 @@ func TestMixedReadingIsFound(t *testing.T) {
 	}
 }
 
-// A row that was read takes what is said of its statistics from who declares them.
+// TestRowsAreDeclared checks that a row that was read gets the declaration of its statistics from the system's
+// declaration.
 func TestRowsAreDeclared(t *testing.T) {
 	declared := toy.Declared.Metrics[0]
 	row := Row{Stats: Stats{{Metric: &metric.Metric{Name: "of nobody"}}, {Metric: &metric.Metric{Name: declared.Name}}}}
@@ -70,7 +72,8 @@ func TestRowsAreDeclared(t *testing.T) {
 	}
 }
 
-// Rows of clusters are in the order of their numbers, whatever the order in which runs have them.
+// TestRowsOfClustersAreInOrder checks that rows of clusters are sorted by cluster id, in whatever order the runs have
+// them.
 func TestRowsOfClustersAreInOrder(t *testing.T) {
 	a, b := &Run{Clusters: []ClusterMetric{{Cluster: 7, AoM: 1}, {Cluster: 2, AoM: 2}}},
 		&Run{Clusters: []ClusterMetric{{Cluster: 5, AoM: 3}, {Cluster: 2, AoM: 4}}}
@@ -84,7 +87,7 @@ func TestRowsOfClustersAreInOrder(t *testing.T) {
 	}
 }
 
-// A comparison without numbers says which side lacks them, and why.
+// TestPairsSayWhoLacksWhat checks that a comparison without numbers names the side that lacks them, with the reason.
 func TestPairsSayWhoLacksWhat(t *testing.T) {
 	known := func(queue string) *Run { return &Run{Queue: queue, Metrics: toy.Values(map[string]Float{"jain": 1})} }
 	lacking := func(queue string) *Run {

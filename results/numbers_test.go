@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestSum128 holds the sum against arithmetic without a limit, over the signs and edges of both factors.
+// TestSum128 compares the sum with unlimited arithmetic, for all signs and limits of both factors.
 func TestSum128(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edge := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, -1, math.MaxInt64, math.MinInt64 + 1}))
@@ -43,7 +43,7 @@ func TestSum128(t *testing.T) {
 	})
 }
 
-// TestGenerated unwraps stamps from either side of every instant, half the range of a stamp away at most.
+// TestGenerated checks that stamps on either side of any instant are unwrapped, up to half the range of a stamp away.
 func TestGenerated(t *testing.T) {
 	const span = int64(1) << 48
 	for _, at := range []int64{0, 1, span - 1, span, span + 5, 9_000_000_000_000_000} {
@@ -56,7 +56,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestSawtoothHasItsCorners draws two deliveries of one cluster between those of another.
+// TestSawtoothHasItsCorners checks the corners for two deliveries of one cluster between those of another.
 func TestSawtoothHasItsCorners(t *testing.T) {
 	got := SawtoothCorners([]olaf.Observation{one(10, 4, 1, 0), one(12, 1, 0, 0), one(30, 5, 1, 0), one(31, 2, 1, 0)}, 1)
 	want := []Vertex{{10_000, 6_000}, {30_000, 26_000}, {30_000, 25_000}, {31_000, 26_000}, {31_000, 26_000}}
@@ -65,7 +65,7 @@ func TestSawtoothHasItsCorners(t *testing.T) {
 	}
 }
 
-// TestHistogramByHand enters teeth whose quantiles are known: whole, below zero, and within one bucket.
+// TestHistogramByHand checks quantiles of teeth that are complete, begin below zero, or are within one bucket.
 func TestHistogramByHand(t *testing.T) {
 	for name, c := range map[string]struct {
 		teeth      []tooth
@@ -114,7 +114,8 @@ func TestPeaksMean(t *testing.T) {
 	}
 }
 
-// TestUtilisation fills a link for known shares of a window, of all there is, and of nothing.
+// TestUtilisation checks the utilisation of a link that is filled for a known share of a window, completely, or not at
+// all.
 func TestUtilisation(t *testing.T) {
 	const rate = 256 * olaf.Gbps // a frame of 256 B takes 8 ns
 	for name, c := range map[string]struct {
@@ -143,7 +144,7 @@ func TestUtilisation(t *testing.T) {
 	}
 }
 
-// TestEveryFaultIsNamed holds each reason that makes a run invalid by itself, and no other.
+// TestEveryFaultIsNamed checks that each fault makes a run invalid for its own reason and no other.
 func TestEveryFaultIsNamed(t *testing.T) {
 	good := toy.Counts(map[string]int64{"sent": 1, "in": 1, "appended": 1, "delivered": 1, "received": 1,
 		"count_delivered": 1})
@@ -172,7 +173,8 @@ func TestEveryFaultIsNamed(t *testing.T) {
 	}
 }
 
-// TestNeverDelivered counts workers that an age needs: those that were expected, and those that were heard of once.
+// TestNeverDelivered checks the number of workers with too few deliveries for an age, both expected and unexpected
+// ones.
 func TestNeverDelivered(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 2})
 	// Worker 0 twice, worker 1 once; of those that nobody expected worker 2 once, worker 3 twice.
@@ -194,7 +196,8 @@ func TestNeverDelivered(t *testing.T) {
 	}
 }
 
-// TestUnheardWorkersHaveNoAge starts with a known age, which those have that were expected or heard of, and nobody else.
+// TestUnheardWorkersHaveNoAge checks that an initial age applies to workers that were expected or have delivered, and
+// to no others.
 func TestUnheardWorkersHaveNoAge(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1, Window: Window{From: 0, To: 100_000,
 		InitialAge: 0}})
@@ -206,7 +209,7 @@ func TestUnheardWorkersHaveNoAge(t *testing.T) {
 	}
 }
 
-// TestDelayOfWhatWasMeasured averages the frames whose time in the queue somebody measured.
+// TestDelayOfWhatWasMeasured checks that the mean delay is over frames whose time in the queue was measured.
 func TestDelayOfWhatWasMeasured(t *testing.T) {
 	for measured, want := range []Float{Missing(), 2, 2} {
 		c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1})
@@ -226,7 +229,7 @@ func TestDelayOfWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// TestTimeToNAtOnce is reached by the first frame of all.
+// TestTimeToNAtOnce checks a T(N) that is reached by the first frame.
 func TestTimeToNAtOnce(t *testing.T) {
 	for obs, want := range map[int]Float{0: Missing(), 1: 0} {
 		c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1, SpeedupUpdates: 1})
@@ -241,7 +244,7 @@ func TestTimeToNAtOnce(t *testing.T) {
 	}
 }
 
-// TestWorkerMeansStandAtTheirClusters delivers from clusters whose ids have gaps between them.
+// TestWorkerMeansStandAtTheirClusters checks deliveries from clusters whose ids have gaps.
 func TestWorkerMeansStandAtTheirClusters(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 9})
 	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 10, 0, 0), one(30, 0, 5, 7), one(50, 45, 5, 7)} {
@@ -256,7 +259,7 @@ func TestWorkerMeansStandAtTheirClusters(t *testing.T) {
 	}
 }
 
-// TestJobsEndWhereTheNextBegins renumbers two jobs and asks for the end of each cluster's workers.
+// TestJobsEndWhereTheNextBegins renumbers two jobs and checks the end of each cluster's workers.
 func TestJobsEndWhereTheNextBegins(t *testing.T) {
 	var p places
 	cfg := Config{Jobs: []Job{{Cluster: 4, Clusters: 2, Workers: 3}, {Cluster: 9, Clusters: 1, Workers: 2}}}
@@ -278,7 +281,7 @@ func TestJobsEndWhereTheNextBegins(t *testing.T) {
 	}
 }
 
-// TestBootstrapByHand draws from values whose interval is known.
+// TestBootstrapByHand checks resamples of values whose interval is known.
 func TestBootstrapByHand(t *testing.T) {
 	if low, high, ok := Bootstrap([]float64{7, 7, 7}, 50, 1); !ok || low != 7 || high != 7 {
 		t.Errorf("of equal values: %v, %v, %v", low, high, ok)
@@ -299,7 +302,8 @@ func TestBootstrapByHand(t *testing.T) {
 	}
 }
 
-// TestDifferences are told with what stands around them, and silence means that there is none.
+// TestDifferences checks that differences are reported with their surroundings, and that an empty text means that there
+// is none.
 func TestDifferences(t *testing.T) {
 	if d := Difference([]int{1, 2}, []int{1, 2}); d != "" {
 		t.Error(d)
@@ -319,7 +323,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestRunsDiffer compares a stored run with one that was made again, name by name.
+// TestRunsDiffer compares a stored run with a recomputed run, name by name.
 func TestRunsDiffer(t *testing.T) {
 	run := func(sent int64, aom Float) *Run {
 		r := aRun(0, aom, 5)
@@ -356,7 +360,7 @@ func TestRunsDiffer(t *testing.T) {
 	}
 }
 
-// TestRowsDiffer is the same for rows of statistics.
+// TestRowsDiffer does the same for rows of statistics.
 func TestRowsDiffer(t *testing.T) {
 	row := func(aom Float, reason string) *Row {
 		r := Summarise(toy.Declared, []Run{aRun(0, aom, 5), aRun(1, aom, 5)})
@@ -411,7 +415,7 @@ func TestRowsDiffer(t *testing.T) {
 	}
 }
 
-// TestComparisonsDiffer is the same for comparisons.
+// TestComparisonsDiffer does the same for comparisons.
 func TestComparisonsDiffer(t *testing.T) {
 	of := func(mean Float, reason string) *Comparison {
 		s := Statistic{Mean: mean, Reason: reason}
@@ -425,7 +429,7 @@ func TestComparisonsDiffer(t *testing.T) {
 	}
 }
 
-// TestNewAndUnknownNames compares what a stored run has with what is declared today.
+// TestNewAndUnknownNames compares the names in a stored run with those declared today.
 func TestNewAndUnknownNames(t *testing.T) {
 	r := aRun(0, 10, 5)
 	new, unknown := r.New(toy.Declared)
@@ -445,7 +449,7 @@ func TestNewAndUnknownNames(t *testing.T) {
 	}
 }
 
-// TestLeaves lists the paths of a document, and as much of a torn one as there is.
+// TestLeaves checks the list of a document's paths, and the readable part of the list for a truncated document.
 func TestLeaves(t *testing.T) {
 	for text, want := range map[string][][2]string{
 		`{"a":1,"b":{"c":[true,null,"x"]},"d":[]}`: {{"a", "1"}, {"b.c[0]", "true"}, {"b.c[1]", "<nil>"}, {"b.c[2]", "x"}},
@@ -462,7 +466,7 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestMetricsInRows is the union of two rows' statistics, in their own order.
+// TestMetricsInRows checks that the result is the union of two rows' statistics, in their order.
 func TestMetricsInRows(t *testing.T) {
 	m := func(name string) Stat { return Stat{&metric.Metric{Name: name}, Statistic{}} }
 	var got []string
@@ -475,7 +479,7 @@ func TestMetricsInRows(t *testing.T) {
 	}
 }
 
-// TestCountsThatARunLacksAreMissing asks an old run for a counter that it was kept before.
+// TestCountsThatARunLacksAreMissing checks that a counter that is newer than a stored run is missing in it.
 func TestCountsThatARunLacksAreMissing(t *testing.T) {
 	r := aRun(0, 10, 5)
 	sent := toy.Declared.Metric("sent")
@@ -488,7 +492,7 @@ func TestCountsThatARunLacksAreMissing(t *testing.T) {
 	}
 }
 
-// TestComparisonsNameBothSides holds who is compared with whom.
+// TestComparisonsNameBothSides checks the sides named in comparisons.
 func TestComparisonsNameBothSides(t *testing.T) {
 	fifo := aRun(1, 20, 50)
 	fifo.Queue = "fifo"

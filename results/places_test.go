@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestJobsAreRenumbering holds that workers numbered within their clusters give what they give when numbered over all.
+// TestJobsAreRenumbering checks that workers numbered within their clusters give the same results as workers numbered
+// over all clusters.
 func TestJobsAreRenumbering(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const perCluster = 3
@@ -49,7 +50,7 @@ func TestJobsAreRenumbering(t *testing.T) {
 	})
 }
 
-// sameRuns compares as printed, in which missing numbers are equal.
+// sameRuns compares runs as printed, so that missing numbers are equal.
 func sameRuns(a, b Run) bool {
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }
@@ -71,7 +72,7 @@ func TestStraysMakeARunInvalid(t *testing.T) {
 	}
 }
 
-// TestAWorkerNeverHeardOfBelongsToItsCluster has an initial age count for silent workers where they are.
+// TestAWorkerNeverHeardOfBelongsToItsCluster checks that an initial age counts for silent workers in their own cluster.
 func TestAWorkerNeverHeardOfBelongsToItsCluster(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Jobs: []Job{{Cluster: 1, Clusters: 2, Workers: 1}},
 		Window: Window{To: olaf.Time(2 * olaf.Second)}})

@@ -102,7 +102,7 @@ func TestCompareRunsPairsByIndex(t *testing.T) {
 	}
 }
 
-// TestRowsInDocuments writes the statistics of a row between its other members, and reads them again.
+// TestRowsInDocuments encodes the statistics of a row between its other members, and decodes them again.
 func TestRowsInDocuments(t *testing.T) {
 	one := Statistic{Mean: 1, N: 1}
 	row := Row{Queue: "a<b", Valid: true, Stats: Stats{{&metric.Metric{Name: "b"}, one}, {&metric.Metric{Name: "a"}, one}},
@@ -125,8 +125,8 @@ func TestRowsInDocuments(t *testing.T) {
 	}
 }
 
-// TestNothingWithheldIsNotShown holds that documents and tables of what has no transmission control are as they would be
-// without that counter.
+// TestNothingWithheldIsNotShown checks that documents and tables of systems without transmission control do not show
+// its counter.
 func TestNothingWithheldIsNotShown(t *testing.T) {
 	shown := func(row *Row, runs []Run) (in, of bool) {
 		for _, s := range row.Stats {
@@ -157,7 +157,8 @@ func TestNothingWithheldIsNotShown(t *testing.T) {
 	}
 }
 
-// TestMetricsOfSeveralSystems keeps each name once, and what one system alone has where that system has it.
+// TestMetricsOfSeveralSystems checks that each name occurs once, and that names of a single system stay in the place
+// where that system has them.
 func TestMetricsOfSeveralSystems(t *testing.T) {
 	declared := func(names ...string) Run {
 		d := &metric.Declaration{Ledger: new(olaf.Ledger)}

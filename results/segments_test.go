@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/results/internal/toy"
 )
 
-// slowVectors are the deliveries of whole vectors: of every cluster, or worker, and each of its segments the newest generation, and
-// when the oldest of them became younger.
+// slowVectors returns the deliveries of complete vectors by cluster or worker: the newest generation time of each
+// segment, and the times at which the oldest of these became younger.
 func slowVectors(obs []olaf.Observation, segments int, workers bool) map[int][][2]int64 {
 	out, have := map[int][][2]int64{}, map[int]map[int]int64{}
 	oldest := map[int]int64{}
@@ -39,7 +39,8 @@ func slowVectors(obs []olaf.Observation, segments int, workers bool) map[int][][
 	return out
 }
 
-// Nothing is torn where an update is one frame, or where nobody knows who is inside of merged ones.
+// TestTornUpdates checks that no update is torn if updates consist of one frame, or if merged frames do not list their
+// contributors.
 func TestTornUpdates(t *testing.T) {
 	for _, c := range []struct {
 		segments int
@@ -60,7 +61,7 @@ func TestTornUpdates(t *testing.T) {
 	}
 }
 
-// The age of a vector that comes in segments is that of the oldest of them.
+// TestAgeOfTheOldestSegment checks that the age of a vector that arrives in segments is that of its oldest segment.
 func TestAgeOfTheOldestSegment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const clusters, workers = 2, 3
@@ -106,7 +107,8 @@ func TestAgeOfTheOldestSegment(t *testing.T) {
 	})
 }
 
-// Vectors of which some segments arrived and others did not are torn, in whatever order the segments came.
+// TestTornVectors checks that vectors are torn if some of their segments arrived and others did not, in any order of
+// segments.
 func TestTornVectors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const workers, updates = 3, 5

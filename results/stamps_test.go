@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/results/internal/toy"
 )
 
-// TestStamps holds the ages of sums by the newest, the mean and the oldest contribution against sums that were done by hand, and that
-// nothing is told where a frame does not say who is inside, or where nobody asks.
+// TestStamps checks the ages of sums by the newest, the mean and the oldest contribution against sums computed by hand.
+// They are missing if a frame does not list its contributors, or if they were not requested.
 func TestStamps(t *testing.T) {
 	measure := func(inside bool) Run {
 		c := NewCollector(Config{Declared: toy.Summing, Clusters: 1, Workers: 2})

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestUpdatesOfDifferentSizeAreNotCompared gives rows times of an update and of a gradient.
+// TestUpdatesOfDifferentSizeAreNotCompared checks rows with different times for an update and for a gradient.
 func TestUpdatesOfDifferentSizeAreNotCompared(t *testing.T) {
 	row := func(queue string, iteration, gradient Float) Row {
 		r := Row{Queue: queue}

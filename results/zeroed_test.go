@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// A run that was kept with 0 where there is nothing now is the same run, of metrics that say so and of no others.
+// TestZeroedMetrics checks that a run stored with 0 for a value that is missing now equals the new run, for zeroed
+// metrics and no others.
 func TestZeroedMetrics(t *testing.T) {
 	never := func(*metric.Measured) metric.Float { return metric.Missing() }
 	run := func(zeroed bool, v metric.Float) Run {
@@ -29,7 +30,8 @@ func TestZeroedMetrics(t *testing.T) {
 	}
 }
 
-// A number that was over something else when the run was kept is not held against today's; one over the same is.
+// TestMetricsOverSomethingElse checks that a number stored with a different denominator is not compared with today's,
+// and that one with the same denominator is.
 func TestMetricsOverSomethingElse(t *testing.T) {
 	run := func(v metric.Float, counters ...olaf.Counter) Run {
 		d := &metric.Declaration{Metrics: []*metric.Metric{{Name: "held", Over: "cycles",

@@ -11,7 +11,7 @@ import (
 
 const top, bottom = math.MaxInt32, math.MinInt32
 
-// sums are what every lane becomes, and whether it was held, as one would write it down.
+// sums lists, for every lane, a plain computation of the sum, which also reports whether the lane was held at a limit.
 var sums = map[string]func(have, more int32) (sum int64, kept int32){
 	"wrapping": func(have, more int32) (int64, int32) { return int64(have + more), have + more },
 	"saturating": func(have, more int32) (int64, int32) {
@@ -27,14 +27,15 @@ var sums = map[string]func(have, more int32) (sum int64, kept int32){
 	},
 }
 
-// adders are those that are held against them; held is 0 where none counts.
+// adders lists the adders that are compared with sums; held is 0 for adders that do not count.
 var adders = map[string]func(dst, src []int32) (held uint64){
 	"wrapping":   func(dst, src []int32) uint64 { AddWrapping(dst, src); return 0 },
 	"saturating": AddSaturating[int32],
 	"sticky":     func(dst, src []int32) uint64 { AddSticky(asWords(dst), asWords(src)); return 0 },
 }
 
-// TestIntegers holds every adder against lanes one by one, at every length and with many edges; what only one side has stays.
+// TestIntegers checks that every adder agrees with adding lanes one by one, at every length and with many edge cases.
+// Lanes that only one side has stay unchanged.
 func TestIntegers(t *testing.T) {
 	for name, add := range adders {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +62,8 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-// TestEveryLane lets one lane after the other of three blocks meet either end, alone, and be added to others' that do not.
+// TestEveryLane checks lanes at either limit: each lane of three blocks in turn reaches a limit while the others do
+// not.
 func TestEveryLane(t *testing.T) {
 	for name, add := range adders {
 		for i := range 3 * block {
@@ -81,7 +83,7 @@ func TestEveryLane(t *testing.T) {
 	}
 }
 
-// TestSticky: words at a rail stay there, and sums that would pass one end on it.
+// TestSticky checks that lanes at a limit stay there, and that sums that would exceed a limit end at it.
 func TestSticky(t *testing.T) {
 	for _, c := range []struct{ have, more, want int32 }{
 		{1, 2, 3}, {top - 1, 1, top}, {top - 1, 2, top}, {top, -5, top}, {bottom, 5, bottom}, {bottom + 1, 5, bottom + 1},
@@ -98,7 +100,7 @@ func TestSticky(t *testing.T) {
 	}
 }
 
-// TestFloats holds sums against Go's, bit for bit but for which NaN one is.
+// TestFloats checks that sums equal Go's bit for bit, except for which NaN results.
 func TestFloats(t *testing.T) {
 	odd := []float32{0, float32(math.Copysign(0, -1)), float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 		math.MaxFloat32, math.SmallestNonzeroFloat32}
@@ -127,7 +129,8 @@ func bits(lanes []float32) []uint32 {
 	return out
 }
 
-// BenchmarkAdd adds the lanes of one frame of each system: 366 floats, 64 words that wrap, 48 that saturate, 62 that stick.
+// BenchmarkAdd adds the lanes of one frame of each system: 366 floats, 64 wrapping words, 48 saturating words, and 62
+// sticky words.
 func BenchmarkAdd(b *testing.B) {
 	for _, c := range []struct {
 		name  string

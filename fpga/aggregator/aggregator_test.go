@@ -21,7 +21,7 @@ func (d *deliveries) Deliver(p *engine.Departure) {
 	d.inside = append(d.inside, append([]olaf.Contributor(nil), p.Frame.Contributors...))
 }
 
-// into offers what leaves to a port.
+// into returns a sink that offers departing updates to a port.
 func into(port *engine.Port) Sink {
 	return func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
 		port.OfferMerged(now, u, lanes, inside)
@@ -32,7 +32,8 @@ func update(worker olaf.WorkerID, seq uint32, gen uint64, cluster olaf.ClusterID
 	return &olaf.Update{GenNS: gen, Seq: seq, Cluster: cluster, Worker: worker, Count: 1, Lanes: 2, Reward: 1 << 8}
 }
 
-// Three updates of a cluster leave as one, which tells who is inside and has the newest one's stamp.
+// TestSums checks that three updates of a cluster leave as one, which lists its contributors and has the stamp of the
+// newest.
 func TestSums(t *testing.T) {
 	got := &deliveries{}
 	port, err := engine.NewPort("fifo", engine.Config{Slots: 4, Clusters: 2, Provenance: true, LaneMemory: 2}, engine.Output{}, got)
@@ -79,7 +80,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// A dropped update is inside nothing.
+// TestMismatch checks that a dropped update is not listed as a contributor.
 func TestMismatch(t *testing.T) {
 	got := &deliveries{}
 	port, err := engine.NewPort("fifo", engine.Config{Slots: 4, Clusters: 1, Provenance: true}, engine.Output{}, got)

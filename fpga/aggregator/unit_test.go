@@ -6,7 +6,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// A frame waits for those before it; beyond the room there is it is lost, until the first is through.
+// TestInlet checks that a frame waits for the frames before it, and that frames beyond the room are lost until the
+// first frame has passed.
 func TestInlet(t *testing.T) {
 	u := Unit{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16, Room: 3}
 	if u.Rate() != 51_200*olaf.Mbps || u.TransferTime(256) != 40*olaf.Nanosecond || u.TransferTime(257) != 45*olaf.Nanosecond {

@@ -26,8 +26,8 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// TestActivityAgainstAList compares a port's count of recent clusters, each with its weight, with one from a complete
-// list.
+// TestActivityAgainstAList compares a port's count of recent clusters, and the weight of each, with a count from a
+// complete list.
 func TestActivityAgainstAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const window = 100

@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// mix is how many of how many arrivals are followed by a departure: 2 of 3 is 60 Gbps in and 40 out, 1 of 12 is 60 in and
-// 5 out.
+// mix is the share of arrivals that are followed by a departure: 2 of 3 is 60 Gbps in and 40 Gbps out, 1 of 12 is 60
+// Gbps in and 5 Gbps out.
 type mix struct {
 	name    string
 	out, of int
@@ -16,7 +16,7 @@ type mix struct {
 
 var mixes = []mix{{"2of3", 2, 3}, {"1of12", 1, 12}}
 
-// traffic is a fixed pseudo-random sequence of updates, three workers a cluster.
+// traffic returns a fixed pseudo-random sequence of updates with three workers per cluster.
 func traffic(clusters, lanes int) []olaf.Update {
 	updates := make([]olaf.Update, 1<<14)
 	state := uint64(1)
@@ -60,7 +60,7 @@ func benchmarkMix(b *testing.B, name string, cfg Config, m mix, lanes int) {
 	}
 }
 
-// BenchmarkDecisions is one arrival and its share of departures, without gradients.
+// BenchmarkDecisions measures one arrival and its share of departures, without gradients.
 func BenchmarkDecisions(b *testing.B) {
 	for _, m := range mixes {
 		for _, slots := range []int{8, 64, 512, 4096} {
@@ -82,7 +82,7 @@ func BenchmarkDecisions(b *testing.B) {
 	}
 }
 
-// BenchmarkMerge48 is the same with a 2048-bit update's 48 lanes copied and merged.
+// BenchmarkMerge48 measures the same with the 48 lanes of a 2048-bit update, which are copied and merged.
 func BenchmarkMerge48(b *testing.B) {
 	for _, m := range mixes {
 		for _, slots := range []int{8, 64, 512, 4096} {
@@ -93,7 +93,7 @@ func BenchmarkMerge48(b *testing.B) {
 	}
 }
 
-// BenchmarkPort is an update at 60 Gbps through a port at 40 and 5 Gbps, to a sink that looks at it.
+// BenchmarkPort measures updates at 60 Gbps through a port at 40 and at 5 Gbps, to a sink that reads them.
 func BenchmarkPort(b *testing.B) {
 	for _, rate := range []olaf.Rate{40 * olaf.Gbps, 5 * olaf.Gbps} {
 		b.Run(rate.String(), func(b *testing.B) {
@@ -123,7 +123,7 @@ func (c *countingSink) Deliver(d *Departure) {
 	c.updates += uint64(d.Frame.Update.Count)
 }
 
-// BenchmarkReset is what a run costs before it starts.
+// BenchmarkReset measures the reset before each run.
 func BenchmarkReset(b *testing.B) {
 	e, err := New("olaf", Config{Slots: 8, Clusters: 10000})
 	if err != nil {

@@ -26,7 +26,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestKinds holds what disciplines say of themselves, by which they are told apart.
+// TestKinds checks the properties that each discipline declares and by which disciplines are distinguished.
 func TestKinds(t *testing.T) {
 	for name, want := range map[string]struct{ merges, filters bool }{"fifo": {false, false}, "olaf": {true, true}} {
 		k, known := engine.FindDiscipline(name)
@@ -36,7 +36,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestRatesAreRounded holds that a rate is the nearest whole one to its increment's.
+// TestRatesAreRounded checks that a rate is the integer nearest to the exact rate of its increment.
 func TestRatesAreRounded(t *testing.T) {
 	for i := engine.Increment(1); i < 1000; i++ {
 		if exact := float64(i) * 8 * float64(olaf.Second/olaf.Cycle) / (1 << 24); math.Abs(float64(i.Rate())-exact) > 0.5 {
@@ -87,8 +87,8 @@ func TestBadOutput(t *testing.T) {
 	}
 }
 
-// TestRatesAreNearest holds that an increment is the nearest to a rate that there is, and a rate that to its increment, both
-// upwards from the middle.
+// TestRatesAreNearest checks that an increment is the nearest to a rate, and that a rate is the nearest to its
+// increment. Both are rounded up from the middle.
 func TestRatesAreNearest(t *testing.T) {
 	const perByte = 8 * int64(olaf.Second/olaf.Cycle) // bits per second of one byte a cycle
 	step := func(i engine.Increment) *big.Rat { return big.NewRat(int64(i)*perByte, 1<<24) }
@@ -158,7 +158,7 @@ func TestIncrement(t *testing.T) {
 	})
 }
 
-// TestProfiles holds what every profile costs every discipline, and which of them have read ports.
+// TestProfiles checks the costs of every discipline in every profile, and which profiles have read ports.
 func TestProfiles(t *testing.T) {
 	if want := []string{"calibrated", "ideal", "measured", "measured-shared"}; !slices.Equal(engine.ProfileNames(), want) {
 		t.Errorf("%v, want %v", engine.ProfileNames(), want)
@@ -201,7 +201,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestWithPorts asks every profile for every number of read ports.
+// TestWithPorts checks every profile with every number of read ports.
 func TestWithPorts(t *testing.T) {
 	const none, odd = "counts no cycles of a memory", "the logic is built with 1 or 2"
 	for _, c := range []struct {
@@ -227,8 +227,8 @@ func TestWithPorts(t *testing.T) {
 	}
 }
 
-// TestLimitsAreWithin takes everything that may be chosen at either end of its range, and refuses it one further, in the field
-// that it is about.
+// TestLimitsAreWithin checks that every option is accepted at both ends of its range and rejected one step beyond, with
+// an error that names the field.
 func TestLimitsAreWithin(t *testing.T) {
 	type port struct {
 		engine.Config
@@ -261,7 +261,7 @@ func TestLimitsAreWithin(t *testing.T) {
 	}
 }
 
-// TestCheckTellsEveryIdentity changes one number at a time of a balanced account.
+// TestCheckTellsEveryIdentity checks that changing any single number of a balanced account violates an identity.
 func TestCheckTellsEveryIdentity(t *testing.T) {
 	balanced := func() engine.Stats {
 		s := engine.Stats{Offered: 20, SumAccepted: 16, Released: 5, Flushed: 1, SumReleased: 10, SumFlushed: 2, SumDiscarded: 3}
@@ -291,7 +291,7 @@ func TestCheckTellsEveryIdentity(t *testing.T) {
 	}
 }
 
-// linePort is an olaf port of two slots at 20 bytes a cycle: 256 bytes take 12.8.
+// linePort returns an olaf port with two slots at 20 bytes per cycle, where 256 bytes take 12.8 cycles.
 func linePort(t *testing.T, sink engine.Sink) *engine.Port {
 	t.Helper()
 	p, err := engine.NewPort("olaf", engine.Config{Slots: 2, Clusters: 4}, engine.Output{Rate: 20 << 24, DequeueCycles: 2}, sink)
@@ -356,7 +356,8 @@ func TestNextBusyAndStall(t *testing.T) {
 	}
 }
 
-// TestBusyCountsOverhead sends two frames of 256 bytes with 24 more each at 20 bytes a cycle.
+// TestBusyCountsOverhead checks the busy time of two frames of 256 bytes with 24 bytes of overhead each, at 20 bytes
+// per cycle.
 func TestBusyCountsOverhead(t *testing.T) {
 	p, err := engine.NewPort("fifo", engine.Config{Slots: 2, Clusters: 1},
 		engine.Output{Rate: 20 << 24, OverheadBytes: 24, DequeueCycles: 5}, nil)
@@ -372,7 +373,8 @@ func TestBusyCountsOverhead(t *testing.T) {
 	}
 }
 
-// TestSaturatedOutputRunsAtItsRate sends 10,000 frames back to back at a rate that divides nothing.
+// TestSaturatedOutputRunsAtItsRate checks the time of 10,000 frames sent back to back at a rate that leaves a remainder
+// every time.
 func TestSaturatedOutputRunsAtItsRate(t *testing.T) {
 	const rate = 123456789
 	p, err := engine.NewPort("fifo", engine.Config{Slots: 10000, Clusters: 1}, engine.Output{Rate: rate}, &collector{})
@@ -412,12 +414,13 @@ func TestLockHoldsOneFrame(t *testing.T) {
 	e.Release(slot)
 }
 
-// discard is a sink that keeps nothing.
+// discard is a sink that does nothing.
 type discard struct{}
 
 func (discard) Deliver(*engine.Departure) {}
 
-// TestNothingAllocates runs the longest path there is: gradients, provenance and a serialiser, after a warm-up.
+// TestNothingAllocates checks that the longest path, with gradients, provenance and a serialiser, does not allocate
+// after a warm-up.
 func TestNothingAllocates(t *testing.T) {
 	for _, name := range engine.DisciplineNames() {
 		p, err := engine.NewPort(name, engine.Config{Slots: 8, Clusters: 9, LaneMemory: 48, Provenance: true},
@@ -442,8 +445,8 @@ func TestNothingAllocates(t *testing.T) {
 	}
 }
 
-// TestRoomOfContributors lets many updates in that know who is inside, merged, replaced, sent, flushed and reset; what they
-// took is used again, so that the memory does not grow with the traffic.
+// TestRoomOfContributors checks that the memory for contributors does not grow with the traffic: updates with
+// contributors are merged, replaced, sent, flushed and reset, and the nodes that they used are used again.
 func TestRoomOfContributors(t *testing.T) {
 	for _, name := range engine.DisciplineNames() {
 		d, err := engine.New(name, engine.Config{Slots: 4, Clusters: 6, Provenance: true})

@@ -21,8 +21,8 @@ const (
 	whats
 )
 
-// gate is a discipline of another kind than those of the package: its frames may have to wait though the output is idle,
-// an update may be appended without making a frame ready, and make one ready without being appended.
+// gate is a discipline that differs from those in the package: its frames may have to wait although the output is idle,
+// an update may be appended without making a frame ready, and an update may make a frame ready without being appended.
 type gate struct {
 	waiting []olaf.Update
 	leaving bool
@@ -74,7 +74,7 @@ func (g *gate) Queued(func(engine.Slot, bool) bool)   {}
 func (g *gate) QueuedCount() (frames, updates uint64) { return uint64(len(g.waiting)), 0 }
 func (g *gate) Stats() engine.Stats                   { return engine.Stats{} }
 
-// pace is a clock, and what it means in exact fractions.
+// pace is a clock together with its exact rates as fractions.
 type pace struct {
 	clock    engine.Clock
 	perFrame *big.Rat // ticks
@@ -85,7 +85,7 @@ type pace struct {
 	ns3      bool // frames take what ns-3 computes, and nothing is carried
 }
 
-// drawPace draws a clock of a kind, of which a port has only one, with rates that leave fractions.
+// drawPace draws a clock of the given kind, with rates that leave fractions. A port has only one kind of clock.
 func drawPace(t *rapid.T, kind string) pace {
 	overhead := rapid.SampledFrom([]int64{0, 24}).Draw(t, "overhead")
 	links := []int64{3e12, 7e12, 8e12, 997e9, 123456789012}
@@ -111,7 +111,7 @@ func drawPace(t *rapid.T, kind string) pace {
 
 func times(r *big.Rat, n int64) *big.Rat { return new(big.Rat).Mul(r, big.NewRat(n, 1)) }
 
-// takes is how many ticks a frame takes.
+// takes returns the number of ticks that a frame takes.
 func (p *pace) takes(size olaf.Size) *big.Rat {
 	exact := new(big.Rat).Add(p.perFrame, times(p.perByte, int64(size)))
 	if !p.ns3 {
@@ -126,8 +126,8 @@ func (p *pace) takes(size olaf.Size) *big.Rat {
 
 func floor(r *big.Rat) int64 { return new(big.Int).Div(r.Num(), r.Denom()).Int64() }
 
-// slowPort is docs/reference/semantics.md, Ports of a network, written down without regard to time: exact fractions, lists, and
-// strings for states.
+// slowPort implements docs/reference/semantics.md, Ports of a network, without regard to speed: with exact fractions,
+// lists, and strings for states.
 type slowPort struct {
 	gate   *gate
 	beside []olaf.Size
@@ -144,7 +144,7 @@ type slowPort struct {
 	stall  uint64
 }
 
-// next is the tick at which the state ends.
+// next returns the tick at which the state ends.
 func (s *slowPort) next() int64 {
 	if s.pace.begun {
 		return -floor(new(big.Rat).Neg(s.free))
@@ -166,7 +166,7 @@ func (s *slowPort) heed(now int64, o engine.Outcome) string {
 	return s.wake(now)
 }
 
-// wake starts an idle output if it can, whether or not anybody said so.
+// wake starts an idle output if that is possible, even if the event did not announce it.
 func (s *slowPort) wake(now int64) string {
 	if s.state != "idle" {
 		return ""
@@ -227,7 +227,7 @@ func (s *slowPort) flush(now int64) {
 	s.state, s.last, s.merged, s.beside = "idle", "", 0, nil
 }
 
-// both is a port that is driven event by event, and its reference.
+// both is a port that is driven event by event, together with its reference.
 type both struct {
 	port *engine.Port
 	gate *gate
@@ -235,7 +235,7 @@ type both struct {
 	next int32 // handle
 }
 
-// started says what the port started, as the reference does.
+// started returns a description of what the port started, in the format of the reference.
 func (b *both) started(yes bool) string {
 	if !yes {
 		return ""
@@ -246,7 +246,7 @@ func (b *both) started(yes bool) string {
 	return fmt.Sprint("handle ", b.port.BypassHandle())
 }
 
-// do carries out one thing and gives what either started by it.
+// do carries out one event and returns what the port and the reference started because of it.
 func (b *both) do(t *rapid.T, what, kind string, now int64) (got, want string) {
 	at := olaf.Time(now) * b.slow.pace.tick
 	switch what {
@@ -298,8 +298,8 @@ func (b *both) compare(t *rapid.T, what string, now int64, got, want string) {
 	}
 }
 
-// TestPortEventByEvent drives ports of every clock as the simulator does and holds every start and every end against the
-// reference.
+// TestPortEventByEvent drives ports with every clock as the simulator does and checks every start and every end against
+// the reference.
 func TestPortEventByEvent(t *testing.T) {
 	for _, kind := range []string{"cycles", "picoseconds", "ns-3", "steps"} {
 		t.Run(kind, func(t *testing.T) {
@@ -339,8 +339,8 @@ func TestPortEventByEvent(t *testing.T) {
 	}
 }
 
-// TestStepIsAdvance drives one port by time and another event by event, where the order of one instant is that of
-// docs/reference/semantics.md, and expects the same departures.
+// TestStepIsAdvance checks that a port driven by time and a port driven event by event have the same departures, if the
+// events of one instant come in the order of docs/reference/semantics.md.
 func TestStepIsAdvance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, cfg, out := drawSetup(t)
@@ -377,7 +377,7 @@ func TestStepIsAdvance(t *testing.T) {
 	})
 }
 
-// TestClocks has frames whose times are known.
+// TestClocks checks frames whose times are known.
 func TestClocks(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -404,8 +404,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestBypassKeepsItsOrder lets many frames wait beside the discipline, some of which have left by the time that more come, and
-// expects them in their order, each with its size.
+// TestBypassKeepsItsOrder checks that frames that bypass the discipline leave in order of arrival, each with its size,
+// even if many wait and more arrive while some leave.
 func TestBypassKeepsItsOrder(t *testing.T) {
 	for first := range 12 { // where in its ring the first frame lies when it grows
 		p, err := engine.NewPort("fifo", engine.Config{Slots: 1, Clusters: 1}, engine.Output{BypassSlots: 40}, nil)
@@ -451,7 +451,8 @@ func TestBypassKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// TestViewShowsNothingElse looks at a queue without gradients and provenance through a frame that showed some.
+// TestViewShowsNothingElse checks that View clears gradients and provenance that the frame contained before, if the
+// queue has none.
 func TestViewShowsNothingElse(t *testing.T) {
 	d, err := engine.New("olaf", engine.Config{Slots: 1, Clusters: 1})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// collector keeps what left, in the words of vectors.
+// collector collects departures in the format of vectors.
 type collector struct{ gone []enginetest.Event }
 
 func (c *collector) Deliver(d *engine.Departure) {
@@ -28,7 +28,7 @@ func at(cycle int64) olaf.Time { return olaf.Time(cycle) * olaf.Time(olaf.Cycle)
 
 var equateEmpty = cmpopts.EquateEmpty()
 
-// drawSetup draws a small queue with every option.
+// drawSetup draws a small queue with any of the options.
 func drawSetup(t *rapid.T) (string, engine.Config, engine.Output) {
 	cfg := engine.Config{
 		Slots:           rapid.IntRange(1, 5).Draw(t, "slots"),
@@ -49,7 +49,7 @@ func drawSetup(t *rapid.T) (string, engine.Config, engine.Output) {
 	return rapid.SampledFrom(engine.DisciplineNames()).Draw(t, "engine"), cfg, out
 }
 
-// drawArrival draws an update that often meets another one, and often an edge.
+// drawArrival draws an update that often finds another one waiting and often has values at a limit.
 func drawArrival(t *rapid.T, cfg engine.Config) (u olaf.Update, lanes []int32, inside []olaf.Contributor) {
 	u = olaf.Update{
 		GenNS:   rapid.SampledFrom([]uint64{0, 1, 2, 1<<47 - 1, 1 << 47, 1<<47 + 1, 1<<48 - 1}).Draw(t, "gen"),
@@ -71,8 +71,8 @@ func drawArrival(t *rapid.T, cfg engine.Config) (u olaf.Update, lanes []int32, i
 	return u, lanes, inside
 }
 
-// TestPortIsTheReference drives a port and the list-based reference with the same random traffic and compares all that
-// can be seen of them after every event, the accounting identities included.
+// TestPortIsTheReference drives a port and the list-based reference with the same random traffic. After every event it
+// checks that their visible states are equal and that the accounting identities are met.
 func TestPortIsTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, cfg, out := drawSetup(t)
@@ -113,7 +113,7 @@ func TestPortIsTheReference(t *testing.T) {
 	})
 }
 
-// offerBoth offers an update and holds the class and the slot against the reference.
+// offerBoth offers an update and checks its class and its slot against the reference.
 func offerBoth(t *rapid.T, p *engine.Port, ref *enginetest.Reference, cycle int64, u olaf.Update, lanes []int32,
 	inside []olaf.Contributor) {
 	got := p.OfferMerged(at(cycle), &u, lanes, inside)
@@ -170,7 +170,7 @@ func compare(t *rapid.T, p *engine.Port, ref *enginetest.Reference, gone []engin
 	}
 }
 
-// TestResetForgets runs the same traffic after Reset as on a new port, and expects the same.
+// TestResetForgets checks that traffic after Reset has the same results as on a new port.
 func TestResetForgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, cfg, out := drawSetup(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// box is the output as the logic has it, cycle by cycle: bytes that are left of the frame and until its next beat, in 8.24, and
-// who takes the memory's port. It shares nothing with Port but the discipline.
+// box models the output as the logic has it, cycle by cycle, with the remaining bytes of the frame and the bytes until
+// its next beat in 8.24 fixed point, and with the user of the memory's port. It shares only the discipline with Port.
 type box struct {
 	queue engine.Discipline
 	out   engine.Output
@@ -40,7 +40,7 @@ type departed struct {
 	Update olaf.Update
 }
 
-// pass is what the output does in a cycle before anything arrives.
+// pass simulates the output in a cycle before anything arrives.
 func (b *box) pass(now int64) {
 	lock := false
 	switch {
@@ -97,7 +97,7 @@ func (b *box) lock(carry int64) {
 	b.left = int64(size+63)/64 - 1
 }
 
-// arrive presents what arrives in a cycle.
+// arrive presents the updates that arrive in a cycle.
 func (b *box) arrive(at int64, updates []olaf.Update) {
 	busy, age := max(0, b.busy-1), max(0, b.age-1)
 	for i := range updates {
@@ -122,13 +122,13 @@ func (b *box) arrive(at int64, updates []olaf.Update) {
 	b.busy, b.age = busy, age
 }
 
-// flush empties it; a merge under way keeps the port.
+// flush empties the box; a merge in progress still occupies the port.
 func (b *box) flush() {
 	b.queue.Flush()
 	b.sending, b.pay, b.owed, b.debt = false, 0, 0, 0
 }
 
-// takes is how long the frames that left took the wire.
+// takes returns the time that the departed frames took on the wire.
 func (b *box) takes() olaf.Duration {
 	bytes := int64(0)
 	for i := range b.departures {
@@ -137,7 +137,8 @@ func (b *box) takes() olaf.Duration {
 	return olaf.Duration(bytes << 24 * int64(olaf.Cycle) / int64(b.out.Rate))
 }
 
-// TestReadPorts compares a port that contends for the memory of gradients with the logic stepped cycle by cycle.
+// TestReadPorts compares a port that contends for the gradient memory with a model of the logic that is stepped cycle
+// by cycle.
 func TestReadPorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := engine.Config{Slots: rapid.IntRange(1, 6).Draw(t, "slots"), Clusters: 4}
@@ -213,8 +214,8 @@ func TestReadPorts(t *testing.T) {
 	})
 }
 
-// TestFlushInTheMiddle stops a port in each cycle while merges hold its frames up, and lets the same traffic in again: what it
-// waited until then stays counted, and nothing else is left of it.
+// TestFlushInTheMiddle flushes a port in each cycle while merges delay its frames, and then repeats the traffic. It
+// checks that the waiting time until the flush is still counted and that no other state is left.
 func TestFlushInTheMiddle(t *testing.T) {
 	cfg := engine.Config{Slots: 3, Clusters: 3}
 	out := engine.Output{Rate: engine.Line, DequeueCycles: 1, MergeCycles: 1, ReadPorts: 1}
@@ -251,8 +252,9 @@ func TestFlushInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestReadPortsInPicoseconds lets a port that counts in picoseconds contend beside one that counts in cycles, at rates that both
-// have exactly. What does not start the output takes the memory from the next cycle on, so that it may arrive within one.
+// TestReadPortsInPicoseconds checks that a port that counts picoseconds agrees with a port that counts cycles, at rates
+// that both represent exactly. Arrivals that do not start the output occupy the memory from the next cycle on, so they
+// may arrive within a cycle.
 func TestReadPortsInPicoseconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gbps := rapid.SampledFrom([]int{128, 40, 20, 5, 3}).Draw(t, "rate")

@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// TestSlotsDoNotOverlap fills every slot with gradients of every length around a cache line, and finds them as they were.
+// TestSlotsDoNotOverlap fills every slot with gradients of each length around a cache line and checks that they are
+// unchanged.
 func TestSlotsDoNotOverlap(t *testing.T) {
 	for memory := 1; memory <= 40; memory++ {
 		d, err := engine.New("fifo", engine.Config{Slots: 3, Clusters: 3, LaneMemory: memory})
@@ -36,7 +37,8 @@ func TestSlotsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// TestLockRefusesInFull locks every slot of a queue in turn: beside the one that leaves none does, and nothing is said of it.
+// TestLockRefusesInFull locks every slot of a queue in turn. It checks that no other frame can be locked meanwhile, and
+// that Lock then returns NoSlot and size 0.
 func TestLockRefusesInFull(t *testing.T) {
 	d, err := engine.New("fifo", engine.Config{Slots: 2, Clusters: 1})
 	if err != nil {
@@ -56,7 +58,7 @@ func TestLockRefusesInFull(t *testing.T) {
 	}
 }
 
-// TestFlushForgetsProvenance empties a queue that knows who is inside, in all ways, and expects it to start anew.
+// TestFlushForgetsProvenance empties a queue with provenance in all possible ways and checks that it starts anew.
 func TestFlushForgetsProvenance(t *testing.T) {
 	for name, empty := range map[string]func(engine.Discipline){"flush": engine.Discipline.Flush, "reset": engine.Discipline.Reset} {
 		d, err := engine.New("olaf", engine.Config{Slots: 4, Clusters: 4, Provenance: true})
@@ -92,7 +94,8 @@ func TestFlushForgetsProvenance(t *testing.T) {
 	}
 }
 
-// TestCounters holds what documents and cards are told of the queue's counters, in their order, and the rules between them.
+// TestCounters checks the names of the queue's counters for documents and cards, their order, and the rules between
+// them.
 func TestCounters(t *testing.T) {
 	var out strings.Builder
 	for _, l := range []*olaf.Ledger{engine.FlowLedger(), engine.SumsLedger()} {
@@ -120,7 +123,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestFirstTurnIsTheQueues lets a queued and a bypassing frame wait for the very first turn of a port: the queued one has it.
+// TestFirstTurnIsTheQueues checks that the first turn of a port goes to the queued frame if a queued and a bypassing
+// frame wait.
 func TestFirstTurnIsTheQueues(t *testing.T) {
 	p, err := engine.NewPort("fifo", engine.Config{Slots: 2, Clusters: 1}, engine.Output{BypassSlots: 1}, discard{})
 	if err != nil {

@@ -23,8 +23,8 @@ func text(t *testing.T, v *enginetest.Vector) string {
 	return b.String()
 }
 
-// TestGoldenVectors replays every vector on the queue and, so that a vector is never only what the queue happened to do,
-// on the reference.
+// TestGoldenVectors replays every vector on the queue. It also replays them on the reference, so that a vector does not
+// merely record the queue's behavior.
 func TestGoldenVectors(t *testing.T) {
 	files, err := filepath.Glob("testdata/vectors/*.txt")
 	if err != nil || len(files) < 30 {

@@ -9,7 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// FuzzDatagrams receives anything from a socket in every format that has UDP: what is taken is sent again as it came.
+// FuzzDatagrams receives arbitrary bytes from a socket in every format with UDP and checks that accepted packets are
+// encoded to the same bytes.
 func FuzzDatagrams(f *testing.F) {
 	var formats []*Format
 	for _, format := range AllFormats() {

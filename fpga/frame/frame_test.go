@@ -47,7 +47,7 @@ func read(v *View) (p program.Packet) {
 	return p
 }
 
-// The bytes that the sources have, or that follow from what they say. "…" stands for the lanes.
+// TestGolden checks the bytes that are printed in the sources or follow from their text. "…" stands for the lanes.
 func TestGolden(t *testing.T) {
 	released := &program.Packet{
 		Kind: program.Data, Bitmap: 1 << 2, Fan: 4, Job: 1, Seg: 5, Index: 1234, Flags: program.Resend, Value: 7<<32 | 62, Lanes: 62,
@@ -158,7 +158,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// What is on the wire comes back, whatever it is, at every message and in every field.
+// TestRoundTrip checks that any packet is decoded as it was encoded, for every message and every field.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom(AllFormats()).Draw(t, "format")
@@ -214,7 +214,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Every message has been tried above only if each of its fields can be told from the others.
+// TestTables checks that the fields of every message can be distinguished, as the tests above require.
 func TestTables(t *testing.T) {
 	names := map[string]bool{}
 	for _, f := range AllTables() {
@@ -241,7 +241,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// OLAF's table says what its codec writes.
+// TestOLAF checks that OLAF's table describes the bytes that its codec writes.
 func TestOLAF(t *testing.T) {
 	u := &olaf.Update{GenNS: 0x0102030405, Seq: 77, Reward: -512, Cluster: 3, Worker: 9, Count: 4, Lanes: 2, Flags: olaf.Retransmission}
 	b := make([]byte, olaf.MaxFrame)
@@ -350,7 +350,7 @@ func flip(b []byte, at int) []byte {
 	return b
 }
 
-// short takes bytes off a frame's end and has its headers say so, long adds some.
+// short removes bytes from the end of a frame and adapts its headers; long adds bytes.
 func short(set func([]byte, int, ...byte) []byte, b []byte, n int) []byte {
 	b = b[:len(b)-n]
 	ip, udp := len(b)-ethernetBytes, len(b)-offUDP
@@ -414,7 +414,7 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// A capture with a short snapshot length keeps the headers.
+// TestTruncated checks that headers are decoded from a capture with a short snapshot length.
 func TestTruncated(t *testing.T) {
 	p := &program.Packet{Kind: program.Data, Bitmap: 1, Job: 1, Seg: 2, Value: 7<<32 | 62, Lanes: 62}
 	b := encoded(t, ATPReleased, Outer{}, p, nil)
@@ -435,7 +435,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// No bytes make a reader panic, and what it accepts is written again as it was, but for what a table leaves out.
+// FuzzDecode checks that no bytes make a reader panic, and that accepted bytes are encoded again as they were, except
+// for fields that the table leaves out.
 func FuzzDecode(f *testing.F) {
 	for i, format := range AllFormats() {
 		for j := range format.Messages {
@@ -470,7 +471,7 @@ func FuzzDecode(f *testing.F) {
 
 const page = "../../docs/reference/wire.md"
 
-// TestPage compares docs/reference/wire.md with the tables that the codec uses; -update writes it.
+// TestPage checks docs/reference/wire.md against the tables that the codec uses; -update writes the page.
 func TestPage(t *testing.T) {
 	if *update {
 		if err := os.WriteFile(page, []byte(RenderPage()), 0o644); err != nil {
@@ -516,7 +517,7 @@ func BenchmarkCodec(b *testing.B) {
 	}
 }
 
-// tshark is the peer: with our dissector it reads of every message what we wrote.
+// TestDissector checks with tshark as the peer that our dissector reads from every message what was written.
 func TestDissector(t *testing.T) {
 	tshark := peer.NeedProgram(t, "tshark")
 	dir := t.TempDir()
@@ -547,7 +548,7 @@ func TestDissector(t *testing.T) {
 	}
 }
 
-// iswitchBy is which of the two profiles tshark is to take the port for.
+// iswitchBy returns the iSwitch profile for which tshark should use the port.
 func iswitchBy(f *Format) string {
 	if f == ISwitchExact {
 		return f.Proto
@@ -555,7 +556,8 @@ func iswitchBy(f *Format) string {
 	return ISwitch.Proto
 }
 
-// written makes a capture with a frame of every message that a reader can tell, and says what tshark should.
+// written writes a capture with a frame of every message that a reader can distinguish, and returns the lines expected
+// from tshark.
 func written(t *testing.T, f *Format, file string) (want []string) {
 	out, err := os.Create(file)
 	if err != nil {
@@ -585,7 +587,7 @@ func written(t *testing.T, f *Format, file string) (want []string) {
 	return want
 }
 
-// filled writes a message with a value in every field, and says how the dissector tells of it.
+// filled writes a message with a value in every field, and returns the dissector's expected summary.
 func filled(t *testing.T, f *Format, m *Message, b []byte) (n int, info string) {
 	p := program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(min(3, m.Lanes.Most))}
 	if m.Lanes.Fixed {

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// one is a table of jobs with one in it.
+// one is a table of jobs with one entry.
 type one struct{ job program.Job }
 
 func (o one) Admits(*program.Description, olaf.ClusterID, olaf.WorkerID) bool { return true }
@@ -28,8 +28,8 @@ func jobOf(id olaf.ClusterID, workers int) program.Job {
 	return j
 }
 
-// TestLoop holds that a card's program is what hosts meet, that its registers count and show what it holds, that tables say which jobs there
-// are, and that updates of the generator do not pass by it without a word.
+// TestLoop checks that hosts reach a card's program, that registers show its counts and contents, that tables determine
+// the jobs, and that updates of the generator that bypass it are reported.
 func TestLoop(t *testing.T) {
 	c := open(t)
 	if _, err := c.OpenLoop(program.Config{Slots: 4}); !errors.Is(err, fpga.ErrRefused) {

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// open is a card with all programs; it skips the test where rights are missing.
+// open opens a card with all programs. It skips the test if rights are missing.
 func open(t *testing.T) *realtime.Card {
 	t.Helper()
 	b := NewBackend(slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return d.Code == 0 })...)
@@ -40,7 +40,7 @@ func open(t *testing.T) *realtime.Card {
 	return c
 }
 
-// TestConformance asks of the card what is asked of every one.
+// TestConformance runs the conformance tests of all cards on this card.
 func TestConformance(t *testing.T) {
 	c := open(t)
 	t.Logf("carries %d frames/s", c.Carry())
@@ -49,14 +49,15 @@ func TestConformance(t *testing.T) {
 
 var build = xdp.Build{Slots: 5, Clusters: 3, Lanes: 8, FrameLanes: 16, Senders: 8}
 
-// both is a plane of either kind that get the same.
+// both is a plane of each kind. Both get the same calls.
 type both struct {
 	*testing.T
 	kernel *xdp.Queue
 	host   *plane
 }
 
-// TestAsTheKernel gives random frames to this plane and to the kernel's, and holds answers, frames byte by byte and counters equal.
+// TestAsTheKernel gives random frames to this plane and to the kernel's plane and checks that answers, bytes of frames
+// and counters are equal.
 func TestAsTheKernel(t *testing.T) {
 	for _, discipline := range engine.DisciplineNames() {
 		t.Run(discipline, func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestAsTheKernel(t *testing.T) {
 	}
 }
 
-// begin empties both, and configures them anew.
+// begin empties both planes and configures them anew.
 func (b both) begin(rng *rand.Rand) {
 	b.Helper()
 	s := xdp.Settings{Depth: 1 + rng.IntN(4), FreeSlotOnStart: rng.IntN(2) == 0, RewardFilter: rng.IntN(2) == 0,
@@ -141,7 +142,7 @@ func (b both) turn(release, start bool) {
 	}
 }
 
-// same holds two answers equal, but for what is of the clock.
+// same checks that two answers are equal, except for times.
 func (b both) same(what string, k, h xdp.Exchange) {
 	b.Helper()
 	for _, x := range []*xdp.Exchange{&k, &h} {
@@ -201,8 +202,8 @@ func (b both) latch(clearing bool) {
 	}
 }
 
-// TestMark lets ACKs come back past a queue that holds updates of two clusters in three slots: its status is written where it is the
-// busiest on the way, and an update is left alone.
+// TestMark sends ACKs back past a queue that contains updates of two clusters in three slots. It checks that the
+// queue's status is written if the queue is the busiest on the path, and that updates are not changed.
 func TestMark(t *testing.T) {
 	p, err := loadPlane("olaf", build)
 	if err != nil {

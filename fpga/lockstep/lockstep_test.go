@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// table is what every card here matches.
+// table contains the entries that every card in these tests matches.
 type table map[netip.Addr]Worker
 
 func (t table) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
@@ -33,8 +33,8 @@ func card(t *testing.T, ports int) *twin.Twin {
 	return c
 }
 
-// TestEqualCards holds that nothing is found between two cards that are the same, in any kind of stream, and that each says
-// something.
+// TestEqualCards checks that no divergence is found between two equal cards in any kind of stream, and that each kind
+// compares something.
 func TestEqualCards(t *testing.T) {
 	a, b := card(t, 1), card(t, 1)
 	for seed := range uint64(len(kinds)) {
@@ -48,7 +48,7 @@ func TestEqualCards(t *testing.T) {
 	}
 }
 
-// TestPortsAreTold holds that a merge's wait of some cycles is found, in the cycle in which it begins.
+// TestPortsAreTold checks that a merge that waits for some cycles is found in the cycle in which the wait begins.
 func TestPortsAreTold(t *testing.T) {
 	a, b := card(t, 1), card(t, 2)
 	for seed := range uint64(len(kinds)) {
@@ -63,7 +63,7 @@ func TestPortsAreTold(t *testing.T) {
 	t.Error("no stream shows the first stalled cycle")
 }
 
-// bent is a card that answers one register otherwise.
+// bent is a card that returns a wrong value for one register.
 type bent struct{ *twin.Twin }
 
 func (b bent) Read32(addr uint32) (uint32, error) {
@@ -74,7 +74,7 @@ func (b bent) Read32(addr uint32) (uint32, error) {
 	return v, err
 }
 
-// TestOneRegister holds that one wrong answer is found and named, in the first cycle that shows it.
+// TestOneRegister checks that one wrong answer is found and named, in the first cycle that shows it.
 func TestOneRegister(t *testing.T) {
 	a, b := card(t, 2), card(t, 2)
 	d, _, err := CompareCards(t.Context(), Side{a, a}, Side{bent{b}, b}, 2) // a queue that fills

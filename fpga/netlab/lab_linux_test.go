@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// lab is an empty one, closed with the test, which is skipped by name where rights are missing.
+// lab opens an empty lab that is closed with the test. If rights are missing, it skips the test and names them.
 func lab(t *testing.T) *Lab {
 	t.Helper()
 	if err := CheckRights(append(NamespaceRights[:len(NamespaceRights):len(NamespaceRights)], PacketRights...)...); err != nil {
@@ -51,7 +51,7 @@ func cable(t *testing.T, l *Lab) *Cable {
 	return c
 }
 
-// TestCable sends frames from one namespace to another and counts them at both ends.
+// TestCable checks that frames sent from one namespace arrive in another and are counted at both ends.
 func TestCable(t *testing.T) {
 	c := cable(t, lab(t))
 	from, err := c.A.Packets(false)
@@ -90,7 +90,7 @@ func TestCable(t *testing.T) {
 	}
 }
 
-// TestProcess starts programs in a namespace, which see its interfaces and end with it.
+// TestProcess checks that programs started in a namespace see its interfaces and end with it.
 func TestProcess(t *testing.T) {
 	l := lab(t)
 	c := cable(t, l)
@@ -122,7 +122,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestRefused asks for what can't be.
+// TestRefused checks that impossible requests are refused.
 func TestRefused(t *testing.T) {
 	l := lab(t)
 	a, b := node(t, l, "a"), node(t, l, "b")
@@ -142,8 +142,8 @@ func TestRefused(t *testing.T) {
 	t.Error("two interfaces have one name")
 }
 
-// TestKilled kills a process that holds a lab, and finds nothing of it: neither its program nor its end of a cable that leads to
-// a namespace of ours.
+// TestKilled kills a process that has a lab open and checks that nothing of the lab is left: neither its program nor
+// its end of a cable to one of our namespaces.
 func TestKilled(t *testing.T) {
 	if os.Getenv("NETLAB_HOLD") != "" {
 		hold(t)
@@ -186,7 +186,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// hold is the process that is killed.
+// hold is the process that TestKilled kills.
 func hold(t *testing.T) {
 	l := lab(t)
 	c := cable(t, l)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestLay makes a cable of two interfaces that are joined already, which both are in their nodes then.
+// TestLay checks that a cable made of two connected interfaces has each of them in its node.
 func TestLay(t *testing.T) {
 	l := lab(t)
 	here, a, b := node(t, l, "here"), node(t, l, "a"), node(t, l, "b")
@@ -50,7 +50,8 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// TestNotJoined tries a cable between ends of two: nothing gets through, and both are named.
+// TestNotJoined checks that a cable between the ends of two different cables is refused, because no frame gets through,
+// and that both ends are named.
 func TestNotJoined(t *testing.T) {
 	l := lab(t)
 	left, right := node(t, l, "left"), node(t, l, "right")

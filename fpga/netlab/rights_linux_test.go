@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMissing gives rights up on a thread, which ends with the test, and is told of each once, with what to do.
+// TestMissing gives up rights on a thread that ends with the test. It checks that each missing right is reported once,
+// with advice.
 func TestMissing(t *testing.T) {
 	told, stays := make(chan error, 1), make(chan error, 1)
 	go func() {

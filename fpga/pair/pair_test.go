@@ -21,7 +21,7 @@ func newTwin(t testing.TB) *twin.Twin {
 	return d
 }
 
-// TestConformance states that two joined twins behave as one card.
+// TestConformance checks that two joined twins behave as one card.
 func TestConformance(t *testing.T) {
 	fpgatest.Run(t, func(t *testing.T) fpga.Device {
 		d, err := pair.JoinTwins(newTwin(t), newTwin(t))
@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// built is a card whose image differs: it has other roles, or an older register map.
+// built is a card with a different image: it has other roles, or an older register map.
 type built struct {
 	fpga.Device
 	role uint32
@@ -50,7 +50,7 @@ func (b built) Read32(addr uint32) (uint32, error) {
 	return b.Device.Read32(addr)
 }
 
-// TestRoles states that a card is refused the role that its image does not have.
+// TestRoles checks that a card is refused for a role that its image does not have.
 func TestRoles(t *testing.T) {
 	const both = regmap.CommonRoleGenerator | regmap.CommonRoleAccelerator
 	for name, c := range map[string]struct {
@@ -70,10 +70,10 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// Close leaves the card open for the test to look at.
+// Close leaves the card open, so that the test can inspect it.
 func (b built) Close() error { return nil }
 
-// TestParting states that a card feeds its own queue again after it was part of a pair, but not after the pair was reset.
+// TestParting checks that a card feeds its own queue again after its pair is closed, but not after a reset of the pair.
 func TestParting(t *testing.T) {
 	const both = regmap.CommonRoleGenerator | regmap.CommonRoleAccelerator
 	generator := newTwin(t)

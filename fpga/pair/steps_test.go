@@ -26,7 +26,8 @@ func joinNew(t *testing.T) *Twins {
 	return d
 }
 
-// TestListsOfPairsAreLikeSingleAccesses compares lists on a pair with single accesses on another one.
+// TestListsOfPairsAreLikeSingleAccesses checks that lists of accesses on a pair have the same effect as single accesses
+// on another pair.
 func TestListsOfPairsAreLikeSingleAccesses(t *testing.T) {
 	outer := t
 	addresses := rapid.SampledFrom([]uint32{regmap.CommonScratch, regmap.CommonErrors, regmap.CommonCapabilities, regmap.CommonCommand,

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRegisterAccessIsOneMove disassembles what the compiler makes of a register access on amd64. A locked instruction or
-// an exchange reads the register before it writes it, which no file behind a mapping and no fake card can show.
+// TestRegisterAccessIsOneMove checks the compiler's code for a register access on amd64. A locked instruction or an
+// exchange would read the register before writing it, which neither a mapped file nor a fake card can show.
 func TestRegisterAccessIsOneMove(t *testing.T) {
 	object := filepath.Join(t.TempDir(), "pcie.a")
 	build := exec.Command("go", "build", "-o", object, ".")

@@ -67,7 +67,8 @@ func TestConformanceWithStaleReads(t *testing.T) {
 	})
 }
 
-// TestRefused is the fault matrix of opening: what a lab meets, and what it is told. Nothing may have been written.
+// TestRefused is the fault matrix for opening a card. For each fault that can occur in a laboratory, it checks the
+// error and that nothing was written.
 func TestRefused(t *testing.T) {
 	with := func(change func(*pcietest.Function)) pcietest.Function {
 		f := pcietest.OpenNIC()
@@ -141,7 +142,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// mapElsewhere is a process that uses pcimem.
+// mapElsewhere imitates a process that uses pcimem.
 func mapElsewhere(t *testing.T, h *host) {
 	h.bus.Proc = t.TempDir()
 	dir := filepath.Join(h.bus.Proc, "4242")
@@ -168,7 +169,7 @@ func TestScratchThatDoesNotHold(t *testing.T) {
 	}
 }
 
-// TestBadAddresses says what never happens to a BDF that is none.
+// TestBadAddresses checks that nothing is accessed for a malformed BDF.
 func TestBadAddresses(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	for _, bdf := range []string{"", "3b:00.0", "0000:3c:00.0", "../../etc", "0000:3b:00.9"} {
@@ -178,7 +179,8 @@ func TestBadAddresses(t *testing.T) {
 	}
 }
 
-// TestLost is the fault matrix of a card in use: it is noticed, typed, and nothing reaches the card afterwards.
+// TestLost is the fault matrix for a card in use. It checks that each fault is noticed, that the error has its kind,
+// and that nothing reaches the card afterwards.
 func TestLost(t *testing.T) {
 	use := func(d *pcie.Device) error {
 		if err := d.Write32(regmap.QueueDepth, 4); err != nil {
@@ -406,7 +408,7 @@ func TestClose(t *testing.T) {
 	h.mustOpen(t)
 }
 
-// TestIdentityIsAskedAgain notices within 65,536 accesses that another image answers, whatever is read.
+// TestIdentityIsAskedAgain checks that a different image is noticed within 65,536 accesses, whichever register is read.
 func TestIdentityIsAskedAgain(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)
@@ -448,7 +450,7 @@ func TestResetOfTheQDMANeedsForce(t *testing.T) {
 	}
 }
 
-// TestDryRunMovesNoIndex reads the data windows without reaching the card.
+// TestDryRunMovesNoIndex checks that a dry run answers reads of the data windows without accessing the card.
 func TestDryRunMovesNoIndex(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	h.card.OnLoad = func(_ int, offset, v uint32) uint32 {
@@ -472,7 +474,7 @@ func TestDryRunMovesNoIndex(t *testing.T) {
 	}
 }
 
-// TestBurstsCountAsAccesses notices another image within 65,536 words, however long the bursts are.
+// TestBurstsCountAsAccesses checks that a different image is noticed within 65,536 words, however long the bursts are.
 func TestBurstsCountAsAccesses(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)

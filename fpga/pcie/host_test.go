@@ -24,8 +24,8 @@ func (h *host) function(t *testing.T, f pcietest.Function) string {
 	return filepath.Join(h.bus.Sysfs, f.BDF)
 }
 
-// TestOneWriterPerCard holds that the lock is the card's and not that of one of its functions, which all show the same
-// registers, and that the list says which functions belong together.
+// TestOneWriterPerCard checks that there is one lock per card, not one per function, since all functions show the same
+// registers, and that the list shows which functions belong together.
 func TestOneWriterPerCard(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	second := pcietest.OpenNIC()
@@ -45,7 +45,7 @@ func TestOneWriterPerCard(t *testing.T) {
 	}
 }
 
-// TestOtherUsersOfACard finds processes that have the registers by another way than ours, of any function.
+// TestOtherUsersOfACard checks that processes are found that access the registers of any function by other means.
 func TestOtherUsersOfACard(t *testing.T) {
 	for name, c := range map[string]struct {
 		sysfs map[string]string // links by their path in the function's folder
@@ -90,8 +90,8 @@ func TestOtherUsersOfACard(t *testing.T) {
 	}
 }
 
-// TestRefusedMapping holds that a kernel which lends no BAR is a device that refuses, and that the refusal names the reason
-// and what to do.
+// TestRefusedMapping checks that a card whose BAR the kernel refuses to map is reported as refused, with the reason and
+// advice.
 func TestRefusedMapping(t *testing.T) {
 	for name, c := range map[string]struct {
 		driver string
@@ -124,7 +124,7 @@ func TestRefusedMapping(t *testing.T) {
 	}
 }
 
-// TestChangesUnderAnOpenCard holds that an open session notices what the kernel does with its card, and names it.
+// TestChangesUnderAnOpenCard checks that an open session notices what the kernel does with its card, and names it.
 func TestChangesUnderAnOpenCard(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(t *testing.T, h *host, dir string)
@@ -166,7 +166,7 @@ func TestChangesUnderAnOpenCard(t *testing.T) {
 	}
 }
 
-// TestDeadLinkHasNoSpeed holds that the list shows no link for a card whose link is down.
+// TestDeadLinkHasNoSpeed checks that the list shows no link for a card whose link is down.
 func TestDeadLinkHasNoSpeed(t *testing.T) {
 	f := pcietest.OpenNIC()
 	f.DeadLink = true
@@ -177,7 +177,8 @@ func TestDeadLinkHasNoSpeed(t *testing.T) {
 	}
 }
 
-// TestOpenNICDevices accepts every function that OpenNIC's kernel driver knows by its generation and width, and no other.
+// TestOpenNICDevices checks that every function that OpenNIC's kernel driver lists is accepted with its generation and
+// width, and no other.
 func TestOpenNICDevices(t *testing.T) {
 	for id, want := range map[uint16]pcie.State{
 		0x903f: pcie.Loaded, 0x933f: pcie.Loaded, 0x9038: pcie.Loaded, 0x9348: pcie.Loaded, 0x9031: pcie.Loaded, 0x9044: pcie.Loaded,
@@ -194,7 +195,7 @@ func TestOpenNICDevices(t *testing.T) {
 	}
 }
 
-// TestOnePort uses an image with one MAC, as of an Alveo U50, and refuses the port that it has not.
+// TestOnePort checks that an image with one MAC, as for an Alveo U50, works and that the missing port is refused.
 func TestOnePort(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	h.card.OnLoad = func(_ int, offset, v uint32) uint32 {

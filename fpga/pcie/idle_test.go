@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// replacements are the ways in which another card, or the same one with nothing of what was written, gets behind an open
-// session that is idle.
+// replacements lists the ways in which an idle session can end up with a different card, or with the same card without
+// the values that were written.
 var replacements = map[string]struct {
 	happens func(*testing.T, *host)
 	kind    error
@@ -28,8 +28,8 @@ var replacements = map[string]struct {
 	"a dead link": {func(_ *testing.T, h *host) { h.card.AllOnesFrom(1) }, fpga.ErrGone},
 }
 
-// TestIdleSessionNoticesAnotherCard holds that a session which was idle for 100 ms neither returns a value of another card nor
-// writes to it, by whichever access it wakes up.
+// TestIdleSessionNoticesAnotherCard checks that a session that was idle for 100 ms neither returns a value of another
+// card nor writes to it, whichever access comes first.
 func TestIdleSessionNoticesAnotherCard(t *testing.T) {
 	uses := map[string]func(*pcie.Device) error{
 		"a read":                 func(d *pcie.Device) error { _, err := d.Read32(regmap.QueueDepth); return err },
@@ -73,7 +73,7 @@ func TestIdleSessionNoticesAnotherCard(t *testing.T) {
 	}
 }
 
-// wall is a host's clock on which time passes without the card's clock.
+// wall is a host's clock that advances without the card's clock.
 type wall struct {
 	*pcietest.Card
 	passed time.Duration
@@ -84,8 +84,8 @@ func (w *wall) Now() time.Time {
 	return w.Card.Now().Add(w.passed)
 }
 
-// TestSlowCardIsNoOtherCard holds that a card whose clock does not keep the wall's time, like that of simulated logic, is not
-// mistaken for one that was switched off and on.
+// TestSlowCardIsNoOtherCard checks that a card whose clock is slower than real time, such as simulated logic, is not
+// mistaken for a card that was switched off and on.
 func TestSlowCardIsNoOtherCard(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	w := &wall{Card: h.card}
@@ -98,7 +98,7 @@ func TestSlowCardIsNoOtherCard(t *testing.T) {
 	}
 }
 
-// TestSlowReadsAreNoFault holds that a running counter is read right where every access takes 20 ms.
+// TestSlowReadsAreNoFault checks that a running counter is read correctly if every access takes 20 ms.
 func TestSlowReadsAreNoFault(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)

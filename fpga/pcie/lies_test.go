@@ -27,10 +27,10 @@ func once(c *pcietest.Card, addr uint32, change func(uint32) uint32) {
 	}
 }
 
-// flipped flips a bit that no register of these tests has set.
+// flipped inverts a bit that is not set in any register of these tests.
 func flipped(v uint32) uint32 { return v ^ 1<<29 }
 
-// loseOnce lets one write to a register be lost.
+// loseOnce drops one write to a register.
 func loseOnce(c *pcietest.Card, addr uint32) {
 	done := false
 	c.OnStore = func(_ int, offset, _ uint32) bool {
@@ -40,7 +40,8 @@ func loseOnce(c *pcietest.Card, addr uint32) {
 	}
 }
 
-// TestLostAnswersAreAskedForAgain holds that all ones, or a placeholder, which comes once is nobody's data.
+// TestLostAnswersAreAskedForAgain checks that all ones, or a placeholder, is not returned as data if it is read only
+// once.
 func TestLostAnswersAreAskedForAgain(t *testing.T) {
 	for name, addr := range map[string]uint32{
 		"a counter": regmap.QueueDeliveredFrames, "a status": regmap.QueueStatus, "a number": regmap.QueueDepth,
@@ -76,7 +77,7 @@ func TestLostAnswersAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestContentThatLooksLost holds that a register whose content is all ones can be read.
+// TestContentThatLooksLost checks that a register whose content is all ones can be read.
 func TestContentThatLooksLost(t *testing.T) {
 	d := newHost(t, pcietest.OpenNIC()).mustOpen(t)
 	if err := d.Write32(regmap.CommonScratch, ^uint32(0)); err != nil {
@@ -98,8 +99,9 @@ func TestContentThatLooksLost(t *testing.T) {
 	}
 }
 
-// TestLies is the fault matrix of a card that is there and says what can't be true: each is noticed and typed, and says what
-// to do. The twin's counters stand at what one clear and one snapshot left.
+// TestLies is the fault matrix for a card that is present but returns impossible values. It checks that each fault is
+// noticed, and that the error has its kind and gives advice. The twin's counters are those after one clear and one
+// snapshot.
 func TestLies(t *testing.T) {
 	snapshot := func(d *pcie.Device) error { _, err := fpga.Snapshot(d); return err }
 	tick := func(d *pcie.Device) error { _, _, err := d.Tick(0); return err }
@@ -165,7 +167,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestOneFlipIsOutvoted holds that a latched counter of which one answer is wrong still reads right.
+// TestOneFlipIsOutvoted checks that a latched counter is read correctly although one answer is wrong.
 func TestOneFlipIsOutvoted(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)
@@ -194,7 +196,8 @@ func TestOneFlipIsOutvoted(t *testing.T) {
 	}
 }
 
-// TestPowerCycle holds that a card which was switched off and on is noticed by who wrote nothing that it could forget.
+// TestPowerCycle checks that a power cycle of the card is noticed even by a session that wrote nothing that the card
+// could forget.
 func TestPowerCycle(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		h := newHost(t, pcietest.OpenNIC())
@@ -210,7 +213,7 @@ func TestPowerCycle(t *testing.T) {
 	}
 }
 
-// TestClockWithoutRate refuses a card whose ages would mean nothing.
+// TestClockWithoutRate checks that a card with which ages would be meaningless is refused.
 func TestClockWithoutRate(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	h.card.Answer(regmap.CommonClockHz, 0)
@@ -229,8 +232,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestAnswersLostInASnapshotAreAskedForAgain loses the answers for one counter of a snapshot once, as while a driver is bound,
-// and for good.
+// TestAnswersLostInASnapshotAreAskedForAgain checks answers for one counter of a snapshot that are lost once, as while
+// a driver is bound, and answers that are always lost.
 func TestAnswersLostInASnapshotAreAskedForAgain(t *testing.T) {
 	for _, times := range []int{4, 1 << 20} { // both words, read twice each, and always
 		h := newHost(t, pcietest.OpenNIC())
@@ -254,8 +257,8 @@ func TestAnswersLostInASnapshotAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestCardLostInASnapshot takes the card away at every read of a snapshot and of a counter after it: the error names
-// the loss, and not the contradictions among values of which some were all ones.
+// TestCardLostInASnapshot removes the card at every read of a snapshot and of a counter after it. It checks that the
+// error reports the loss instead of contradictions among values of which some were all ones.
 func TestCardLostInASnapshot(t *testing.T) {
 	for n := 1; ; n++ {
 		h := newHost(t, pcietest.OpenNIC())

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// fileCard is a BAR2 that is nothing but a file: it holds what it is given.
+// fileCard opens a BAR2 that is a plain file: it stores what is written.
 func fileCard(tb testing.TB) (path string, d *Device) {
 	tb.Helper()
 	path = filepath.Join(tb.TempDir(), "resource2")
@@ -29,7 +29,8 @@ func fileCard(tb testing.TB) (path string, d *Device) {
 	return path, d
 }
 
-// TestFaultOfTheMapping takes the memory away under the mapping, as surprise removal does.
+// TestFaultOfTheMapping checks an access after the memory under the mapping disappeared, as it does on surprise
+// removal.
 func TestFaultOfTheMapping(t *testing.T) {
 	path, d := fileCard(t)
 	if err := d.Write32(regmap.QueueDepth, 5); err != nil {
@@ -73,7 +74,7 @@ func BenchmarkRead32(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite32 is one store and the two reads that confirm it.
+// BenchmarkWrite32 measures one store and the two reads that confirm it.
 func BenchmarkWrite32(b *testing.B) {
 	_, d := fileCard(b)
 	for b.Loop() {
@@ -83,7 +84,7 @@ func BenchmarkWrite32(b *testing.B) {
 	}
 }
 
-// BenchmarkBurstWord is one word of a long burst.
+// BenchmarkBurstWord measures one word of a long burst.
 func BenchmarkBurstWord(b *testing.B) {
 	_, d := fileCard(b)
 	words := make([]uint32, 4096)

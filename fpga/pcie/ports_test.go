@@ -73,7 +73,7 @@ func TestTickNeedsTheCardAlone(t *testing.T) {
 	}
 }
 
-// TestAdapterCarry reads a counter whose low word overflows between two reads.
+// TestAdapterCarry checks the value of a counter whose low word overflows between two reads.
 func TestAdapterCarry(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)

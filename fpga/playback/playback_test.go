@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// record lets use work on a recorded twin and gives the session.
+// record calls use with a twin that is recorded and returns the session.
 func record(t testing.TB, use func(fpga.Device)) []byte {
 	t.Helper()
 	d, err := twin.New(twin.Config{})
@@ -35,7 +35,7 @@ func record(t testing.TB, use func(fpga.Device)) []byte {
 	return session.Bytes()
 }
 
-// TestConformance runs the suite on a twin while it is recorded, and again on the recording.
+// TestConformance runs the conformance suite on a twin while it is recorded, and again on the recording.
 func TestConformance(t *testing.T) {
 	session := record(t, func(d fpga.Device) {
 		fpgatest.CheckDevice(d, func(r fpgatest.Result) {
@@ -175,7 +175,7 @@ func TestRecordingThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// FuzzPlay parses anything; what parses is played to its end by doing what it says.
+// FuzzPlay parses arbitrary sessions. It plays each valid session to its end with the accesses that the session lists.
 func FuzzPlay(f *testing.F) {
 	f.Add(record(f, func(d fpga.Device) { _ = use(d); _ = d.Write32(regmap.QueueDepth, 0) }))
 	f.Add([]byte(playback.Schema + "\nidentity {\"kind\":\"x\"}\nb 4\n+ 1 2 !gone \"a\\n\"\ns 1\n\n# end\n"))
@@ -199,7 +199,8 @@ type portedTwin struct{ fpga.Device }
 
 func (portedTwin) PortCounts() ([]fpga.Port, error) { return []fpga.Port{{Sent: 7}}, nil }
 
-// TestRecordingShowsPorts holds that a session being recorded looks like the device, ports included.
+// TestRecordingShowsPorts checks that a device that is recorded has the same methods as the device itself, including
+// its ports.
 func TestRecordingShowsPorts(t *testing.T) {
 	d, err := twin.New(twin.Config{})
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// What a program can be built as ends where its limits say, and what is not asked for is its default.
+// TestLimitsFill checks that a program can be built up to its limits and not beyond, and that unset options have their
+// defaults.
 func TestLimitsFill(t *testing.T) {
 	l := program.Limits{Name: "S", Profiles: []string{"first", "second"}, Slots: 9, Reach: "an index reaches", Default: 4,
 		Places: "slots"}
@@ -49,7 +50,7 @@ func TestLimitsFill(t *testing.T) {
 	}
 }
 
-// drawPart draws a part of a small table, often an impossible one.
+// drawPart draws a partition of a small table, which is often impossible.
 func drawPart(t *rapid.T, id olaf.ClusterID) program.Job {
 	j := program.Job{ID: id, Base: rapid.IntRange(-1, 9).Draw(t, "base"), Slots: rapid.IntRange(-1, 9).Draw(t, "slots")}
 	for i := range rapid.IntRange(0, 4).Draw(t, "members") {
@@ -60,7 +61,7 @@ func drawPart(t *rapid.T, id olaf.ClusterID) program.Job {
 	return j
 }
 
-// slots are all that a part has.
+// slots returns all slots of a partition.
 func slots(j *program.Job) (all []int) {
 	for i := range j.Slots {
 		all = append(all, j.Base+i)
@@ -68,7 +69,8 @@ func slots(j *program.Job) (all []int) {
 	return all
 }
 
-// A table is divided as lists of slots say: no job has one that is not there, or that somebody else has.
+// TestDivision checks the division of a table against lists of slots: no job has a slot that does not exist or that
+// another job has.
 func TestDivision(t *testing.T) {
 	d := program.Division{Slots: 8, Members: 3, Places: "slots", Children: "workers", Sum: "a set"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -133,7 +135,8 @@ func TestDivision(t *testing.T) {
 	})
 }
 
-// Two parts overlap where they have a slot in common, whichever is asked; an empty one has none.
+// TestOverlaps checks that two partitions overlap if they share a slot, in either order of arguments, and that an empty
+// partition overlaps none.
 func TestOverlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := func(id olaf.ClusterID) program.Job {
@@ -155,7 +158,7 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// What is refused is said in the protocol's words.
+// TestDivisionRefuses checks that errors use the protocol's words.
 func TestDivisionRefuses(t *testing.T) {
 	d := program.Division{Slots: 8, Members: 2, Places: "slots", Children: "racks", Sum: "a set"}
 	two := []program.Member{{Worker: 1, Port: 0}, {Worker: 2, Port: 1}}

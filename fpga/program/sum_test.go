@@ -9,7 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// A trace of nothing changes none, whichever is added to the other.
+// TestTraceOfNothing checks that an empty trace does not change another trace, whichever of the two is added to the
+// other.
 func TestTraceOfNothing(t *testing.T) {
 	one := program.NewTrace(3, 4, 500)
 	one.ReadSum = 6
@@ -29,7 +30,8 @@ func TestTraceOfNothing(t *testing.T) {
 	}
 }
 
-// What is dropped stands among the parts of an account, and what is no loss does not.
+// TestLedgersHaveTheirParts checks that classes of dropped packets are among the parts of an account, and other classes
+// are not.
 func TestLedgersHaveTheirParts(t *testing.T) {
 	l := program.NewLedger([]olaf.Counter{{Name: "consumed"}, {Name: "stranger", Column: "STRANGERS"}}, "consumed")
 	if want := []string{"stranger", "vectors_held", "vectors_cleared"}; !slices.Equal(l.Parts, want) ||
@@ -38,7 +40,8 @@ func TestLedgersHaveTheirParts(t *testing.T) {
 	}
 }
 
-// A part of a table is told in numbers of 32 bits, a parent in one.
+// TestParametersOfJobs checks that partitions are described in 32-bit numbers, and that a parent is described in one
+// bit.
 func TestParametersOfJobs(t *testing.T) {
 	for _, f := range program.PartParams() {
 		if f.Bits != 32 {
@@ -68,7 +71,7 @@ func TestParametersOfJobs(t *testing.T) {
 	}
 }
 
-// A member behind no port of the switch is in no table.
+// TestMembersBehindNoPort checks that a member without a port on the switch is in no table.
 func TestMembersBehindNoPort(t *testing.T) {
 	for _, d := range told(t) {
 		members := slices.ContainsFunc(d.Tables, func(table program.Table) bool {

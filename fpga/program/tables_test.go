@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programs"
 )
 
-// told are the programs that controllers tell about jobs.
+// told returns the programs whose jobs are determined by controllers.
 func told(t testing.TB) []program.Description {
 	t.Helper()
 	all := slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return len(d.Tables) == 0 })
@@ -25,8 +25,8 @@ func told(t testing.TB) []program.Description {
 	return all
 }
 
-// A key is a number of 32 bits for those who keep entries, an entry is one member's or one job's, and each program counts
-// strangers by a class of its own.
+// TestTablesAreWithinTheirBounds checks that a key is a 32-bit number, that an entry describes one member or one job,
+// and that each program counts strangers in a class of its own.
 func TestTablesAreWithinTheirBounds(t *testing.T) {
 	for _, d := range told(t) {
 		names := map[string]bool{}
@@ -46,7 +46,7 @@ func TestTablesAreWithinTheirBounds(t *testing.T) {
 	}
 }
 
-// drawJob draws a job of whatever its program's tables can say.
+// drawJob draws any job that its program's tables can describe.
 func drawJob(t *rapid.T, d *program.Description, id olaf.ClusterID) program.Job {
 	j := program.Job{ID: id}
 	for i := range d.Tables {
@@ -78,7 +78,7 @@ func drawJob(t *rapid.T, d *program.Description, id olaf.ClusterID) program.Job 
 	return j
 }
 
-// What is written about jobs says these jobs again, whatever the order of the entries.
+// TestEntriesSayTheJobs checks that entries written for jobs are read as the same jobs, in any order of the entries.
 func TestEntriesSayTheJobs(t *testing.T) {
 	all := told(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,7 +111,8 @@ func TestEntriesRefuse(t *testing.T) {
 	}
 }
 
-// Who is above a job is no member of it, and alone makes no job.
+// TestWhoIsAbove checks that the parent of a job is not a member, and that an entry for a parent alone does not make a
+// job.
 func TestWhoIsAbove(t *testing.T) {
 	d := iswitch.Describe()
 	entries, err := d.Entries(program.Job{ID: 3, Parent: true, Above: 40, Members: []program.Member{{Worker: 7, Port: 2}}})
@@ -148,12 +149,13 @@ func TestWhoIsAbove(t *testing.T) {
 	}
 }
 
-// sent notes where packets went.
+// sent records the destinations of packets.
 type sent struct{ to []program.Dest }
 
 func (s *sent) Emit(to program.Dest, _ *program.Packet, _ []uint32) { s.to = append(s.to, to) }
 
-// A job of which one table says nothing yet is none; members that no table has come from the job's group.
+// TestJobsOfGroups checks that a job that lacks entries in a table does not exist yet, and that members that are in no
+// table come from the job's group.
 func TestJobsOfGroups(t *testing.T) {
 	d := p4inc.Describe()
 	entries, err := d.Entries(program.Job{ID: 3, Fan: 2, Base: 10, Slots: 5})
@@ -174,8 +176,8 @@ func TestJobsOfGroups(t *testing.T) {
 	}
 }
 
-// A program follows its tables: a job that stays keeps what it holds, one that changes or goes loses it, and what can't be is
-// named and left out.
+// TestFollower checks that a program follows its tables: a job that stays keeps its state, a job that changes or is
+// removed loses it, and an impossible job is named and left out.
 func TestFollower(t *testing.T) {
 	sw, err := p4inc.New(program.Config{Slots: 16})
 	if err != nil {

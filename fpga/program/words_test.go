@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// The words of golden vectors and pages, with what is said of a number that has none.
+// TestWords checks the words used in golden vectors and pages, and the text for a number without a word.
 func TestWords(t *testing.T) {
 	for want, got := range map[string]fmt.Stringer{
 		"up": program.Up, "down": program.Down, "others": program.Others, "port:0": program.Dest(0), "port:7": program.Dest(7),
@@ -37,7 +37,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// A program's account holds what it counted under the names of its ledger, in whose order it tells.
+// TestAccountOfAProgram checks that a program's account contains its counts under the names in its ledger and in its
+// order.
 func TestAccountOfAProgram(t *testing.T) {
 	d := program.Description{Classes: 2, Ledger: program.NewLedger([]olaf.Counter{{Name: "added"}, {Name: "lost", Column: "LOST"}},
 		"added")}
@@ -72,7 +73,7 @@ func TestAccountOfAProgram(t *testing.T) {
 	}
 }
 
-// counted is a program that tells what it counted and does nothing.
+// counted is a program that returns fixed counts and does nothing.
 type counted []uint64
 
 func (c counted) Receive(olaf.Time, program.Port, *program.Packet, []uint32, program.Out) program.Class {
@@ -87,7 +88,7 @@ func (c counted) Memory() olaf.Size           { return 0 }
 func (c counted) Counts() []uint64            { return c }
 func (c counted) Reset()                      {}
 
-// Marks are those of kept runs: SplitMix64 of worker and vector, side by side in a word.
+// TestMarks checks that marks are those of stored runs: SplitMix64 of worker and vector, next to each other in a word.
 func TestMarks(t *testing.T) {
 	for _, c := range []struct {
 		worker olaf.WorkerID
@@ -119,7 +120,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// emitted remembers where a packet went.
+// emitted records the destination of a packet.
 type emitted struct {
 	to     []program.Dest
 	packet *program.Packet
@@ -130,7 +131,7 @@ func (e *emitted) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	e.to, e.packet, e.lanes = append(e.to, to), p, lanes
 }
 
-// What is no matter of a program goes on in the direction that it came in.
+// TestForward checks that packets that do not concern a program are forwarded in the direction in which they arrived.
 func TestForward(t *testing.T) {
 	for from, want := range map[program.Port]program.Dest{program.Uplink: program.Down, 0: program.Up, 1: program.Up, 9: program.Up} {
 		var out emitted
@@ -142,7 +143,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// every is a table with a field of each meaning.
+// every returns a description with a table that has a field with each meaning.
 func every() program.Description {
 	bits := func(name string, n int, m program.Meaning) program.Field {
 		return program.Field{Name: name, Bits: n, Means: m}
@@ -156,7 +157,8 @@ func every() program.Description {
 	}}
 }
 
-// Every field says what it means, from nothing to all that its bits can hold, and nothing else; what is more or less is refused.
+// TestFieldsSayWhatTheyMean checks that every field sets what it means, for all values that its bits allow, and nothing
+// else. Missing and additional fields are rejected.
 func TestFieldsSayWhatTheyMean(t *testing.T) {
 	d := every()
 	for _, c := range []struct {
@@ -205,8 +207,8 @@ func TestFieldsSayWhatTheyMean(t *testing.T) {
 	}
 }
 
-// Members come in the order of their ports, and behind one port of their numbers; jobs in that of theirs; one without all its
-// tables is none.
+// TestOrderOfJobs checks that members are sorted by port, then by number, and jobs by id, and that a job without
+// entries in all its tables does not exist.
 func TestOrderOfJobs(t *testing.T) {
 	d := every()
 	members := []program.Member{{Worker: 9, Port: 1}, {Worker: 1, Port: 2}, {Worker: 5, Port: 2}, {Worker: 0, Port: 3}}
@@ -233,7 +235,8 @@ func TestOrderOfJobs(t *testing.T) {
 	}
 }
 
-// A part ends where its parameters say; one of no length is all of the table, or everybody's.
+// TestParts checks that a partition ends where its parameters state. A partition of size 0 is the whole table, or is
+// shared by all jobs.
 func TestParts(t *testing.T) {
 	alone := program.Table{Params: program.PartParams()}
 	shared := program.Table{Params: program.PartParams(), Shared: true}
@@ -259,7 +262,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// followed is a program that notes who was admitted and removed.
+// followed is a program that records which jobs were admitted and removed.
 type followed struct {
 	counted
 	said []string
@@ -272,7 +275,8 @@ func (f *followed) Configure(j program.Job) error {
 
 func (f *followed) Remove(id olaf.ClusterID) { f.said = append(f.said, fmt.Sprint("-", id)) }
 
-// Whatever changes of a job, the job begins anew; what changes of nothing leaves it.
+// TestFollowerNoticesEveryChange checks that any change of a job restarts the job, and that it is left alone if nothing
+// changes.
 func TestFollowerNoticesEveryChange(t *testing.T) {
 	job := func() program.Job {
 		return program.Job{ID: 7, Members: []program.Member{{Worker: 1, Port: 2}}, Fan: 3, Base: 4, Slots: 5, Parent: true, Level: 6,

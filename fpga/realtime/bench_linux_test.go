@@ -14,12 +14,12 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// leastFrames are as many as a median takes: of fewer none is reported.
+// leastFrames is the number of frames that a median needs. With fewer, none is reported.
 const leastFrames = 1000
 
-// BenchmarkSingleFrame takes one frame at a time from the workers' interface through program and pacer to the server's, at the line's
-// own rate. The median is what the goal is of; the best is what the path takes when nothing is in its way, and the mean is mostly of the times in which
-// the machine did something else.
+// BenchmarkSingleFrame sends one frame at a time from the workers' interface through program and pacer to the server's
+// interface, at the line rate. The goal refers to the median. The best value is the time on a path without disturbance,
+// and the mean mostly depends on the times when the machine did something else.
 func BenchmarkSingleFrame(b *testing.B) {
 	c, err := Open(KernelBackend(xdp.Native), Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
@@ -70,8 +70,9 @@ func BenchmarkSingleFrame(b *testing.B) {
 	b.ReportMetric(10_000, "ns-goal")
 }
 
-// BenchmarkPaced sends 5,000 frames in a second through the program to an output that is half as busy as it can be, and says how late they left: the
-// 99th percentile must be below a quarter of the service time of 100 µs, and stalls below 2 % of the busy time (valid is then 1).
+// BenchmarkPaced sends 5,000 frames per second through the program to an output at half its capacity, and reports how
+// late they left. The 99th percentile must be below a quarter of the service time of 100 µs, and stalls below 2 % of
+// the busy time; valid is then 1.
 func BenchmarkPaced(b *testing.B) {
 	c := open(b, KernelBackend(xdp.Native))
 	workload{workers: 8, clusters: 8, updates: 5000, gap: 50_000, size: 256}.load(b, c) // 200 µs apart

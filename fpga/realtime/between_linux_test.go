@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// openAt opens a card at interfaces of a namespace.
+// openAt opens a card at interfaces in a namespace.
 func openAt(t *testing.T, at *netlab.Node, h Hosts) *Card {
 	t.Helper()
 	var c *Card
@@ -39,8 +39,9 @@ func sendOthers(t *testing.T, from *netlab.Node) uint64 {
 	return uint64(len(kinds))
 }
 
-// TestApart sends from a generator at one interface through a queue between two others, each in another namespace: every frame
-// reaches the server, every decision is the engine's, frames that are not OLAF's are counted apart, and the interfaces are as before.
+// TestApart sends from a generator at one interface through a queue between two others, each in a separate namespace.
+// It checks that every frame reaches the server, that every decision is the engine's, that frames that are not OLAF's
+// are counted separately, and that the interfaces are restored.
 func TestApart(t *testing.T) {
 	if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...); err != nil {
 		t.Skip(err)

@@ -10,7 +10,8 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// backends are those that the tests open. What they send at once is no rate that anybody claims to have measured.
+// backends lists the backends that the tests open. The check of offered rates is off, because tests send at rates
+// beyond the measured ones.
 var backends = []Backend{atAnyRate(KernelBackend(xdp.Native)), atAnyRate(KernelBackend(xdp.Generic))}
 
 func atAnyRate(b Backend) Backend {
@@ -18,7 +19,7 @@ func atAnyRate(b Backend) Backend {
 	return b
 }
 
-// open opens a card for a test, which is skipped by name where rights are missing.
+// open opens a card for a test. If rights are missing, it skips the test and names them.
 func open(t testing.TB, b Backend) *Card {
 	t.Helper()
 	c, err := Open(b, Hosts{})
@@ -36,7 +37,7 @@ func open(t testing.TB, b Backend) *Card {
 	return c
 }
 
-// TestCards asks of each kind of card what is asked of every one, and what only these can.
+// TestCards runs the conformance tests of all cards, and the tests of these cards, on each kind of card.
 func TestCards(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.Address, func(t *testing.T) {

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestClockOf lets time pass between most readings of the two clocks, as a busy machine does: the clock is the kernel's all the same.
+// TestClockOf checks that the clock equals the kernel's, although time passes between most readings of the two clocks,
+// as on a busy machine.
 func TestClockOf(t *testing.T) {
 	const lost = 20 * time.Millisecond
 	kernel := func() int64 {

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestStalledPacer keeps the output from the queue in the middle of a run, as a machine that is busy does: ages are withheld and the reason is
-// said, and what was counted stands.
+// TestStalledPacer stops the output in the middle of a run, as a busy machine does. It checks that ages are withheld
+// with the reason and that counts are unaffected.
 func TestStalledPacer(t *testing.T) {
 	c := open(t, backends[0])
 	const updates = 1000                                                                    // for a second: a busy machine keeps who stalls waiting
@@ -40,7 +40,8 @@ func TestStalledPacer(t *testing.T) {
 	}
 }
 
-// TestIdleOutput keeps an output that has nothing to do from a frame that comes: no frame before it was late, and it is late all the same.
+// TestIdleOutput delays an idle output when a frame arrives. It checks that the frame is late, although no frame before
+// it was.
 func TestIdleOutput(t *testing.T) {
 	c := open(t, backends[0])
 	w := workload{workers: 2, clusters: 2, updates: 40, gap: 2_500_000, size: 256} // 10 ms apart
@@ -54,7 +55,7 @@ func TestIdleOutput(t *testing.T) {
 	}
 }
 
-// heldUp sends updates, and keeps the output while three of them come. It says whether so many were left.
+// heldUp sends updates, and stops the output while three of them arrive. It reports whether that many remained.
 func heldUp(t *testing.T, c *Card, updates uint64) bool {
 	t.Helper()
 	held := make(chan bool, 1)
@@ -78,7 +79,8 @@ func heldUp(t *testing.T, c *Card, updates uint64) bool {
 	return <-held
 }
 
-// TestLogOverflow gives the log of decisions room for fewer than there are: the check is void, which is said, and nothing is invalid for it.
+// TestLogOverflow gives the decision log too little room. It checks that the comparison is void, with the reason, and
+// that the run is not invalid because of it.
 func TestLogOverflow(t *testing.T) {
 	b := backends[0]
 	b.LogBytes = 1 << 12

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestQuantiles holds the histogram against all durations, sorted.
+// TestQuantiles checks the histogram against the sorted durations.
 func TestQuantiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
@@ -31,7 +31,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestWithheld holds when ages are told.
+// TestWithheld checks when ages are reported and when they are withheld.
 func TestWithheld(t *testing.T) {
 	for _, c := range []struct {
 		name   string

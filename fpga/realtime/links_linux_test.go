@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// cabled is a cable with a socket at either end.
+// cabled returns the sockets at the two ends of a cable.
 func cabled(t *testing.T) (from, to *netlab.Socket) {
 	t.Helper()
 	lab, err := netlab.New()
@@ -33,8 +33,8 @@ func cabled(t *testing.T) (from, to *netlab.Socket) {
 	return from, to
 }
 
-// TestLinksHoldTheirRate holds that no frame leaves before its last bit would be out, in the order in which they were handed over, none
-// closer to the one before than the rate lets, and that what is lost is counted and takes its time.
+// TestLinksHoldTheirRate checks that frames leave in order, none before its last bit would be sent and none closer to
+// the previous one than the rate allows, and that lost frames are counted and take their time.
 func TestLinksHoldTheirRate(t *testing.T) {
 	from, to := cabled(t)
 	l := OpenLinks()

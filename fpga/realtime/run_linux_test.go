@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// workload is what the tests send: workers in turns, gap cycles apart on the average.
+// workload describes the updates that tests send: workers take turns, with a mean distance of gap cycles.
 type workload struct {
 	workers, clusters, updates int
 	gap                        uint64
@@ -25,7 +25,7 @@ type workload struct {
 	burst                      int // frames at once, a cycle apart; 0 for none
 }
 
-// load makes workers known and programs the generator.
+// load writes the table of workers and programs the generator.
 func (w workload) load(t testing.TB, c *Card) {
 	t.Helper()
 	var senders []xdp.Sender
@@ -57,7 +57,7 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
-// configure makes the queue one of a discipline at an output rate, and clears the counters.
+// configure sets the queue's discipline and output rate, and clears the counters.
 func configure(t testing.TB, c *Card, discipline string, rate olaf.Rate) {
 	t.Helper()
 	increment, err := engine.FromRate(rate)
@@ -67,14 +67,14 @@ func configure(t testing.TB, c *Card, discipline string, rate olaf.Rate) {
 		fpga.ClearCounters(c))
 }
 
-// within ends what a test waits for long before the tests' own end.
+// within returns a context that ends a test's wait long before the test's timeout.
 func within(t testing.TB) context.Context {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(stop)
 	return ctx
 }
 
-// fire sends everything and waits until it has left, or was lost.
+// fire sends all updates and waits until they have left or were lost.
 func fire(t testing.TB, c *Card) fpga.Counters {
 	t.Helper()
 	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm),
@@ -93,8 +93,8 @@ func fire(t testing.TB, c *Card) fpga.Counters {
 	return counters
 }
 
-// runs sends updates of several workers through the queue, of either discipline, and holds what came out: every update has a
-// class, every decision is the engine's, every frame reached the server's interface.
+// runs sends updates of several workers through the queue with either discipline. It checks that every update has a
+// class, that every decision is the engine's, and that every frame reached the server's interface.
 func runs(t *testing.T, c *Card) {
 	w := workload{workers: 6, clusters: 3, updates: 600, gap: 25_000, size: 256}
 	for _, discipline := range c.backend.Disciplines {
@@ -124,7 +124,7 @@ func runs(t *testing.T, c *Card) {
 	}
 }
 
-// wholeFrames holds that frames which are longer than those of the measurement before leave whole, the first one too.
+// wholeFrames checks that frames longer than those of the preceding measurement leave complete, including the first.
 func wholeFrames(t *testing.T, c *Card) {
 	server, err := c.out.B.Packets(true)
 	must(t, err)
@@ -146,7 +146,7 @@ func wholeFrames(t *testing.T, c *Card) {
 	}
 }
 
-// inspect freezes a queue with frames inside, looks at them, and lets them go.
+// inspect freezes a queue with frames, reads them, and lets them leave.
 func inspect(t *testing.T, c *Card) {
 	workload{workers: 2, clusters: 2, updates: 2, gap: 100, size: 256}.load(t, c)
 	configure(t, c, "olaf", 10*olaf.Kbps) // 205 ms a frame
@@ -170,7 +170,8 @@ func inspect(t *testing.T, c *Card) {
 	}
 }
 
-// TestRefusedRate asks for more than the machine carries, of many frames and of few, and is told what it does. Bursts that are far apart are carried.
+// TestRefusedRate checks that rates beyond the machine's capacity are refused with the capacity, for many frames and
+// for few, and that bursts that are far apart are accepted.
 func TestRefusedRate(t *testing.T) {
 	c := open(t, KernelBackend(xdp.Native))
 	for _, w := range []struct {
@@ -204,8 +205,8 @@ func TestRefusedRate(t *testing.T) {
 	}
 }
 
-// TestInstead holds that what is suggested instead of too high a rate is carried, that it changes what is too fast alone, and that an output which
-// it changes is one that keeps time.
+// TestInstead checks that the rates suggested in place of rates that are too high are accepted, that only rates that
+// are too high are changed, and that a changed output keeps its timing.
 func TestInstead(t *testing.T) {
 	for _, c := range []struct {
 		offered, served, limit, bursts int64
@@ -237,7 +238,7 @@ func TestInstead(t *testing.T) {
 	}
 }
 
-// behind is a plane that counts nothing while it is on, as if no frame had come yet.
+// behind is a plane that counts nothing while it is on, as if no frame had arrived yet.
 type behind struct {
 	Plane
 	on bool
@@ -251,7 +252,8 @@ func (b *behind) Latch(clear bool) (xdp.Exchange, map[string]uint64, error) {
 	return x, sums, err
 }
 
-// TestFramesUnderWay holds that the generator is stopping until what it sent has come to the plane, whoever ended it, and not for ever.
+// TestFramesUnderWay checks that the generator is in the state stopping until its frames have arrived at the plane,
+// however it was stopped, but not for ever.
 func TestFramesUnderWay(t *testing.T) {
 	b, plane := backends[0], new(behind)
 	load := b.Load
@@ -309,8 +311,8 @@ func TestFramesUnderWay(t *testing.T) {
 	}
 }
 
-// takenAway takes first the program off the interface in the middle of things, and then the cable: what is lost then is not
-// passed over in silence.
+// takenAway removes first the program from the interface and then the cable during a run. It checks that the resulting
+// losses are reported.
 func takenAway(t *testing.T, c *Card) {
 	must(t, c.attached[0].Close())
 	c.attached = c.attached[1:]
@@ -332,7 +334,7 @@ func takenAway(t *testing.T, c *Card) {
 	}
 }
 
-// TestTwoCards holds that two of them do not meet, and then takes things away from one.
+// TestTwoCards checks that two cards do not affect each other, and then removes parts of one of them.
 func TestTwoCards(t *testing.T) {
 	a, b := open(t, backends[0]), open(t, backends[0])
 	w := workload{workers: 2, clusters: 2, updates: 20, gap: 25_000, size: 128}

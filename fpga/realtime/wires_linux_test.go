@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestWires runs a card whose cables join interfaces of this machine. Network cards hear only frames that are for them: these get their
-// hardware addresses.
+// TestWires runs a card whose cables connect interfaces of this machine. Network cards receive only frames addressed to
+// them, so frames get their hardware addresses.
 func TestWires(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.Address, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestWires(t *testing.T) {
 	}
 }
 
-// TestWiresRefused asks for cables of this machine where the switch's programs pass packets on by themselves.
+// TestWiresRefused checks that cables of this machine are refused if the switch's programs forward packets themselves.
 func TestWiresRefused(t *testing.T) {
 	_, err := Open(Backend{Address: "own:", Forwards: true}, Hosts{Wires: map[int]Wire{0: {}}})
 	if errors.Is(err, netlab.ErrRights) {

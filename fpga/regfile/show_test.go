@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestEveryClassHasItsRegister holds the rows of the engine against the cluster bank.
+// TestEveryClassHasItsRegister checks the rows of the engine against the cluster bank.
 func TestEveryClassHasItsRegister(t *testing.T) {
 	seen := map[uint32]bool{}
 	for class, at := range classRegisters {

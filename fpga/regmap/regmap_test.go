@@ -156,7 +156,7 @@ func TestRecordsCostNothing(t *testing.T) {
 	}
 }
 
-// bankReader answers every word with its own address.
+// bankReader returns its own address for every word.
 type bankReader struct{}
 
 func (bankReader) Read32(addr uint32) (uint32, error) { return addr, nil }

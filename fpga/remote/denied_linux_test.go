@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDenied tells a socket that this user may not use from one where nobody listens, and from one where somebody does.
+// TestDenied checks that the errors distinguish a socket that this user may not use, a socket without a listener, and a
+// socket with one.
 func TestDenied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	if isDenied("unix:"+path) || isDenied("127.0.0.1:1") {

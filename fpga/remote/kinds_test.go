@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// TestErrorsKeepTheirKind holds that what a device failed of is a device's failure behind an agent too, with the same words.
+// TestErrorsKeepTheirKind checks that errors of a device keep their kind and text behind an agent.
 func TestErrorsKeepTheirKind(t *testing.T) {
 	for _, kind := range []error{fpga.ErrGone, fpga.ErrAddress, fpga.ErrRefused, fpga.ErrDoubtful, errors.New("something else")} {
 		r := reader{b: appendStatus(nil, fmt.Errorf("queue.depth: %w", kind))}

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// TestListsAreLikeSingleAccesses compares lists on a lent twin with the same accesses on another one: values, errors and the
-// number of steps done are equal, and so are the registers afterwards.
+// TestListsAreLikeSingleAccesses compares lists on a served twin with the same accesses on another twin. Values,
+// errors, the number of steps done, and the registers afterwards must be equal.
 func TestListsAreLikeSingleAccesses(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
@@ -67,7 +67,7 @@ func TestListsAreLikeSingleAccesses(t *testing.T) {
 	})
 }
 
-// TestReadOnlyListsOnlyRead states that a session that may only read can read by lists, but write nothing by them.
+// TestReadOnlyListsOnlyRead checks that a read-only session can read by lists, but cannot write by lists.
 func TestReadOnlyListsOnlyRead(t *testing.T) {
 	target, _ := serve(t, newTwin(t), nil)
 	d := dial(t, target, Options{ReadOnly: true})
@@ -83,7 +83,8 @@ func TestReadOnlyListsOnlyRead(t *testing.T) {
 	}
 }
 
-// TestUpdatesComeWithSleeps states that no update is lost or repeated, however sleeps, drains and other accesses mix.
+// TestUpdatesComeWithSleeps checks that no update is lost or repeated, however sleeps, drains and other accesses are
+// mixed.
 func TestUpdatesComeWithSleeps(t *testing.T) {
 	tap := new(counting)
 	target, _ := serve(t, newTwin(t), tap)
@@ -116,7 +117,7 @@ func TestUpdatesComeWithSleeps(t *testing.T) {
 	}
 }
 
-// counting is a tap with another update at each call.
+// counting is a tap that returns a different update at each call.
 type counting struct{ next uint32 }
 
 func (c *counting) Drain(buf []olaf.Observation) []olaf.Observation {
@@ -151,8 +152,9 @@ func (w *watched) Drain(buf []olaf.Observation) []olaf.Observation {
 	return append(buf, olaf.Observation{Update: olaf.Update{Seq: w.passed}})
 }
 
-// TestWatchedTimePassesOnce states that an agent lets exactly as many steps pass as the generator runs for, however many come with
-// an answer, and that every update arrives once and in order, even if the client does something else in between.
+// TestWatchedTimePassesOnce checks that an agent lets exactly as many steps pass as the generator runs for, however
+// many are in one answer, and that every update arrives once and in order, even if the client does something else in
+// between.
 func TestWatchedTimePassesOnce(t *testing.T) {
 	for name, interrupt := range map[string]bool{"watched to the end": false, "with other accesses in between": true} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +187,7 @@ func TestWatchedTimePassesOnce(t *testing.T) {
 	}
 }
 
-// TestWatchingCanBeLeft states that the session is usable after a watch was left early, by its caller or its context.
+// TestWatchingCanBeLeft checks that the session is usable after a watch was ended early by its caller or its context.
 func TestWatchingCanBeLeft(t *testing.T) {
 	device := &watched{Twin: newTwin(t), steps: 1 << 30}
 	target, _ := serve(t, device, device)

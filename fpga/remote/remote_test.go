@@ -26,13 +26,13 @@ import (
 	"github.com/olafctl/olaf/internal/silence"
 )
 
-// serve lends a twin over a unix socket.
+// serve serves a twin over a unix socket.
 func serve(tb testing.TB, d fpga.Device, tap Tap) (target string, stop func()) {
 	tb.Helper()
 	return serveBy(tb, d, tap, time.Now)
 }
 
-// serveBy is serve on a listener with a clock.
+// serveBy is like serve, but with a clock for the server.
 func serveBy(tb testing.TB, d fpga.Device, tap Tap, now func() time.Time) (target string, stop func()) {
 	tb.Helper()
 	l, err := net.Listen("unix", filepath.Join(tb.TempDir(), "s"))
@@ -193,7 +193,7 @@ func TestAgentDies(t *testing.T) {
 	}
 }
 
-// hung never wakes up.
+// hung is a device that never returns from Sleep.
 type hung struct{ *twin.Twin }
 
 func (h hung) Sleep(ctx context.Context, _ olaf.Duration) error {
@@ -231,8 +231,8 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// FuzzGreeting reads anything as a greeting: what is refused is so in one plain line, and what is taken is of our version, can be shown, and is
-// the same when it is written and read again.
+// FuzzGreeting decodes arbitrary bytes as a greeting. It checks that a rejection is one plain line, and that an
+// accepted greeting has our version, is printable, and is unchanged after encoding and decoding.
 func FuzzGreeting(f *testing.F) {
 	for _, seed := range []string{
 		`{"version":3}`, `{"version":3,"read_only":true}`, `{"version":1}`, `{"version":3.5}`, `{}`, `x`, ``, `null`, `{"version":3}{}`,
@@ -263,7 +263,7 @@ func FuzzGreeting(f *testing.F) {
 	})
 }
 
-// FuzzAnswer sends anything to a server; it answers every time, and the client understands the answer.
+// FuzzAnswer sends arbitrary requests to a server. It checks that each gets an answer that the client can decode.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{"", "r", "r\x34\x10\x10\x00", "w\x34\x10\x10\x00\x04\x00\x00\x00",
 		"w\x38\x00\x10\x00\x01\x00\x00\x00",
@@ -298,7 +298,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// sent is a stream that keeps what is sent.
+// sent is a stream that records what is sent.
 type sent struct {
 	grpc.ServerStream
 	all [][]byte
@@ -311,7 +311,8 @@ func (s *sent) SendMsg(m any) error {
 	return nil
 }
 
-// FuzzUpdates reads anything as a list of updates. A list that can be read is the same when it is written and read again.
+// FuzzUpdates decodes arbitrary bytes as a list of updates. It checks that a valid list is unchanged after encoding and
+// decoding.
 func FuzzUpdates(f *testing.F) {
 	f.Add(appendUpdates(nil, []olaf.Observation{{At: 5, Update: olaf.Update{Count: 3, Lanes: 48}, Contributors: []olaf.Contributor{{Seq: 1}}}, {}}))
 	f.Add([]byte{0xff})
@@ -338,7 +339,7 @@ func BenchmarkRead32(b *testing.B) {
 	}
 }
 
-// BenchmarkBurst moves the descriptors of the paper's micro-benchmark: 13,500 packets of 8 words.
+// BenchmarkBurst transfers the descriptors of the paper's micro-benchmark: 13,500 packets of 8 words.
 func BenchmarkBurst(b *testing.B) {
 	target, _ := serve(b, newTwin(b), nil)
 	d := dial(b, target, Options{})
@@ -354,7 +355,7 @@ func BenchmarkBurst(b *testing.B) {
 	}
 }
 
-// wired is a twin that claims network ports, and a tap that tells how it captured.
+// wired is a twin that claims network ports, with a tap that reports on its capture.
 type wired struct {
 	*twin.Twin
 	canned
@@ -406,12 +407,13 @@ func TestPortsAndCaptureTravel(t *testing.T) {
 	}
 }
 
-// hosting is a card whose programs are for hosts that wait alone.
+// hosting is a card whose programs serve only closed-loop hosts.
 type hosting struct{ *twin.Twin }
 
 func (hosting) AddsUpdates() bool { return false }
 
-// TestAgentsSayWhoseTheirProgramsAre holds that a client knows before it writes anything whether updates pass a device's programs.
+// TestAgentsSayWhoseTheirProgramsAre checks that a client knows, before it writes anything, whether updates bypass a
+// device's programs.
 func TestAgentsSayWhoseTheirProgramsAre(t *testing.T) {
 	for _, d := range []fpga.Device{newTwin(t), hosting{newTwin(t)}} {
 		target, _ := serve(t, d, nil)
@@ -421,7 +423,8 @@ func TestAgentsSayWhoseTheirProgramsAre(t *testing.T) {
 	}
 }
 
-// TestNothingIsAskedThatIsNotOffered holds that a device without ports and capture costs no exchange for them.
+// TestNothingIsAskedThatIsNotOffered checks that no requests are made for ports and capture of a device that has
+// neither.
 func TestNothingIsAskedThatIsNotOffered(t *testing.T) {
 	target, _ := serve(t, newTwin(t), new(canned))
 	d := dial(t, target, Options{})
@@ -433,8 +436,8 @@ func TestNothingIsAskedThatIsNotOffered(t *testing.T) {
 	}
 }
 
-// TestRefusalMentionsSilence states that a second writer is told for how long the agent has heard nothing of the first one,
-// which may be behind a dead link.
+// TestRefusalMentionsSilence checks that the refusal of a second writer states how long the first writer has been
+// silent, since it may be behind a dead link.
 func TestRefusalMentionsSilence(t *testing.T) {
 	var passed atomic.Int64
 	target, _ := serveBy(t, newTwin(t), nil, func() time.Time { return time.Unix(passed.Load(), 0) })

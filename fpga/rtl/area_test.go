@@ -21,7 +21,7 @@ const (
 	cardFlops = 2_607_360
 )
 
-// synthesized reads a file of 'make area': a header, and a row a size or a part.
+// synthesized reads a file written by 'make area': a header, and one row per size or part.
 func synthesized(t *testing.T, file string) (rows []map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -53,7 +53,7 @@ func number(t *testing.T, s string) float64 {
 	return v
 }
 
-// printed is a number of the paper's text.
+// printed returns a number printed in the paper's text.
 func printed(t *testing.T, id string) float64 {
 	t.Helper()
 	for _, c := range paper.ListClaims() {
@@ -65,7 +65,7 @@ func printed(t *testing.T, id string) float64 {
 	return 0
 }
 
-// TestArea holds the tables and the figure of docs/notes/rtl-sizes.md to what 'make area' measured last.
+// TestArea checks the tables and the figure in docs/notes/rtl-sizes.md against the last results of 'make area'.
 func TestArea(t *testing.T) {
 	lut, ff := printed(t, "olaf/hardware.utilisation.lut"), printed(t, "olaf/hardware.utilisation.ff")
 	var page strings.Builder
@@ -101,7 +101,7 @@ func TestArea(t *testing.T) {
 	golden.File(t, "../../docs/img/area.svg", svg.Bytes())
 }
 
-// TestPaths holds the table of longest paths to what 'make area' measured last.
+// TestPaths checks the table of longest paths against the last results of 'make area'.
 func TestPaths(t *testing.T) {
 	const cyclePS = 4000
 	var page strings.Builder

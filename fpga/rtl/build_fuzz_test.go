@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzParseBuild reads anything as the sizes of a card; what is taken has a name that reads as the same.
+// FuzzParseBuild parses arbitrary text as the sizes of a card. It checks that the name of an accepted build is parsed
+// as the same build.
 func FuzzParseBuild(f *testing.F) {
 	for _, seed := range []string{"", "ports=1,slots=8", "slots=0", "slots=4097", "x=1", "slots=1,slots=2", ",", "frame=9600"} {
 		f.Add(seed)

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestExtremes fills the smallest build and the largest, one update a cluster, while nobody takes a frame, and has all of it leave in
-// order.
+// TestExtremes fills the smallest and the largest build with one update per cluster while no frame can leave, and
+// checks that all leave in order.
 func TestExtremes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds two simulations")

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// TestMissingTools holds that a machine without Verilator is told so, and what else there is.
+// TestMissingTools checks that the error on a machine without Verilator reports this and names alternatives.
 func TestMissingTools(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Open(t.Context(), Config{Cache: t.TempDir()})
@@ -24,7 +24,7 @@ func TestMissingTools(t *testing.T) {
 	}
 }
 
-// TestSizes holds that sizes which are not built are refused before anything is.
+// TestSizes checks that sizes that cannot be built are rejected before anything is built.
 func TestSizes(t *testing.T) {
 	for _, text := range []string{"ports=3", "ports", "slots=0", "slots=4097", "clusters=65537", "frame=63", "size=3",
 		"ports=1,ports=x"} {
@@ -37,7 +37,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestLostChild holds that a child which was killed, or keeps silent, is a card that is gone: at once, and from then on.
+// TestLostChild checks that a child that was killed or is silent is reported as a card that is gone, at once and from
+// then on.
 func TestLostChild(t *testing.T) {
 	needTools(t)
 	for _, c := range []struct {
@@ -76,7 +77,7 @@ func TestLostChild(t *testing.T) {
 	}
 }
 
-// TestDamagedCache holds that what lies in a cache is built again where it does not run. A script takes Verilator's place.
+// TestDamagedCache checks that a cached program that does not run is built again. A script takes Verilator's place.
 func TestDamagedCache(t *testing.T) {
 	needTools(t)
 	sound, err := (&Config{Build: usual()}).findProgram(t.Context())
@@ -115,7 +116,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// usual is the build of an address without sizes.
+// usual returns the build for an address without sizes.
 func usual() Build {
 	b, _ := ParseBuild("")
 	return b

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// injection is a frame that a test puts on the input.
+// injection is a frame that a test puts on the input bus.
 type injection struct {
 	cycle   int64 // its first beat comes then, or as soon after as it is let in
 	known   bool
@@ -30,11 +30,11 @@ func (i *injection) encode(to []byte) []byte {
 	return append(to, i.bytes...)
 }
 
-// inject puts a frame on the input while time passes.
+// inject puts a frame on the input bus while time passes.
 func (c *child) inject(i *injection) error { return c.sendCommand(i.encode([]byte{'i'}), 0) }
 
-// ready says in how many of 65,536 cycles a consumer takes a beat, drawn from a seed: what leads to the parameter server, or
-// around the queue.
+// ready sets in how many of 65,536 cycles a consumer accepts a beat, drawn from a seed. around selects the bypass
+// instead of the output to the parameter server.
 func (c *child) ready(around bool, of65536 uint32, seed uint64) error {
 	command := []byte{'o', 0}
 	if around {
@@ -44,7 +44,7 @@ func (c *child) ready(around bool, of65536 uint32, seed uint64) error {
 	return c.sendCommand(binary.LittleEndian.AppendUint64(command, seed), 0)
 }
 
-// present offers a frame while the output's clock stands, and says what became of it.
+// present offers a frame while the output's clock is stopped, and returns its class.
 func (c *child) present(i *injection) (engine.Class, error) {
 	if err := c.sendCommand(i.encode([]byte{'v'}), 10_000); err != nil {
 		return 0, err
@@ -59,17 +59,18 @@ func (c *child) present(i *injection) (engine.Class, error) {
 	return engine.Class(b[0]), nil
 }
 
-// leastClocks are enough for the way of a posted write over the bus.
+// leastClocks is the number of clocks that a posted write needs on the bus.
 const leastClocks = 8
 
-// post writes a register, with effect once so many clocks of the next commands have passed.
+// post writes a register. The write takes effect after the given number of clocks in the next commands.
 func (c *child) post(addr, value uint32, clocks uint16) error {
 	command := binary.LittleEndian.AppendUint32([]byte{'p'}, addr)
 	command = binary.LittleEndian.AppendUint32(command, value)
 	return c.sendCommand(binary.LittleEndian.AppendUint16(command, clocks), 0)
 }
 
-// step lets cycles of the output's clock pass, each with more clocks for everything else, or stops once it is idle.
+// step advances the output's clock by the given number of cycles, each with more clocks for the rest of the logic, or
+// stops when the output is idle.
 func (c *child) step(cycles int64, untilIdle bool) error {
 	command := binary.LittleEndian.AppendUint64([]byte{'s'}, uint64(cycles))
 	command = append(command, 0)

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// workerTable is what both cards match.
+// workerTable contains the entries that both cards match.
 type workerTable map[netip.Addr]lockstep.Worker
 
 func (t workerTable) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
@@ -32,8 +32,8 @@ func workers() workerTable {
 	return t
 }
 
-// TestLockstep leads the twin and the logic through the same streams, with one read port and with two. LOCKSTEP_SEEDS says how
-// many; 'olafctl device conformance' does the same.
+// TestLockstep compares the twin and the logic on the same streams, with one read port and with two. LOCKSTEP_SEEDS
+// sets the number of streams; 'olafctl device conformance' runs the same comparison.
 func TestLockstep(t *testing.T) {
 	seeds := 13 // one of each kind
 	if testing.Short() {

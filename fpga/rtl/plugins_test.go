@@ -24,7 +24,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// lastByte is the table of sim/plugins_sim.sv: a source's last byte is its worker, of one cluster in two.
+// lastByte is the table in sim/plugins_sim.sv: the last byte of a source address is the worker, in one of two clusters.
 type lastByte struct{}
 
 func (lastByte) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
@@ -35,7 +35,7 @@ func (lastByte) Server(netip.Addr) bool                       { return false }
 func (lastByte) Group(olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, false }
 func (lastByte) Version() uint64                              { return 0 }
 
-// buildPlugins compiles two of OpenNIC's plugins, back to back.
+// buildPlugins compiles two of OpenNIC's plugins that are connected back to back.
 func buildPlugins(t *testing.T) (program string) {
 	t.Helper()
 	needTools(t)
@@ -77,7 +77,7 @@ func buildPlugins(t *testing.T) (program string) {
 	return filepath.Join(build, "plugins")
 }
 
-// script is what the simulation reads, beside the same accesses to a device.
+// script is the simulation's input. The same accesses are made to a device.
 type script struct {
 	t                *testing.T
 	text             strings.Builder
@@ -126,7 +126,7 @@ func (s *script) sleep(cycles int64) {
 	fmt.Fprintf(&s.text, "c %x\n", cycles)
 }
 
-// play loads bursts whose updates merge, whatever a few cycles on the way do, and reads what became of them.
+// play loads bursts whose updates merge, regardless of a few cycles on the way, and reads the results.
 func (s *script) play() {
 	const bursts, flows, apart, spacing = 6, 4, 40, 6000
 	kind, _ := engine.FindDiscipline("olaf")
@@ -167,7 +167,7 @@ func (s *script) play() {
 	}
 }
 
-// expectFrames appends the frames that left a twin.
+// expectFrames appends the frames that have left a twin.
 func (s *script) expectFrames(packets []twin.Packet) (frames []string) {
 	s.t.Helper()
 	for i := range packets {
@@ -184,7 +184,7 @@ func (s *script) expectFrames(packets []twin.Packet) (frames []string) {
 	return frames
 }
 
-// run feeds the script to the simulation, and returns its answers and its frames.
+// run passes the script to the simulation, and returns its answers and its frames.
 func (s *script) run(program string) (answers, frames []string) {
 	s.t.Helper()
 	c := exec.CommandContext(s.t.Context(), program)
@@ -203,8 +203,9 @@ func (s *script) run(program string) (answers, frames []string) {
 	return answers, frames
 }
 
-// TestPlugins states that OpenNIC's plugin is a card of its own, whose generator feeds its queue, and that two of them back to
-// back are a generator's card and a queue's: their counters and frames are those of one twin, and of two that are joined.
+// TestPlugins checks that OpenNIC's plugin is a complete card whose generator feeds its queue, and that two plugins
+// back to back are a generator's card and a queue's card. Their counters and frames must equal those of one twin, and
+// of two joined twins.
 func TestPlugins(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a simulation")

@@ -15,10 +15,10 @@ import (
 // The twin has nothing behind it that could hold a card up, so what back-pressure does is judged by itself: each frame must be
 // the sum of those that the provenance log names, and nothing may get lost.
 
-// always is a consumer that takes every beat.
+// always makes a consumer accept every beat.
 const always = 1 << 16
 
-// sent is what a test put on the input, by who is in it.
+// sent contains the updates that a test put on the input, by contributor.
 type sent map[olaf.Contributor]offered
 
 type offered struct {
@@ -26,7 +26,7 @@ type offered struct {
 	lanes  []int32
 }
 
-// offer puts n updates of random sizes and gradients on the input, one behind the other or with gaps.
+// offer puts n updates of random sizes and gradients on the input, back to back or with gaps.
 func (b *bench) offer(t *testing.T, n int) sent {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -65,7 +65,8 @@ func (b *bench) ready(t *testing.T, server, around uint32) {
 	}
 }
 
-// rest lets time pass until nothing is under way any more, but so many cycles at most, and says whether it came to that.
+// rest lets time pass until the card is idle, but at most the given number of cycles. It reports whether the card
+// became idle.
 func (b *bench) rest(t *testing.T, cycles int64) bool {
 	t.Helper()
 	until := b.child.cycle + cycles
@@ -75,13 +76,13 @@ func (b *bench) rest(t *testing.T, cycles int64) bool {
 	return b.child.cycle < until
 }
 
-// work resets the card and lets it merge at 20 bytes a cycle, with its log.
+// work resets the card and enables a merging queue at 20 bytes per cycle, with its log.
 func (b *bench) work(t *testing.T) {
 	t.Helper()
 	b.configure(t, "olaf", &engine.Config{Slots: 8, Provenance: true}, engine.Output{Rate: 20 << 24})
 }
 
-// judge holds every frame that left to the updates that are in it.
+// judge checks every departed frame against the updates that it contains.
 func (b *bench) judge(t *testing.T, all sent) {
 	t.Helper()
 	var inside uint64
@@ -122,8 +123,9 @@ func (b *bench) judge(t *testing.T, all sent) {
 
 func saturated(v int64) int64 { return min(max(v, math.MinInt32), math.MaxInt32) }
 
-// TestBackPressure has consumers that take beats by chance. What the output's buffer hides moves no decision and no end of a
-// frame; beyond that the output is late, and every frame is whole.
+// TestBackPressure uses consumers that accept beats at random. It checks that stalls that the output's buffer absorbs
+// change no decision and no end of a frame, and that after longer stalls the output is late but every frame is
+// complete.
 func TestBackPressure(t *testing.T) {
 	b := openBench(t, Build{})
 	var first []seen
@@ -151,8 +153,8 @@ func TestBackPressure(t *testing.T) {
 	b.ready(t, always, always)
 }
 
-// TestBlockedOutput has a parameter server that never takes a beat: the queue fills and counts on, registers answer, and a reset
-// leaves nothing of it but the frame that is on the bus.
+// TestBlockedOutput uses a parameter server that never accepts a beat. It checks that the queue fills and continues to
+// count, that registers answer, and that a reset removes everything except the frame on the bus.
 func TestBlockedOutput(t *testing.T) {
 	b := openBench(t, Build{})
 	b.work(t)
@@ -183,7 +185,8 @@ func TestBlockedOutput(t *testing.T) {
 	b.judge(t, all)
 }
 
-// TestBlockedDetour has nobody behind the queue's detour: the input stands, nothing is lost, and all of it comes in order.
+// TestBlockedDetour blocks the queue's bypass. It checks that the input stops, that nothing is lost, and that all
+// frames leave in order afterwards.
 func TestBlockedDetour(t *testing.T) {
 	b := openBench(t, Build{})
 	b.watch(t, reportLog|reportDecisions|reportLanes|reportBypassed)
@@ -215,7 +218,8 @@ func TestBlockedDetour(t *testing.T) {
 	b.ready(t, always, always)
 }
 
-// TestOverlong holds that frames beyond what is built are swallowed and counted, whatever their length, and those behind them are not.
+// TestOverlong checks that frames longer than the build allows are dropped and counted, whatever their length, and that
+// frames behind them are not.
 func TestOverlong(t *testing.T) {
 	b := openBench(t, Build{})
 	b.work(t)
@@ -242,7 +246,8 @@ func TestOverlong(t *testing.T) {
 	}
 }
 
-// TestResetInFrame resets the card in every cycle in which a long frame is coming in, and sends another one behind what is left of it.
+// TestResetInFrame resets the card in every cycle in which a long frame arrives, and then sends another frame after the
+// rest of it.
 func TestResetInFrame(t *testing.T) {
 	b := openBench(t, Build{})
 	updates := []olaf.Update{{Cluster: 2, Worker: 2, Count: 1, Lanes: 2243}, {Cluster: 1, Worker: 1, Seq: 9, Count: 1, Lanes: 48}}

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/fpgatest"
 )
 
-// TestConformance runs the suite of every card on one child, which each case resets.
+// TestConformance runs the conformance suite of all cards on one child, which each case resets.
 func TestConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")

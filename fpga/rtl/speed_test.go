@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// stream loads n frames of a size, one behind the other on the bus, and starts them.
+// stream loads n frames of a size, back to back on the bus, and starts them.
 func (b *bench) stream(tb testing.TB, n, size int) {
 	tb.Helper()
 	words := make([]uint32, len(lockstep.TableWorkers())*regmap.FlowWords)
@@ -68,7 +68,7 @@ func (b *bench) pass(tb testing.TB, cycles int64) {
 	}
 }
 
-// enabled resets the card and lets its queue work at the line's rate, or at less.
+// enabled resets the card and enables its queue at the line rate or at a lower rate.
 func (b *bench) enabled(tb testing.TB, increment uint32) {
 	tb.Helper()
 	b.set(tb, regmap.CommonCommand, regmap.CommonCommandReset)
@@ -82,7 +82,7 @@ func (b *bench) enabled(tb testing.TB, increment uint32) {
 	b.tap = tap{}
 }
 
-// TestNoBubbles holds that frames of 256 bytes and more enter back to back, and that shorter ones are held up.
+// TestNoBubbles checks that frames of 256 bytes and more enter back to back, and that shorter frames are delayed.
 func TestNoBubbles(t *testing.T) {
 	b := openBench(t, Build{})
 	b.cfg.Tables = workers()
@@ -100,8 +100,8 @@ func TestNoBubbles(t *testing.T) {
 	}
 }
 
-// TestLatency holds how long one update takes through an empty queue at the line's rate: from its first beat at the input until
-// its last bit is due, in cycles.
+// TestLatency checks the time of one update through an empty queue at the line rate, from its first beat at the input
+// until its last bit is due, in cycles.
 func TestLatency(t *testing.T) {
 	b := openBench(t, Build{})
 	b.cfg.Tables = workers()
@@ -118,8 +118,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// BenchmarkStream is a saturated stream of 256 B through the child: clocks of the logic a second of wall time, and of the
-// child's own processor time.
+// BenchmarkStream measures a saturated stream of 256 B through the child: clocks of the logic per second of wall time,
+// and per second of the child's processor time.
 func BenchmarkStream(tb *testing.B) {
 	c, err := Open(tb.Context(), Config{Tables: workers()})
 	if err != nil {
@@ -142,8 +142,8 @@ func BenchmarkStream(tb *testing.B) {
 	tb.ReportMetric(done/(processorTime(tb, c.child.cmd.Process.Pid)-used)/1e6, "Mclocks/cpu-s")
 }
 
-// BenchmarkChild is the same stream through the child alone: what it was asked is recorded first, and asked again by a file, with
-// nobody who reads the answers. Loading is measured by itself and left out.
+// BenchmarkChild measures the same stream through the child alone. Its requests are recorded first, and repeated from a
+// file without reading the answers. The time for loading is measured separately and subtracted.
 func BenchmarkChild(b *testing.B) {
 	c, err := Open(b.Context(), Config{Tables: workers()})
 	if err != nil {
@@ -174,7 +174,7 @@ func BenchmarkChild(b *testing.B) {
 	b.ReportMetric(best/1e6, "Mclocks/cpu-s")
 }
 
-// record keeps what a child is asked from now on; what it returns is all up to then.
+// record records the child's requests from now on. The function that it returns returns all requests so far.
 func record(tb testing.TB, c *child) (asked func() []byte) {
 	tb.Helper()
 	from, to, err := os.Pipe()
@@ -197,7 +197,7 @@ func record(tb testing.TB, c *child) (asked func() []byte) {
 	return func() []byte { return bytes.Clone(kept.Bytes()) } // nothing is under way between an answer and the next question
 }
 
-// askAgain is the processor time of a program that is asked what was recorded.
+// askAgain returns the processor time that a program needs for recorded requests.
 func askAgain(tb testing.TB, program string, asked []byte) time.Duration {
 	tb.Helper()
 	name := filepath.Join(tb.TempDir(), "asked")
@@ -217,7 +217,7 @@ func askAgain(tb testing.TB, program string, asked []byte) time.Duration {
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
-// processorTime is what a process has used, in seconds.
+// processorTime returns the processor time of a process in seconds.
 func processorTime(tb testing.TB, pid int) float64 {
 	tb.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

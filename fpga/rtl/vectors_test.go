@@ -20,8 +20,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestGoldenVectors presents every golden vector to the logic: each arrival while the output's clock stands, so that several
-// can come in a cycle, as the page allows and no bus does.
+// TestGoldenVectors presents every golden vector to the logic. Each arrival comes while the output's clock is stopped,
+// so that several can arrive in a cycle, which the page allows and a bus does not.
 func TestGoldenVectors(t *testing.T) {
 	files, err := filepath.Glob("../engine/testdata/vectors/*.txt")
 	if err != nil || len(files) < 30 {
@@ -49,10 +49,10 @@ func TestGoldenVectors(t *testing.T) {
 	}
 }
 
-// TestFlushAroundLocks states that a flush discards everything inside, a frame that was just locked included: it counts as
-// locked and as flushed, nothing of it leaves, and updates that come later are not harmed. The command is on its way while
-// the output's clock runs, and takes effect a clock later in each row: before, with and after two locks. The queue of package
-// engine returns the counts to expect.
+// TestFlushAroundLocks checks that a flush discards everything in the queue, including a frame that was just locked: it
+// counts as locked and as flushed, no part of it leaves, and later updates are unharmed. The command is posted while
+// the output's clock runs, and takes effect one clock later in each row: before, during and after two locks. The queue
+// of package engine computes the expected counts.
 func TestFlushAroundLocks(t *testing.T) {
 	const begin = 4
 	b := openBench(t, Build{})
@@ -74,9 +74,9 @@ func TestFlushAroundLocks(t *testing.T) {
 	}
 }
 
-// TestFlushAroundArrival states that a flush in the clock in which an update is decided, and its frame locked, discards it
-// like one that was there before. One that takes effect earlier leaves it alone, and so does one after its frame is over. The
-// command takes effect a clock later in each row.
+// TestFlushAroundArrival checks that a flush in the clock in which an update is decided and its frame locked discards
+// the update. A flush that takes effect earlier does not affect it, and neither does one after its frame has ended. The
+// command takes effect one clock later in each row.
 func TestFlushAroundArrival(t *testing.T) {
 	b := openBench(t, Build{})
 	flush := enginetest.Event{Kind: enginetest.Flush}
@@ -116,7 +116,7 @@ func flushVector(discipline string, events ...enginetest.Event) *enginetest.Vect
 		Output: engine.Output{Rate: 1 << 30}, Events: events}
 }
 
-// replay runs the arrivals and flushes of v on the logic and returns v with what came out.
+// replay runs the arrivals and flushes of v on the logic and returns v with the observed results.
 func (b *bench) replay(t *testing.T, v *enginetest.Vector) *enginetest.Vector {
 	t.Helper()
 	b.configure(t, v.Engine, &v.Config, v.Output)
@@ -150,7 +150,7 @@ func (b *bench) replay(t *testing.T, v *enginetest.Vector) *enginetest.Vector {
 	return got
 }
 
-// flush flushes the queue in a cycle, while the output's clock stands, or during what follows.
+// flush flushes the queue in a cycle, either while the output's clock is stopped or during the next commands.
 func (b *bench) flush(t *testing.T, cycle int64) {
 	t.Helper()
 	if b.flushIn == 0 {
@@ -161,7 +161,7 @@ func (b *bench) flush(t *testing.T, cycle int64) {
 	}
 }
 
-// woven puts departures before the arrivals of their cycle.
+// woven merges two lists of events, with departures before the arrivals of their cycle.
 func woven(in, out []enginetest.Event) []enginetest.Event {
 	var all []enginetest.Event
 	for _, ev := range in {
@@ -173,7 +173,7 @@ func woven(in, out []enginetest.Event) []enginetest.Event {
 	return append(all, out...)
 }
 
-// departures are the frames that left, as a vector shows them.
+// departures returns the departed frames in the format of a vector.
 func (b *bench) departures(v *enginetest.Vector, start int64, inside map[olaf.Contributor][]olaf.Contributor) []enginetest.Event {
 	var out []enginetest.Event
 	for i := range b.frames {
@@ -196,8 +196,9 @@ func (b *bench) departures(v *enginetest.Vector, start int64, inside map[olaf.Co
 	return out
 }
 
-// stats are the counters of a vector, out of the registers. Two of them no register holds: how many frames started, which
-// are those that left and those that a flush cut, and how many updates were accepted, which the vector's classes tell.
+// stats returns the counters of a vector, read from registers. Two of them have no register: the number of frames that
+// started, which is the number that left plus the number cut by a flush, and the number of accepted updates, which
+// follows from the vector's classes.
 func (b *bench) stats(t *testing.T, accepted uint64) []enginetest.Stat {
 	b.write(t, regmap.CommonCommand, regmap.CommonCommandSnapshot)
 	c, err := regmap.ReadQueueCounters(b)
@@ -220,7 +221,7 @@ func (b *bench) stats(t *testing.T, accepted uint64) []enginetest.Stat {
 	return append(enginetest.ListCounters(s), enginetest.Stat{Name: "stall_cycles", Value: c.StallCycles})
 }
 
-// bench is a card of which tests see more than a device shows.
+// bench is a card that gives tests more access than a device does.
 type bench struct {
 	*Card
 	frames    []seen
@@ -231,19 +232,20 @@ type bench struct {
 	flushIn   uint16 // clocks until a flush takes effect, while time passes; 0 flushes while the output's clock stands
 }
 
-// seen is a frame that left, kept.
+// seen is a copy of a departed frame.
 type seen struct {
 	frame
 	inside []olaf.Contributor
 }
 
-// decision is what became of a frame, and when; class is engine.Classes of one that never reached the engine.
+// decision is the decision on a frame, with its time; class is engine.Classes for a frame that did not reach the
+// engine.
 type decision struct {
 	cycle int64
 	class engine.Class
 }
 
-// openBench opens the logic for a test, which is skipped where a tool is missing.
+// openBench opens the logic for a test. It skips the test if a tool is missing.
 func openBench(t *testing.T, build Build) *bench {
 	t.Helper()
 	needTools(t)
@@ -259,7 +261,7 @@ func openBench(t *testing.T, build Build) *bench {
 	return b
 }
 
-// needTools skips a test where the RTL can't be built; on the machine that judges changes nothing may be missing.
+// needTools skips a test if the RTL cannot be built. In CI, missing tools are an error.
 func needTools(t *testing.T) {
 	t.Helper()
 	if _, err := findCompilers(); err != nil {
@@ -342,11 +344,11 @@ func (b *bench) configure(t *testing.T, discipline string, c *engine.Config, o e
 	b.tap = tap{}
 }
 
-// outer is the addresses of every frame of a test.
+// outer contains the addresses of every frame in a test.
 var outer = olaf.Addresses{SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 0, 0, 1},
 	DstIP: [4]byte{10, 0, 0, 2}, SrcPort: 1000}
 
-// encode is the frame of u.
+// encode returns the frame of u.
 func encode(t *testing.T, u *olaf.Update, lanes []int32) []byte {
 	t.Helper()
 	b := make([]byte, u.Size())
@@ -356,7 +358,7 @@ func encode(t *testing.T, u *olaf.Update, lanes []int32) []byte {
 	return b
 }
 
-// lanesOf are the gradients of a frame.
+// lanesOf returns the gradients in a frame.
 func lanesOf(b []byte) []int32 {
 	lanes := make([]int32, (len(b)-olaf.HeaderBytes)/olaf.LaneBytes)
 	for i := range lanes {
@@ -365,7 +367,7 @@ func lanesOf(b []byte) []int32 {
 	return lanes
 }
 
-// present offers an update while the output's clock stands.
+// present offers an update while the output's clock is stopped.
 func (b *bench) present(t *testing.T, u *olaf.Update, lanes []int32) engine.Class {
 	t.Helper()
 	class, err := b.child.present(&injection{known: true, cluster: u.Cluster, worker: u.Worker, bytes: encode(t, u, lanes)})
@@ -375,7 +377,7 @@ func (b *bench) present(t *testing.T, u *olaf.Update, lanes []int32) engine.Clas
 	return class
 }
 
-// step lets the output's clock run until the given cycle.
+// step advances the output's clock to the given cycle.
 func (b *bench) step(t *testing.T, until int64) {
 	t.Helper()
 	if until > b.child.cycle {
@@ -385,7 +387,7 @@ func (b *bench) step(t *testing.T, until int64) {
 	}
 }
 
-// drain lets everything leave, and returns the cycle since which the output is idle.
+// drain waits until everything has left, and returns the cycle from which on the output is idle.
 func (b *bench) drain(t *testing.T) int64 {
 	t.Helper()
 	if err := b.child.step(1<<40, true); err != nil {

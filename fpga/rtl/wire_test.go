@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestGeneratorLeavesByTheWire states that generator.control.wire sends the generator's frames out of the card as they are,
-// past the queue and its counters.
+// TestGeneratorLeavesByTheWire checks that generator.control.wire sends the generator's frames out of the card
+// unchanged, past the queue and its counters.
 func TestGeneratorLeavesByTheWire(t *testing.T) {
 	const frames = 20
 	b := openBench(t, Build{})

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Check says which accounting identity does not hold since the counters were cleared.
+// Check returns an error that names an accounting identity violated since the counters were cleared.
 func (t *Twin) Check() error {
 	declared := metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 	if d := t.cfg.programOf(t.front.config.program); d != nil && t.front.Aggregator != nil {
@@ -41,7 +41,7 @@ func (t *Twin) Check() error {
 	return counts.Balance()
 }
 
-// TestEveryCounterHasItsRegister holds the rows of the engine against the register map.
+// TestEveryCounterHasItsRegister checks the rows of the engine against the register map.
 func TestEveryCounterHasItsRegister(t *testing.T) {
 	for _, row := range engine.CounterRows() {
 		if row.Register == "" {

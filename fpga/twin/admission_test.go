@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// admitting are tables in which a switch program's say who contributes.
+// admitting are tables in which those of a switch program determine the contributors.
 type admitting struct {
 	*fakeTables
 	members map[olaf.ClusterID]map[olaf.WorkerID]bool // nil where the pipeline has no such table
@@ -37,8 +37,8 @@ func (a *admitting) set(c olaf.ClusterID, workers ...olaf.WorkerID) {
 	a.version++
 }
 
-// What nobody admitted is dropped and counted as a stranger's, from the frame on that comes after the tables said so; a cluster
-// without any member loses what it holds.
+// TestAdmission checks that updates of workers that are not admitted are dropped and counted as strangers', from the
+// first frame after the tables changed, and that a cluster without members loses its contents.
 func TestAdmission(t *testing.T) {
 	tables := &admitting{fakeTables: newTables(2, 3), members: map[olaf.ClusterID]map[olaf.WorkerID]bool{}}
 	tables.set(0, 0, 1)
@@ -87,7 +87,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// Where updates only queue, the tables of programs are nobody's matter, and the next program's are its own.
+// TestAdmissionIsTheProgramsOwn checks that the tables of programs have no effect while updates only queue, and that
+// each program uses its own tables.
 func TestAdmissionIsTheProgramsOwn(t *testing.T) {
 	tables := &admitting{fakeTables: newTables(1, 2), members: map[olaf.ClusterID]map[olaf.WorkerID]bool{}}
 	b := newBench(t, Config{Tables: tables, Programs: []program.Description{summing}})

@@ -18,7 +18,7 @@ import (
 
 var summing = iswitch.Describe()
 
-// newSummingBench is a card with iSwitch in front of a queue of the given depth and rate.
+// newSummingBench returns a card with iSwitch in front of a queue with the given depth and rate.
 func newSummingBench(tb testing.TB, tables *fakeTables, h, depth, bytesPerCycle uint32) *bench {
 	b := newBench(tb, Config{Tables: tables, Programs: []program.Description{summing}})
 	b.write(regmap.AggregatorProgram, summing.Code)
@@ -27,7 +27,7 @@ func newSummingBench(tb testing.TB, tables *fakeTables, h, depth, bytesPerCycle 
 	return b
 }
 
-// frontCount is a counter of the program by name, after a snapshot.
+// frontCount returns a counter of the program by name, after a snapshot.
 func (b *bench) frontCount(name string) uint64 {
 	b.Helper()
 	b.write(regmap.CommonCommand, regmap.CommonCommandSnapshot)
@@ -38,7 +38,8 @@ func (b *bench) frontCount(name string) uint64 {
 	return *c.At(countRegister(summing.Ledger.Index(name)))
 }
 
-// Three updates of a cluster leave as one, at the time at which the last of them came; an update too many waits.
+// TestProgramInFrontOfTheQueue checks that three updates of a cluster leave as one, at the time at which the last of
+// them arrived, and that a fourth waits.
 func TestProgramInFrontOfTheQueue(t *testing.T) {
 	b := newSummingBench(t, newTables(2, 3), 3, 8, 20)
 	b.loadFlows(2, 3, nil)
@@ -84,7 +85,7 @@ func TestProgramInFrontOfTheQueue(t *testing.T) {
 	}
 }
 
-// inspectsPartials looks at the one update that waits, of worker 5 in cluster 1.
+// inspectsPartials checks the inspected state of the one waiting update, from worker 5 in cluster 1.
 func (b *bench) inspectsPartials(t *testing.T) {
 	if err := b.Write32(regmap.AggregatorInspectIndex, 0); !errors.Is(err, fpga.ErrRefused) {
 		t.Errorf("inspected while running: %v", err)
@@ -106,8 +107,9 @@ func (b *bench) inspectsPartials(t *testing.T) {
 	b.write(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
-// TestHeldOverTime holds the integral, and the cycles that it is over, to what was held: from the first update to the latest, and from a clear
-// to a flush. An update behind that ends the time in which nothing was held, and a clear with nothing held begins none.
+// TestHeldOverTime checks the integral of occupied slots and the cycles that it covers: from the first update to the
+// latest, and from a clear to a flush. The next update ends the time in which the table was empty, and a clear of an
+// empty table does not start a new one.
 func TestHeldOverTime(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 2), 2, 8, 20)
 	b.loadFlows(1, 2, nil)
@@ -142,7 +144,7 @@ func TestHeldOverTime(t *testing.T) {
 	hold("after a clear with nothing held, and the same again", 500, 800)
 }
 
-// What a full queue drops is told in contributions.
+// TestSumsThatFindNoSlot checks that sums dropped by a full queue are counted in contributions.
 func TestSumsThatFindNoSlot(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 2), 2, 1, 1)
 	b.loadFlows(1, 2, nil)
@@ -159,7 +161,8 @@ func TestSumsThatFindNoSlot(t *testing.T) {
 	}
 }
 
-// A cluster without a segment goes around, and says so.
+// TestClusterWithoutSegment checks that an update of a cluster without a segment bypasses the program and raises the
+// error bit for the cluster's range.
 func TestClusterWithoutSegment(t *testing.T) {
 	tables := newTables(1, 1)
 	for a := range tables.workers {
@@ -175,8 +178,8 @@ func TestClusterWithoutSegment(t *testing.T) {
 	}
 }
 
-// TestTwinAgreesWithTheProgramAlone plays random traffic, freezes, flushes and clears it, and holds what leaves without these
-// against a plain loop over program and port.
+// TestTwinAgreesWithTheProgramAlone plays random traffic, with freezes, flushes and clears. It checks departures in
+// runs without these against a plain loop over program and port.
 func TestTwinAgreesWithTheProgramAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawTraffic(rt)
@@ -214,7 +217,7 @@ func TestTwinAgreesWithTheProgramAlone(t *testing.T) {
 	})
 }
 
-// summed is reference with the program in front.
+// summed is like reference, with the program in front of the queue.
 func (c *traffic) summed(t *rapid.T, h int) []olaf.Observation {
 	var front *aggregator.Aggregator
 	return c.played(t, func(out *engine.Port, at olaf.Time, u *olaf.Update) {
@@ -231,8 +234,8 @@ func (c *traffic) summed(t *rapid.T, h int) []olaf.Observation {
 	})
 }
 
-// What registers tell of partial sums is what the twin knows of them; a queue that runs is not looked into, and one that is
-// disabled stands only for the while.
+// TestSegments checks that the partial sums read from registers are those that the twin has. A running queue is not
+// inspected, and a disabled one is frozen only meanwhile.
 func TestSegments(t *testing.T) {
 	b := newSummingBench(t, newTables(2, 3), 3, 8, 20)
 	b.loadFlows(2, 3, nil)
@@ -281,7 +284,7 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// olderMap is a card of an older map, which has no registers from an address on.
+// olderMap is a card with an older map, which has no registers from an address on.
 type olderMap struct {
 	*bench
 	version, end uint32
@@ -297,7 +300,7 @@ func (o olderMap) Read32(addr uint32) (uint32, error) {
 	return o.bench.Read32(addr)
 }
 
-// TestIntegralOfOlderMap holds that an older card is not asked for what it has not.
+// TestIntegralOfOlderMap checks that registers that an older card lacks are not read.
 func TestIntegralOfOlderMap(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 2), 2, 8, 20)
 	b.loadFlows(1, 2, nil)

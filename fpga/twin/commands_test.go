@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestCommandsObeyTheirBits holds that a command register does what its bits say and nothing without them: of the queue, of the
-// block in front of it, and of the counters.
+// TestCommandsObeyTheirBits checks that the command registers of the queue, of the block in front of it and of the
+// counters do what their bits mean, and nothing without these bits.
 func TestCommandsObeyTheirBits(t *testing.T) {
 	for name, c := range map[string]struct {
 		register, bits     uint32
@@ -43,7 +43,7 @@ func TestCommandsObeyTheirBits(t *testing.T) {
 	}
 }
 
-// TestRefusalsRaiseTheirBit holds which error a queue shows that is looked into while it runs, and no other.
+// TestRefusalsRaiseTheirBit checks that inspecting a running queue sets the right error bit and no other.
 func TestRefusalsRaiseTheirBit(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 1), 1, 8, 20)
 	for _, at := range []uint32{regmap.QueueInspectIndex, regmap.AggregatorInspectIndex} {
@@ -56,7 +56,7 @@ func TestRefusalsRaiseTheirBit(t *testing.T) {
 	}
 }
 
-// TestFailuresRaiseTheirReason holds what a generator that fails says, and nothing more than that.
+// TestFailuresRaiseTheirReason checks that a failing generator sets the bit for its reason and no other.
 func TestFailuresRaiseTheirReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(b *bench)
@@ -86,7 +86,7 @@ func TestFailuresRaiseTheirReason(t *testing.T) {
 	}
 }
 
-// TestResetForgetsCleared holds that counts which a clear had carried over do not outlive a reset.
+// TestResetForgetsCleared checks that counts saved by a clear are gone after a reset.
 func TestResetForgetsCleared(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 3), 3, 8, 20)
 	b.loadFlows(1, 3, nil)
@@ -100,8 +100,8 @@ func TestResetForgetsCleared(t *testing.T) {
 	}
 }
 
-// TestRearmingLeavesOneAnswerAlone loads other flows while one ACK, or one sum for workers, is on its way: it goes where its update
-// came from.
+// TestRearmingLeavesOneAnswerAlone loads new flows while one ACK, or one sum for workers, is on its way, and checks
+// that it reaches the worker that sent the update.
 func TestRearmingLeavesOneAnswerAlone(t *testing.T) {
 	for name, b := range map[string]*bench{"an ACK": newBench(t, Config{Tables: newTables(1, 1), Wire: true}),
 		"a sum": newAnsweringBench(t, Config{Wire: true})} {
@@ -135,8 +135,8 @@ func TestRearmingLeavesOneAnswerAlone(t *testing.T) {
 	}
 }
 
-// TestRearmingAtAnyCycle loads other flows in every cycle of a run of cards of every kind: whatever leaves has the addresses of the flow that
-// it was sent by, wherever it was on its way.
+// TestRearmingAtAnyCycle loads new flows in every cycle of a run on cards of every kind. It checks that every departing
+// frame has the addresses of the flow that sent it, wherever the frame was.
 func TestRearmingAtAnyCycle(t *testing.T) {
 	slow := aggregator.Unit{BusBytes: 32, Beat: 20 * olaf.Nanosecond, Pipeline: 4, Room: 6}
 	for _, cfg := range []Config{{}, {ReadPorts: 1}, {ReadPorts: 2}, {Programs: []program.Description{summing}, Unit: &slow}} {

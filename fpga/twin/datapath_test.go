@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestFramesFindTheirWay sends one frame of each kind and looks in which counter it ends.
+// TestFramesFindTheirWay checks which counter counts a frame of each kind.
 func TestFramesFindTheirWay(t *testing.T) {
 	cases := []struct {
 		name   string
@@ -289,8 +289,9 @@ func TestGeneratorPacing(t *testing.T) {
 	}
 }
 
-// TestGenerationWraps sends packets at and beside the three wraps of 48 bits of nanoseconds that a run can live to see, and at the last cycle
-// that a descriptor can name: stamps begin anew at each, in the update and in the packet, and the age goes on.
+// TestGenerationWraps sends packets at and next to the three times at which 48 bits of nanoseconds wrap within a run,
+// and at the last cycle that a descriptor can name. It checks that stamps restart at each wrap, in updates and packets,
+// and that ages continue.
 func TestGenerationWraps(t *testing.T) {
 	const wrap = uint64(olaf.GenModulus) / 4 // cycles
 	for _, ports := range []int{0, 1, 2} {
@@ -401,7 +402,7 @@ func TestAcksCarryTheQueuesStatus(t *testing.T) {
 	}
 }
 
-// TestAcksPrecedeArrivals lets an update arrive in the very cycle in which an ACK passes VNP4-2.
+// TestAcksPrecedeArrivals checks the order if an update arrives in the cycle in which an ACK passes VNP4-2.
 func TestAcksPrecedeArrivals(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(2, 1), Wire: true})
 	b.configure(smart, 8, 1)
@@ -418,7 +419,8 @@ func TestAcksPrecedeArrivals(t *testing.T) {
 	}
 }
 
-// TestManyAcksKeepTheirOrder has far more ACKs on the way than the ring first holds, and shortens the delay meanwhile.
+// TestManyAcksKeepTheirOrder checks the order of far more ACKs than the ring holds at first, while the delay is
+// shortened.
 func TestManyAcksKeepTheirOrder(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 1), Wire: true})
 	b.configure(fifo, 8, 64)
@@ -447,7 +449,8 @@ func TestManyAcksKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestRearmingLeavesFramesInsideAlone loads other flows while an update of the old ones is still in the queue.
+// TestRearmingLeavesFramesInsideAlone loads new flows while an update of an old flow is still in the queue, and checks
+// that the update keeps its addresses.
 func TestRearmingLeavesFramesInsideAlone(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 1), Wire: true})
 	b.configure(fifo, 8, 1)
@@ -530,7 +533,7 @@ func TestAcksWithoutGroup(t *testing.T) {
 	}
 }
 
-// heldTables answers from what they held when their version was asked for last, as those of an agent do.
+// heldTables answer from the state at the last call of Version, as an agent's tables do.
 type heldTables struct {
 	*fakeTables
 	newest *fakeTables
@@ -541,7 +544,8 @@ func (h *heldTables) Version() uint64 {
 	return h.version
 }
 
-// An answer that passes after the tables changed finds the new group, though no frame has asked them since.
+// TestAcksFindTheNewestTables checks that an answer that passes after a change of the tables uses the new group,
+// although no frame has looked them up since.
 func TestAcksFindTheNewestTables(t *testing.T) {
 	tables := &heldTables{newest: newTables(1, 2)}
 	b := newBench(t, Config{Tables: tables})
@@ -648,7 +652,7 @@ func TestSleepObeysContextAndClose(t *testing.T) {
 	}
 }
 
-// cancelAfter cancels when a frame is looked up that comes after the first looks at the context.
+// cancelAfter cancels the context during the lookup of a frame that comes after the first checks of the context.
 type cancelAfter struct {
 	*fakeTables
 	cancel func()

@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestDownlinks holds the links to the workers against a slow reference: every sum arrives once, no earlier than its frame
-// takes behind those of its cluster, and in order of time.
+// TestDownlinks checks the links to the workers against a slow reference: every sum arrives once, no earlier than its
+// frame takes behind the earlier frames of its cluster, and in order of time.
 func TestDownlinks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &downlinks{}
@@ -50,7 +50,7 @@ func TestDownlinks(t *testing.T) {
 	})
 }
 
-// answers is an observer that hears what reaches workers.
+// answers is an observer that records what reaches workers.
 type answers struct{ at []olaf.Time }
 
 func (*answers) Arrival(olaf.Time, engine.Class, engine.Slot, *olaf.Update, []olaf.Contributor) {
@@ -59,7 +59,8 @@ func (*answers) Start(olaf.Time, engine.Slot)                   {}
 func (*answers) Departure(olaf.Time, engine.Slot, *olaf.Update) {}
 func (a *answers) Answer(at olaf.Time, _ *olaf.Observation)     { a.at = append(a.at, at) }
 
-// newAnsweringBench is a card whose program answers the workers, 2.5 bytes a cycle and link: 102.4 cycles a frame.
+// newAnsweringBench returns a card whose program answers the workers at 2.5 bytes per cycle and link, which is 102.4
+// cycles per frame.
 func newAnsweringBench(t *testing.T, cfg Config) *bench {
 	cfg.Programs = []program.Description{summing}
 	if cfg.Tables == nil {
@@ -75,8 +76,8 @@ func newAnsweringBench(t *testing.T, cfg Config) *bench {
 	return b
 }
 
-// Sums cross the switch at the rate of the data path, and reach every worker of their cluster one after the other at the rate of
-// its link; who looks earlier sees nothing of them but that they are on their way.
+// TestSumsGoToWorkers checks that sums cross the switch at the rate of the data path, and reach the workers of their
+// cluster one after the other at the rate of the link. Before that, they are only visible as frames on their way.
 func TestSumsGoToWorkers(t *testing.T) {
 	heard := &answers{}
 	b := newAnsweringBench(t, Config{Wire: true, Observer: heard})
@@ -122,8 +123,8 @@ func TestSumsGoToWorkers(t *testing.T) {
 	}
 }
 
-// Where the program's tables name a switch above, a job's sums leave by the uplink, from the first that leaves after they said so, and
-// those of other jobs go to the workers.
+// TestSumsOfJobsBelowAnotherSwitch checks that, if the program's tables name a parent switch for a job, the job's sums
+// leave by the uplink, from the first that leaves after the change. Sums of other jobs go to the workers.
 func TestSumsOfJobsBelowAnotherSwitch(t *testing.T) {
 	tables := &admitting{fakeTables: newTables(2, 3), members: map[olaf.ClusterID]map[olaf.WorkerID]bool{},
 		above: map[olaf.ClusterID]bool{1: true}}
@@ -157,7 +158,7 @@ func TestSumsOfJobsBelowAnotherSwitch(t *testing.T) {
 	}
 }
 
-// Whether somebody watches, and how time is cut, changes nothing.
+// TestAnswersWhoeverLooks checks that results do not depend on an observer or on how time is divided.
 func TestAnswersWhoeverLooks(t *testing.T) {
 	play := func(cfg Config, step olaf.Duration) (all []olaf.Observation) {
 		b := newAnsweringBench(t, cfg)
@@ -190,7 +191,8 @@ func TestAnswersWhoeverLooks(t *testing.T) {
 	}
 }
 
-// A card without a program has neither links nor formats, and says so.
+// TestLinksAreACapability checks that a card without a program has neither links nor formats, and that its capabilities
+// show this.
 func TestLinksAreACapability(t *testing.T) {
 	plain := newBench(t, Config{Tables: newTables(1, 1)})
 	const both = regmap.CommonCapabilitiesDownlinks | regmap.CommonCapabilitiesWireFormats
@@ -213,8 +215,8 @@ func TestLinksAreACapability(t *testing.T) {
 	}
 }
 
-// Flows say whose frames theirs are and which segment of the vector: segments are added up by themselves, and what the program
-// does not take for its data goes around it.
+// TestSegmentsAndFormats checks that flows specify the format of their frames and the segment of the vector: segments
+// are summed separately, and frames that are not the program's data bypass it.
 func TestSegmentsAndFormats(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(2, 3), Programs: []program.Description{summing}})
 	b.write(regmap.AggregatorProgram, summing.Code)
@@ -254,7 +256,7 @@ func TestSegmentsAndFormats(t *testing.T) {
 	}
 }
 
-// frontOwn are the block's own counters after a snapshot.
+// frontOwn returns the block's own counters after a snapshot.
 func (b *bench) frontOwn() regmap.AggregatorCounters {
 	b.Helper()
 	b.write(regmap.CommonCommand, regmap.CommonCommandSnapshot)
@@ -265,7 +267,7 @@ func (b *bench) frontOwn() regmap.AggregatorCounters {
 	return c
 }
 
-// older is a card whose image is of map 1.1: no links to workers, no formats, and no registers of theirs.
+// older is a card with an image of map 1.1, which has no links to workers, no formats, and none of their registers.
 type older struct{ *bench }
 
 func (o older) Read32(addr uint32) (uint32, error) {
@@ -286,7 +288,8 @@ func (o older) Write32(addr, v uint32) error {
 	return o.bench.Write32(addr, v)
 }
 
-// An older image is programmed and read as before; only what it can't do is refused.
+// TestOlderImages checks that an older image is programmed and read as before, and that only features that it lacks are
+// refused.
 func TestOlderImages(t *testing.T) {
 	card := older{newBench(t, Config{Tables: newTables(1, 3), Programs: []program.Description{summing}})}
 	c := fpga.QueueConfig{Discipline: "fifo", Depth: 8, Output: engine.Output{Rate: engine.Line}, Program: &summing, H: 2}

@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestEndOfTimeOfLoops lets hosts wait up to the last cycle and beyond it: the program goes on to answer, and time stands.
+// TestEndOfTimeOfLoops lets hosts wait up to the last cycle and beyond. It checks that the program continues to answer
+// while time stands still.
 func TestEndOfTimeOfLoops(t *testing.T) {
 	b := newLoopBench(t)
 	p := looped(t, b, 8)
@@ -31,7 +32,7 @@ func TestEndOfTimeOfLoops(t *testing.T) {
 	}
 }
 
-// TestIdentity holds what a twin says it is against what its registers say.
+// TestIdentity checks the twin's Identity against its registers.
 func TestIdentity(t *testing.T) {
 	b := newBench(t, Config{})
 	v := b.read(regmap.CommonMapVersion)
@@ -42,7 +43,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestLimitsOfBuilds holds what can be built at either end of each limit, and what is said beyond.
+// TestLimitsOfBuilds checks builds at both ends of each limit, and the errors beyond.
 func TestLimitsOfBuilds(t *testing.T) {
 	says := func(n int, what string, most int) string {
 		return fmt.Sprintf("twin: %d %s cannot be built; 1 to %d can", n, what, most)
@@ -75,7 +76,8 @@ func TestLimitsOfBuilds(t *testing.T) {
 	}
 }
 
-// TestRecording turns recording off and on again between runs: packets are there of the others, and of no card without wire.
+// TestRecording turns recording off and on between runs. It checks that packets are available from runs with recording
+// only, and never from a card without wire.
 func TestRecording(t *testing.T) {
 	for _, wire := range []bool{false, true} {
 		b := newBench(t, Config{Tables: newTables(1, 2), Wire: wire})
@@ -106,7 +108,8 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestFreezesOfAnEmptyQueue holds that freezes are remembered only as long as something inside may have seen them.
+// TestFreezesOfAnEmptyQueue checks that freezes are stored only as long as a frame in the queue may have experienced
+// them.
 func TestFreezesOfAnEmptyQueue(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 3), 3, 8, 1)
 	freezes := func(what string, want int) {
@@ -135,8 +138,8 @@ func TestFreezesOfAnEmptyQueue(t *testing.T) {
 	freezes("empty again", 1)
 }
 
-// TestRunsAllocateNothing plays the same programme to cards of every kind, until what they keep has the size that it needs, which is that
-// of what is inside at once, not of what went through.
+// TestRunsAllocateNothing runs the same traffic on cards of every kind until their memory has its final size. It checks
+// that the size depends on the frames that are inside at once, not on the number that passed.
 func TestRunsAllocateNothing(t *testing.T) {
 	slow := aggregator.Unit{BusBytes: 32, Beat: 10 * olaf.Nanosecond, Pipeline: 16, Room: 6} // always full
 	for name, c := range map[string]struct {

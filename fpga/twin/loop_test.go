@@ -15,7 +15,7 @@ import (
 
 var pooling = switchml.Describe()
 
-// telling are tables that say which jobs SwitchML has.
+// telling are tables that determine SwitchML's jobs.
 type telling struct {
 	*fakeTables
 	jobs []program.Job
@@ -24,7 +24,7 @@ type telling struct {
 func (a *telling) Admits(*program.Description, olaf.ClusterID, olaf.WorkerID) bool { return true }
 func (a *telling) Jobs(*program.Description) ([]program.Job, bool)                 { return a.jobs, a.jobs != nil }
 
-// newLoopBench is a card on which SwitchML is chosen, with a queue that runs. Tables that have jobs say all that there are.
+// newLoopBench returns a card with SwitchML and an enabled queue. If jobs are given, the tables contain exactly these.
 func newLoopBench(t *testing.T, jobs ...program.Job) *bench {
 	b := newBench(t, Config{Tables: &telling{newTables(2, 3), jobs}, Programs: []program.Description{summing, pooling}})
 	b.write(regmap.AggregatorProgram, pooling.Code)
@@ -49,7 +49,7 @@ func threeOf(job olaf.ClusterID, base, slots int) program.Job {
 	return j
 }
 
-// sent is a packet that left, and when the program had been told that it is.
+// sent is a departed packet, with the time that the program had been given.
 type sent struct {
 	to program.Dest
 	program.Packet
@@ -61,8 +61,8 @@ func (o *outlet) Emit(to program.Dest, p *program.Packet, _ []uint32) {
 	*o = append(*o, sent{to, *p})
 }
 
-// TestLoopIsTheProgram holds that hosts beside the card meet the program itself: the same packets leave, and the registers
-// have its counts, whatever was there before.
+// TestLoopIsTheProgram checks that hosts next to the card reach the program itself: the same packets leave, and the
+// registers have its counts, whatever the card did before.
 func TestLoopIsTheProgram(t *testing.T) {
 	b := newLoopBench(t)
 	for round := range 3 {
@@ -116,7 +116,7 @@ func TestLoopIsTheProgram(t *testing.T) {
 	}
 }
 
-// inspectsLoop holds that the inspector shows every slot that is held.
+// inspectsLoop checks that the inspector shows every occupied slot.
 func (b *bench) inspectsLoop(p program.Program) {
 	b.Helper()
 	b.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
@@ -138,7 +138,7 @@ func (b *bench) inspectsLoop(p program.Program) {
 	b.write(regmap.QueueControl, 0)
 }
 
-// TestLoopIsRefused holds that nobody loops through what is not there.
+// TestLoopIsRefused checks that a loop through a missing program is refused.
 func TestLoopIsRefused(t *testing.T) {
 	below := threeOf(3, 8, 4)
 	below.Parent = true
@@ -185,7 +185,8 @@ func standing(b *bench) error {
 	return err
 }
 
-// TestLoopPassesOn holds that hosts may wait beside a card on which no program is chosen, and that what passes is counted and takes time.
+// TestLoopPassesOn checks that hosts may loop through a card without a program, and that passing packets are counted
+// and take time.
 func TestLoopPassesOn(t *testing.T) {
 	b := newLoopBench(t)
 	b.write(regmap.QueueControl, 0)
@@ -214,7 +215,7 @@ func TestLoopPassesOn(t *testing.T) {
 	}
 }
 
-// TestLoopEndsWithTheConfiguration holds that updates are added up again once the queue is configured for them.
+// TestLoopEndsWithTheConfiguration checks that updates are summed again after the queue was configured for them.
 func TestLoopEndsWithTheConfiguration(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 3), 3, 8, 20)
 	if err := looped(t, b, 4).Configure(threeOf(0, 0, 0)); err != nil {
@@ -230,8 +231,8 @@ func TestLoopEndsWithTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestLoopsKeepTheirAccounts holds that a clear leaves what the slots of a loop hold, and that what all of its jobs held is cleared by
-// a flush, none forgotten.
+// TestLoopsKeepTheirAccounts checks that a clear keeps the contents of a loop's slots, and that a flush clears the
+// slots of all its jobs.
 func TestLoopsKeepTheirAccounts(t *testing.T) {
 	for jobs := 1; jobs <= 3; jobs++ {
 		b := newLoopBench(t)

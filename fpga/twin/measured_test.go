@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// crowded is a programme that fills the bus, the input and the queue, with frames that bypass among those that wait.
+// crowded returns traffic that fills the bus, the input and the queue, with bypassing frames among the waiting ones.
 func crowded(r *rand.Rand) traffic {
 	c := traffic{mode: []uint32{smart, fifo}[r.IntN(2)] | regmap.QueueModeProvenance, depth: 1 + r.Uint32N(9),
 		increment: uint32(engine.Line) / (1 + r.Uint32N(6)),
@@ -27,9 +27,9 @@ func crowded(r *rand.Rand) traffic {
 	return c
 }
 
-// TestMeasuredRuns holds when frames are decided and leave, without and with the time that the logic takes: as it was when twin
-// and logic agreed cycle for cycle, which shows anew where Verilator is (go test ./fpga/rtl -run Lockstep). In every other run
-// somebody freezes and flushes the queue.
+// TestMeasuredRuns checks the times at which frames are decided and leave, with and without the time that the logic
+// takes, against times recorded when twin and logic agreed cycle by cycle. With Verilator, 'go test ./fpga/rtl -run
+// Lockstep' checks this again. In every second run the queue is frozen and flushed.
 func TestMeasuredRuns(t *testing.T) {
 	var b bytes.Buffer
 	for _, ports := range []int{0, 1, 2} {
@@ -61,7 +61,7 @@ func TestMeasuredRuns(t *testing.T) {
 	golden.Equal(t, "measured.txt", b.Bytes())
 }
 
-// TestSleepRoundsUp holds that any wait is at least a cycle, and that none goes back.
+// TestSleepRoundsUp checks that every sleep lasts at least a cycle, and that time never goes back.
 func TestSleepRoundsUp(t *testing.T) {
 	w := newBench(t, Config{})
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// traffic is a random programme of the card.
+// traffic is random traffic for the card.
 type traffic struct {
 	mode, depth, increment      uint32
 	overhead, dequeue, merge    uint32
@@ -84,7 +84,7 @@ func (c *traffic) programme(b *bench) {
 	b.start()
 }
 
-// rapidTB lets a bench fail a rapid test.
+// rapidTB makes a failing bench fail a rapid test.
 type rapidTB struct {
 	testing.TB
 	t *rapid.T
@@ -110,7 +110,7 @@ func (c *traffic) reference(t *rapid.T) []olaf.Observation {
 	return c.played(t, func(out *engine.Port, at olaf.Time, u *olaf.Update) { out.Offer(at, u, nil) })
 }
 
-// played offers c's updates by a plain loop over the descriptors.
+// played offers the updates of c in a plain loop over the descriptors.
 func (c *traffic) played(t *rapid.T, offer func(out *engine.Port, at olaf.Time, u *olaf.Update)) []olaf.Observation {
 	sink := new(collector)
 	kind, _ := engine.FindByCode(c.mode & regmap.QueueModeDisciplineMask)
@@ -149,8 +149,8 @@ func copied(obs []olaf.Observation) []olaf.Observation {
 	return obs
 }
 
-// TestTwinAgreesWithTheQueueAlone holds the whole path against the reference, whatever else the twin is asked to do: slices
-// of time, ACKs, wire mode, an observer.
+// TestTwinAgreesWithTheQueueAlone checks the complete path against the reference, with other features in use: slices of
+// time, ACKs, wire mode, an observer.
 func TestTwinAgreesWithTheQueueAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawTraffic(rt)
@@ -191,7 +191,7 @@ func TestTwinAgreesWithTheQueueAlone(t *testing.T) {
 	})
 }
 
-// checkWire looks that times never fall and that every lane of template 0 is the count.
+// checkWire checks that times never decrease and that every lane of template 0 is the count.
 func checkWire(t *rapid.T, packets []Packet) {
 	last := olaf.Time(0)
 	for i, p := range packets {
@@ -241,7 +241,7 @@ func (w *watch) Departure(t olaf.Time, s engine.Slot, _ *olaf.Update) {
 	}
 }
 
-// TestIdentitiesHoldWhateverHappens pulls every lever at random moments.
+// TestIdentitiesHoldWhateverHappens checks the accounting identities while all kinds of actions happen at random times.
 func TestIdentitiesHoldWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawTraffic(rt)
@@ -276,7 +276,7 @@ func TestIdentitiesHoldWhateverHappens(t *testing.T) {
 	})
 }
 
-// pull does one of the things an operator can do to a running card. Refusals are part of the game.
+// pull does one of the actions that an operator can do to a running card. It may be refused.
 func pull(b *bench, tables *fakeTables, c *traffic, lever int) {
 	worker := netip.AddrFrom4(workerIP(0, 0))
 	switch lever {
@@ -334,7 +334,8 @@ func TestReplicasRunInParallel(t *testing.T) {
 	}
 }
 
-// FuzzRegisters writes and reads anything anywhere and lets time pass: no panic, no endless loop, identities intact.
+// FuzzRegisters writes and reads arbitrary registers and lets time pass. It checks that there is no panic and no
+// endless loop, and that the identities are met.
 func FuzzRegisters(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{0x20, 0x10, 0, 1, 0, 0, 0, 0, 0x24, 0x30, 0, 1, 0, 0, 0, 0, 0x24, 0x30, 0, 2, 0, 0, 0, 0})

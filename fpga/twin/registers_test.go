@@ -21,8 +21,8 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// TestEveryRegister holds every word of the map to what it reads after a reset, which values it takes, and what a refusal
-// leaves in the error registers, as testdata/registers.golden lists them.
+// TestEveryRegister checks, for every word of the map, its value after a reset, the values that it accepts, and the
+// error registers after a refusal, as listed in testdata/registers.golden.
 func TestEveryRegister(t *testing.T) {
 	open := slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return !d.Open })
 	b := newBench(t, Config{Tables: newTables(1, 1), Programs: open})
@@ -42,7 +42,7 @@ func TestEveryRegister(t *testing.T) {
 	golden.Equal(t, "registers.golden", []byte(out.String()))
 }
 
-// portrait is one register's line.
+// portrait returns the line for one register.
 func (b *bench) portrait(addr uint32, access regmap.Access) string {
 	b.reset()
 	line := fmt.Sprintf("%08x", b.read(addr))
@@ -82,7 +82,7 @@ func (b *bench) reset() {
 	b.write(regmap.CommonCommand, regmap.CommonCommandReset)
 }
 
-// TestAddressesWithoutRegister are refused, and the card says so.
+// TestAddressesWithoutRegister checks that accesses to them are refused, and that the card reports it.
 func TestAddressesWithoutRegister(t *testing.T) {
 	b := newBench(t, Config{})
 	for _, addr := range []uint32{0, 1, regfile.FirstAddress - 4, regfile.FirstAddress + 2, regfile.EndAddress, math.MaxUint32 - 3} {
@@ -96,7 +96,7 @@ func TestAddressesWithoutRegister(t *testing.T) {
 	}
 }
 
-// TestBurstsToPlainRegisters take word after word, up to the first that is refused.
+// TestBurstsToPlainRegisters checks that all words of a burst are written, up to the first that is refused.
 func TestBurstsToPlainRegisters(t *testing.T) {
 	b := newBench(t, Config{})
 	if err := b.WriteBurst(regmap.CommonScratch, []uint32{1, 2, 3}); err != nil || b.read(regmap.CommonScratch) != 3 {
@@ -116,7 +116,7 @@ func TestBurstsToPlainRegisters(t *testing.T) {
 	}
 }
 
-// TestTimeEnds lets device time reach its last cycle, and not one more.
+// TestTimeEnds checks that device time reaches its last cycle and stops there.
 func TestTimeEnds(t *testing.T) {
 	b := newBench(t, Config{})
 	b.sleep(olaf.Duration(math.MaxInt64/4000-1) * olaf.Cycle)
@@ -125,7 +125,7 @@ func TestTimeEnds(t *testing.T) {
 	}
 }
 
-// TestShortFreeze is a freeze of two cycles, which stops the queue's clock for one.
+// TestShortFreeze checks that a freeze of two cycles stops the queue's clock for one.
 func TestShortFreeze(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 1)})
 	b.configure(smart, 8, 1) // a frame takes 256 cycles
@@ -143,7 +143,7 @@ func TestShortFreeze(t *testing.T) {
 	}
 }
 
-// TestInspectorShowsFlags merges more updates than a count can hold, and looks at them.
+// TestInspectorShowsFlags merges more updates than a count can represent, and inspects the result.
 func TestInspectorShowsFlags(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 3)})
 	b.configure(smart, 8, 1)
@@ -167,7 +167,7 @@ func TestInspectorShowsFlags(t *testing.T) {
 	}
 }
 
-// TestLargestQueueSaysSo lets an ACK carry more slots than its field holds.
+// TestLargestQueueSaysSo checks an ACK for a queue with more slots than its field can represent.
 func TestLargestQueueSaysSo(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 1), Slots: engine.MaxSlots, Wire: true})
 	b.configure(fifo, engine.MaxSlots, 20)
@@ -183,7 +183,8 @@ func TestLargestQueueSaysSo(t *testing.T) {
 	}
 }
 
-// TestReplicationBlockNamesThePort sends an ACK to members that only the replication block has, where it has any.
+// TestReplicationBlockNamesThePort checks that an ACK is sent to members that only the replication block lists, if it
+// lists any.
 func TestReplicationBlockNamesThePort(t *testing.T) {
 	members := [][2]int{{0x8007, 3}, {9, 1}}
 	for n := range len(members) + 1 {

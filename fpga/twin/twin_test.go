@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// fakeTables knows worker w of cluster c at 10.x.y.z with x.y.z = c·256 + w, and the server at 192.0.2.1.
+// fakeTables contain worker w of cluster c at 10.x.y.z with x.y.z = c·256 + w, and the server at 192.0.2.1.
 type fakeTables struct {
 	version uint64
 	workers map[netip.Addr][2]uint16
@@ -43,7 +43,7 @@ func (f *fakeTables) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 }
 func (f *fakeTables) Version() uint64 { return f.version }
 
-// bench is a twin with short ways to programme it; every failure ends the test.
+// bench is a twin with helper methods; every failure ends the test.
 type bench struct {
 	testing.TB
 	*Twin
@@ -84,7 +84,7 @@ func (b *bench) sleep(d olaf.Duration) {
 	}
 }
 
-// configure sets the queue up and enables it.
+// configure configures the queue and enables it.
 func (b *bench) configure(mode, depth uint32, bytesPerCycle uint32) {
 	b.Helper()
 	b.write(regmap.QueueControl, 0)
@@ -141,7 +141,7 @@ func (b *bench) start() {
 	b.write(regmap.GeneratorCommand, regmap.GeneratorCommandStart)
 }
 
-// finish lets time pass until the generator is done and the queue is empty.
+// finish lets time pass until the generator has finished and the queue is empty.
 func (b *bench) finish() {
 	b.Helper()
 	for range 10000 {
@@ -169,7 +169,7 @@ const (
 	smart = regmap.QueueModeDisciplineOlaf
 )
 
-// burst is n updates, one every gap cycles, round robin over the flows.
+// burst returns n updates, one every gap cycles, in round-robin order over the flows.
 func burst(n, flows int, gap uint64) []regmap.Descriptor {
 	ds := make([]regmap.Descriptor, n)
 	for i := range ds {
@@ -204,7 +204,8 @@ func TestOneUpdateCrossesTheCard(t *testing.T) {
 	}
 }
 
-// BenchmarkRun is one micro-benchmark run of the paper's size: 13,500 updates loaded by WriteBurst, fired, drained.
+// BenchmarkRun measures one micro-benchmark run of the paper's size: 13,500 updates are loaded by WriteBurst, sent and
+// drained.
 func BenchmarkRun(b *testing.B) {
 	cases := []struct {
 		name              string
@@ -256,7 +257,7 @@ func benchmarkRun(b *testing.B, mode uint32, clusters, workers int, acks, wire b
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/update")
 }
 
-// BenchmarkReplica is the cost of one more card.
+// BenchmarkReplica measures the creation of one more card.
 func BenchmarkReplica(b *testing.B) {
 	t := newBench(b, Config{})
 	b.ReportAllocs()

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Updates are one after the other in front of the program for as long as its hardware takes; those beyond its room are lost and
-// counted, and nothing else is.
+// TestUnit checks that updates wait one behind the other in front of the program for as long as its hardware takes, and
+// that only updates beyond its room are lost and counted.
 func TestUnit(t *testing.T) {
 	for _, u := range []aggregator.Unit{
 		{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16, Room: 2}, {BusBytes: 256, Beat: 6*olaf.Cycle + 1, Room: 2},
@@ -67,7 +67,8 @@ func throughUnit(t *testing.T, u aggregator.Unit) {
 	}
 }
 
-// What waits for the unit is not out of the card yet, and is lost when that is flushed.
+// TestUnitHolds checks that updates that wait for the unit are still in the card, and are lost when the card is
+// flushed.
 func TestUnitHolds(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 3), Programs: []program.Description{summing},
 		Unit: &aggregator.Unit{BusBytes: 32, Beat: olaf.Microsecond, Room: 8}})

@@ -19,10 +19,11 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// TestModelVersion plays random scripts to cards of random builds, and holds digests of all that is seen of them: what ModelVersion
-// stands for. A script writes any configuration, loads, starts and stops, freezes, flushes, clears, changes tables, drains in parts,
-// and opens loops, whenever it likes. What a line shows beside the digests says how much was tried. Where a digest moves and frames,
-// times or counters were not to change, something is wrong; where they were, ModelVersion changes with this file.
+// TestModelVersion plays random scripts on cards with random builds and compares digests of everything visible, for
+// which ModelVersion stands. A script changes the configuration, loads, starts, stops, freezes, flushes and clears,
+// changes tables, drains in parts, and opens loops, at any time. The other text in a line shows the extent of the test.
+// If a digest changes although frames, times and counters were not meant to change, there is an error; if they were,
+// ModelVersion must change together with this file.
 func TestModelVersion(t *testing.T) {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, ModelVersion)
@@ -40,7 +41,7 @@ func TestModelVersion(t *testing.T) {
 	golden.Equal(t, "version.txt", b.Bytes())
 }
 
-// script is a card that somebody plays with, and what was seen of it.
+// script is a card with the random actions on it and a record of their results.
 type script struct {
 	*bench
 	r       *rand.Rand
@@ -106,7 +107,7 @@ func (s *script) one(of ...int) int { return pick(s, of) }
 
 func pick[T any](s *script, of []T) T { return of[s.r.IntN(len(of))] }
 
-// sizes are lengths of frames for one programme; the last list has one that no frame can have.
+// sizes returns frame lengths for one run; the last list contains an impossible length.
 func (s *script) sizes() []uint16 {
 	return [][]uint16{{0, 64, 300}, {0}, {0}, {0}, {0, 0, 0, 64, 1500, 68}, {0, 0, 64, 300},
 		{0, 0, 0, 0, 0, 0, 0, 0, 1500, 65, 66}}[s.r.IntN(7)]
@@ -123,14 +124,14 @@ func (s *script) kind() string {
 	return text
 }
 
-// try writes a register, and down what it says if it refuses.
+// try writes a register, and records the error if the write is refused.
 func (s *script) try(addr, v uint32) {
 	if err := s.Write32(addr, v); err != nil {
 		fmt.Fprintf(s.refusals, "%v\n", err)
 	}
 }
 
-// settings are the registers of the configuration with values to try, those beyond what they take among them.
+// settings lists the configuration registers with values to try, including values beyond the accepted range.
 var settings = []struct {
 	addr   uint32
 	values []uint32
@@ -154,7 +155,7 @@ var settings = []struct {
 	{regmap.ModelAckDelay, []uint32{0, 1, 90, 400}},
 }
 
-// round configures the card, plays a programme, does whatever can be done to a card meanwhile, and takes what has come of it.
+// round configures the card, plays traffic with random actions, and records the results.
 func (s *script) round() {
 	if s.one(0, 0, 1) == 1 {
 		s.stop()
@@ -172,7 +173,7 @@ func (s *script) round() {
 	s.drain()
 }
 
-// step does one of the things that can be done to a card.
+// step does one random action.
 func (s *script) step() {
 	control := func(v uint32) func() { return func() { s.try(regmap.QueueControl, v) } }
 	command := func(addr uint32, v ...uint32) func() { return func() { s.try(addr, pick(s, v)) } }
@@ -192,14 +193,14 @@ func (s *script) step() {
 	})()
 }
 
-// pass lets time pass; frames on the bus are in no account until they are decided, so that none is looked at.
+// pass lets time pass until no undecided frames are on the bus, since accounts do not include them.
 func (s *script) pass(d olaf.Duration) {
 	if err := s.Sleep(s.Context(), d); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// configure turns the queue off, changes some registers, and turns it on again once it is empty.
+// configure disables the queue, changes some registers, and enables the queue when it is empty.
 func (s *script) configure() {
 	s.try(regmap.QueueControl, 0)
 	s.pass(olaf.Duration(s.one(0, 20)) * olaf.Microsecond)
@@ -211,7 +212,8 @@ func (s *script) configure() {
 	s.try(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
-// stop ends all that goes on, by a reset or one by one, and may turn recording off or on, which holds between two runs.
+// stop stops all activity, by a reset or one part after the other, and may turn recording off or on, which is allowed
+// between runs.
 func (s *script) stop() {
 	if s.one(0, 1, 1) == 0 {
 		s.reset()
@@ -224,7 +226,7 @@ func (s *script) stop() {
 	s.restore()
 }
 
-// play loads a programme and starts it, where that is allowed.
+// play loads traffic and starts it, if that is allowed.
 func (s *script) play() {
 	if s.read(regmap.GeneratorState) == uint32(running) || s.read(regmap.GeneratorState) == uint32(stopping) ||
 		s.read(regmap.GeneratorState) == uint32(armed) {
@@ -262,7 +264,7 @@ func (s *script) play() {
 	s.try(regmap.GeneratorCommand, regmap.GeneratorCommandStart)
 }
 
-// drain takes what left, updates or frames or both, after a look that what was taken before still stands.
+// drain drains updates, frames or both, after checking that the results of the previous drain are unchanged.
 func (s *script) drain() {
 	if now := [2]string{textOf(s.observations), textOf(s.frames)}; now != s.asDrained {
 		s.Fatal("what a drain handed out changed before the next one")
@@ -290,7 +292,7 @@ func textOf[T any](list []T) string {
 	return b.String()
 }
 
-// show writes down every register that is not 0, but for those that say which build it is.
+// show records every register that is not 0, except those that identify the build.
 func (s *script) show() {
 	for _, block := range regmap.AllBlocks() {
 		for _, r := range block.Registers {
@@ -307,7 +309,7 @@ func (s *script) show() {
 	}
 }
 
-// inspect takes a snapshot and looks at clusters, slots and sums, and at a whole table.
+// inspect takes a snapshot and records clusters, slots, sums, and a whole table.
 func (s *script) inspect() {
 	s.try(regmap.CommonCommand, regmap.CommonCommandSnapshot)
 	for i := range uint32(1 + 3*s.one(0, 0, 1)) {
@@ -351,12 +353,12 @@ func (s *script) move() {
 	a.version++
 }
 
-// restore brings the tables back that there were at first.
+// restore restores the initial tables.
 func (s *script) restore() {
 	*s.answers = admitting{fakeTables: &fakeTables{s.answers.version + 1, s.load.tables().workers, s.load.tables().groups}}
 }
 
-// send opens a loop, or presents a packet to the program of the one that is open.
+// send opens a loop, or passes a packet to the program of the open loop.
 func (s *script) send() {
 	if s.loop == nil {
 		if s.one(0, 0, 0, 1) == 0 {

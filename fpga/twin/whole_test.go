@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// hearing is an observer that writes down what it is told.
+// hearing is an observer that records its events.
 type hearing struct{ io.Writer }
 
 func (h hearing) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update, inside []olaf.Contributor) {
@@ -39,7 +39,7 @@ func (h hearing) Answer(at olaf.Time, o *olaf.Observation) {
 	fmt.Fprintf(h, "%d answers %d.%d of %d\n", at, o.Update.Cluster, o.Update.Seq, o.Update.Count)
 }
 
-// mixed is a programme of few frames of every kind, flags among them, for a card with clusters of three.
+// mixed returns traffic of a few frames of every kind, including flags, for a card with clusters of three.
 func mixed(r *rand.Rand, sizes ...uint16) traffic {
 	c := traffic{mode: smart | regmap.QueueModeProvenance, depth: 4, increment: uint32(engine.Line) / 5, overhead: 24, dequeue: 2,
 		merge: 1, clusters: 3, workers: 3, unlisted: 1,
@@ -55,7 +55,8 @@ func mixed(r *rand.Rand, sizes ...uint16) traffic {
 	return c
 }
 
-// registers writes down every register that is not as on a fresh card, with the counters of each cluster and what the inspectors show, where they show anything.
+// registers writes every register that differs from a fresh card, with the counters of each cluster and the inspectors'
+// contents, if there are any.
 func (b *bench) registers(w io.Writer, clusters, inside int) {
 	b.Helper()
 	b.write(regmap.CommonCommand, regmap.CommonCommandSnapshot)
@@ -115,8 +116,8 @@ func (b *bench) shown(w io.Writer, which func(name string) bool) {
 	}
 }
 
-// TestWholeRuns holds everything that can be seen of a card of every kind, from the first frame to the last: all registers in the
-// middle, while the queue is frozen and at the end, every frame that leaves, and what an observer hears.
+// TestWholeRuns checks everything visible of cards of every kind over a whole run: all registers in the middle, while
+// the queue is frozen and at the end, every departing frame, and an observer's events.
 func TestWholeRuns(t *testing.T) {
 	summer := []program.Description{summing}
 	slow := aggregator.Unit{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16, Room: 2}
@@ -195,8 +196,8 @@ func TestWholeRuns(t *testing.T) {
 	golden.Equal(t, "whole.txt", b.Bytes())
 }
 
-// TestAfterAResetACardIsNew resets cards of every kind in the middle of a run, lets pass what is on its way to nowhere, and expects
-// of the next run what a fresh card does.
+// TestAfterAResetACardIsNew resets cards of every kind in the middle of a run, lets frames that are on their way pass,
+// and checks that the next run has the same results as on a fresh card.
 func TestAfterAResetACardIsNew(t *testing.T) {
 	slow := aggregator.Unit{BusBytes: 32, Beat: 50 * olaf.Nanosecond, Pipeline: 16, Room: 6}
 	for _, cfg := range []Config{
@@ -249,7 +250,7 @@ func TestAfterAResetACardIsNew(t *testing.T) {
 	}
 }
 
-// TestNextAnswer holds in which cycle a sum on a link to workers has arrived: that in which its last bit has.
+// TestNextAnswer checks that a sum on a link to workers has arrived in the cycle of its last bit.
 func TestNextAnswer(t *testing.T) {
 	for at, want := range map[olaf.Time]int64{1: 1, 3999: 1, 4000: 1, 4001: 2, 7999: 2, 8000: 2, 8001: 3} {
 		l := &downlinks{onTheWay: []answer{{at: at}}}
@@ -262,7 +263,7 @@ func TestNextAnswer(t *testing.T) {
 	}
 }
 
-// TestSegmentsOfClusters holds which clusters there are segments for: as many as all segments together allow.
+// TestSegmentsOfClusters checks which clusters have segments: as many as the total number of segments allows.
 func TestSegmentsOfClusters(t *testing.T) {
 	for _, c := range []struct {
 		clusters int
@@ -293,8 +294,8 @@ func TestSegmentsOfClusters(t *testing.T) {
 	}
 }
 
-// TestInputFills lets frames that bypass come faster than they are decided, until the logic's input takes no more: by their beats,
-// and by their number where they are short. The times are those of when twin and logic agreed.
+// TestInputFills sends bypassing frames faster than they are decided, until the logic's input accepts no more, because
+// of their beats or, for short frames, their number. The expected times were recorded when twin and logic agreed.
 func TestInputFills(t *testing.T) {
 	for size, want := range map[uint16][2]uint64{64: {1672, 283003}, 128: {2012, 344432}, 256: {2748, 485664}, 1500: {10916, 2140320}} {
 		b := newBench(t, Config{ReadPorts: 1, Tables: newTables(1, 1)})
@@ -316,7 +317,8 @@ func TestInputFills(t *testing.T) {
 	}
 }
 
-// TestAnotherProgramCountsAnew holds that what one program counted is not taken for another one's, and that the same one goes on.
+// TestAnotherProgramCountsAnew checks that counts of one program are not attributed to another, and that the same
+// program continues its counts.
 func TestAnotherProgramCountsAnew(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 3), 3, 8, 20)
 	run := func() {
@@ -345,7 +347,7 @@ func TestAnotherProgramCountsAnew(t *testing.T) {
 	}
 }
 
-// arrivals is an observer that notes when updates arrive.
+// arrivals is an observer that records when updates arrive.
 type arrivals []int64
 
 func (a *arrivals) Arrival(at olaf.Time, _ engine.Class, _ engine.Slot, _ *olaf.Update, _ []olaf.Contributor) {
@@ -354,8 +356,8 @@ func (a *arrivals) Arrival(at olaf.Time, _ engine.Class, _ engine.Slot, _ *olaf.
 func (*arrivals) Start(olaf.Time, engine.Slot)                   {}
 func (*arrivals) Departure(olaf.Time, engine.Slot, *olaf.Update) {}
 
-// TestDecisionsAfterEachOther lets a short update follow a long frame at once: how long the decision about it waits depends on what
-// became of the long one (docs/reference/semantics.md, Measured).
+// TestDecisionsAfterEachOther sends a short update directly behind a long frame. It checks that the wait for its
+// decision depends on the long frame's outcome (docs/reference/semantics.md, Measured).
 func TestDecisionsAfterEachOther(t *testing.T) {
 	const beats = 24 // of 1,500 bytes
 	arrive := func(first regmap.Descriptor) []int64 {
@@ -392,7 +394,7 @@ func TestDecisionsAfterEachOther(t *testing.T) {
 	}
 }
 
-// TestSleepOfTheDone lets no time pass for a context that is done, however short the wait.
+// TestSleepOfTheDone checks that no time passes if the context is done, however short the sleep.
 func TestSleepOfTheDone(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 1)})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -404,7 +406,7 @@ func TestSleepOfTheDone(t *testing.T) {
 	}
 }
 
-// TestInspectorForgets shows a partial sum whose times need more than 32 bits, and then a place that holds nothing.
+// TestInspectorForgets inspects a partial sum whose times need more than 32 bits, and then an empty slot.
 func TestInspectorForgets(t *testing.T) {
 	const late = 5_000_000_000 // cycles
 	b := newSummingBench(t, newTables(1, 3), 3, 8, 20)

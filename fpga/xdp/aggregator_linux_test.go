@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// data is one packet of XAgg, as a reader of docs/notes/kernel.md would write it down.
+// data is one packet of XAgg, written independently from docs/notes/kernel.md.
 type data struct {
 	job, child, epoch uint16
 	fragment          uint32
@@ -31,7 +31,7 @@ type data struct {
 	lanes             []int32
 }
 
-// encode writes a packet's frame: an OLAF frame but for its magic and its last header field.
+// encode writes a packet's frame, which is an OLAF frame except for its magic and its last header field.
 func (p *data) encode(t testing.TB, source [4]byte) []byte {
 	t.Helper()
 	u := olaf.Update{Cluster: olaf.ClusterID(p.job), Worker: olaf.WorkerID(p.child), Seq: p.fragment, Count: p.count, GenNS: p.gen,
@@ -46,7 +46,7 @@ func (p *data) encode(t testing.TB, source [4]byte) []byte {
 	return frame
 }
 
-// decode reads a packet and checks what surrounds it, by the parser of OLAF frames.
+// decode decodes a packet and checks the rest of the frame with the parser for OLAF frames.
 func decode(t testing.TB, frame []byte) (data, olaf.Addresses) {
 	t.Helper()
 	epoch := binary.BigEndian.Uint16(frame[60:])
@@ -62,8 +62,7 @@ func decode(t testing.TB, frame []byte) (data, olaf.Addresses) {
 	return p, f.Addresses()
 }
 
-// slowAggregator is XAgg as one would explain it: what every child sent of a fragment is kept, and a sum is made of it when it
-// is asked for.
+// slowAggregator is a simple XAgg: it stores the packets of every child for a fragment, and computes the sum on demand.
 type slowAggregator struct {
 	children int
 	wrapping bool
@@ -101,7 +100,7 @@ func (s *slowAggregator) receive(p data) (class string, sum *data) {
 	return "completed", s.sum(held)
 }
 
-// sum adds in order of arrival.
+// sum adds the packets in order of arrival.
 func (s *slowAggregator) sum(held []data) *data {
 	sum := held[0]
 	sum.lanes = append([]int32(nil), held[0].lanes...)
@@ -121,7 +120,7 @@ func (s *slowAggregator) sum(held []data) *data {
 	return &sum
 }
 
-// saturations is how many additions of a sum left the range.
+// saturations returns the number of additions in a sum that left the range.
 func (s *slowAggregator) saturations(held []data) (n uint64) {
 	if s.wrapping {
 		return 0
@@ -157,8 +156,8 @@ func loadAggregator(t testing.TB, b AggregatorBuild, children int) *Aggregator {
 	return a
 }
 
-// TestAggregator sends random packets of children through the kernel and the slow aggregator: duplicates, packets of epochs
-// that are over or begin, of other lengths, out of range.
+// TestAggregator sends random packets of children through the kernel and the slow aggregator, including duplicates,
+// packets of past or new epochs, packets of other lengths, and packets that are out of range.
 func TestAggregator(t *testing.T) {
 	cases := []struct {
 		children, lanes int
@@ -231,7 +230,8 @@ func exchangeBoth(t *testing.T, a *Aggregator, slow *slowAggregator, p data) {
 	}
 }
 
-// compareDecisions empties the kernel's log, as a testbed does while packets come, and holds it against the slow aggregator's.
+// compareDecisions drains the kernel's log, as a testbed does while packets arrive, and compares it with the slow
+// aggregator's.
 func compareDecisions(t *testing.T, a *Aggregator, slow *slowAggregator) {
 	t.Helper()
 	var log []Decision
@@ -248,7 +248,7 @@ func compareDecisions(t *testing.T, a *Aggregator, slow *slowAggregator) {
 	slow.log = nil
 }
 
-// compareAggregators holds bitmaps, sums and counters against each other.
+// compareAggregators compares bitmaps, sums and counters.
 func compareAggregators(t *testing.T, a *Aggregator, slow *slowAggregator) {
 	lanes := make([]uint32, a.build.Lanes)
 	for i := range a.build.Fragments {
@@ -283,7 +283,7 @@ func compareAggregators(t *testing.T, a *Aggregator, slow *slowAggregator) {
 	t.Log(got)
 }
 
-// signed are the values that words stand for.
+// signed returns the values of two's-complement words.
 func signed(words []uint32) (values []int32) {
 	for _, v := range words {
 		values = append(values, int32(v))
@@ -291,9 +291,10 @@ func signed(words []uint32) (values []int32) {
 	return values
 }
 
-// TestRace shows what the paper's algorithm leaves open, and that a lock closes it: a packet of one child stands where it has
-// looked who is inside and not yet added itself, while one of another child goes by. Without a lock the first then forgets the
-// second, the sum is never complete, and what the second sends again is added twice.
+// TestRace shows a race that the paper's algorithm leaves open, and checks that a lock prevents it. A packet of one
+// child stops after reading the bitmap and before adding itself, while a packet of another child passes. Without a
+// lock, the first packet then overwrites the second one's bit: the sum is never complete, and the repeated second
+// packet is added twice.
 func TestRace(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		t.Skip("needs two processors")
@@ -322,7 +323,7 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// interleave lets two go by while one stands at the gate, and says whether it stood there until then.
+// interleave lets packet two pass while packet one waits at the gate, and reports whether one waited there until then.
 func interleave(t *testing.T, a *Aggregator, one, two *data) bool {
 	t.Helper()
 	closeGate(t, a, one)
@@ -389,7 +390,7 @@ func expectFragment(t *testing.T, a *Aggregator, bitmap uint64, lane int32) {
 	}
 }
 
-// asked is an aggregator as its agents look into it, and what they say.
+// asked is an aggregator as its agents access it, together with the packets that they send.
 type asked struct {
 	*testing.T
 	*Aggregator
@@ -426,8 +427,8 @@ func (k *asked) Emit(to program.Dest, p *program.Packet, _ []uint32) {
 	}
 }
 
-// TestChecks holds what agents find missing at the ends of groups against what was lost, with groups as published and others. What is of
-// another epoch is missing too.
+// TestChecks checks the fragments that agents report missing at the ends of groups against the lost ones, for groups of
+// the published and of other sizes. Fragments of another epoch are also missing.
 func TestChecks(t *testing.T) {
 	for _, group := range []int{0, 64} {
 		size := cmp.Or(group, DefaultGroup)
@@ -470,8 +471,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestMovedChildrenPass sends a child's frames to other addresses than the aggregator's: they pass, change no sum and are
-// counted as bypassed. An aggregator without addresses adds them.
+// TestMovedChildrenPass sends a child's frames to addresses other than the aggregator's. It checks that they pass,
+// change no sum and are counted as bypassed, and that an aggregator without addresses adds them.
 func TestMovedChildrenPass(t *testing.T) {
 	a := loadAggregator(t, AggregatorBuild{Fragments: 1, Lanes: 2, Senders: 2}, 2)
 	own, other := netip.MustParseAddr("10.255.0.1"), netip.MustParseAddr("10.255.1.1") // encode sends to own

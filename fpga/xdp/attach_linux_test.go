@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// cable is laid from a namespace of workers to one of the queue, for as long as the test takes.
+// cable returns a cable from a namespace for workers to one for the queue, which is removed after the test.
 func cable(t testing.TB) *netlab.Cable { return cableOf(t, 1500) }
 
 func cableOf(t testing.TB, mtu int) *netlab.Cable {
@@ -44,7 +44,8 @@ func cableOf(t testing.TB, mtu int) *netlab.Cable {
 	return c
 }
 
-// TestRealFrames sends frames through a pair of interfaces, at whose other end the kernel merges them, and holds every sum.
+// TestRealFrames sends frames through a pair of interfaces at whose other end the kernel merges them, and checks every
+// sum.
 func TestRealFrames(t *testing.T) {
 	for _, mode := range []Mode{Native, Generic} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestRealFrames(t *testing.T) {
 	}
 }
 
-// open makes workers known, each in cluster number modulo 4, and admits updates.
+// open adds workers to the table, each in the cluster of its number modulo 4, and enables the queue.
 func open(t *testing.T, k *Queue, workers int) {
 	t.Helper()
 	var senders []Sender
@@ -105,7 +106,7 @@ func open(t *testing.T, k *Queue, workers int) {
 	}
 }
 
-// send sends one worker's update: lane i is its number times a hundred, plus the round and i.
+// send sends one worker's update. Lane i is the worker's number times a hundred, plus the round and i.
 func send(t *testing.T, socket *netlab.Socket, w, lanes int, round uint32) {
 	t.Helper()
 	gradient := make([]int32, lanes)
@@ -123,7 +124,7 @@ func send(t *testing.T, socket *netlab.Socket, w, lanes int, round uint32) {
 	}
 }
 
-// expectSum serves the next frame, once both of its cluster's workers are inside, and holds its lanes against what they sent.
+// expectSum serves the next frame once both workers of its cluster have contributed, and checks its lanes.
 func expectSum(t *testing.T, k *Queue, out []byte, round uint32) {
 	t.Helper()
 	for tries := 0; ; tries++ {
@@ -155,7 +156,7 @@ func expectSum(t *testing.T, k *Queue, out []byte, round uint32) {
 	}
 }
 
-// TestTooLargeForNative attaches to an interface whose frames do not come in one piece.
+// TestTooLargeForNative attaches to an interface whose frames do not arrive in one piece.
 func TestTooLargeForNative(t *testing.T) {
 	c := cableOf(t, 9000)
 	k := load(t, "olaf", Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
@@ -176,8 +177,8 @@ func TestTooLargeForNative(t *testing.T) {
 	}
 }
 
-// TestRedirectToNobody lets an aggregator send its sums over a cable to whose other end no program is attached: they are lost without an
-// error anywhere, and what shows it is that both ends are counted.
+// TestRedirectToNobody makes an aggregator send its sums over a cable without a program at the other end. It checks
+// that they are lost without an error, and that the counts at the two ends show the loss.
 func TestRedirectToNobody(t *testing.T) {
 	const sums = 50
 	for _, listens := range []bool{true, false} {

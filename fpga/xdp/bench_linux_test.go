@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// packetCost reports what a program takes for one packet: the best of several series, as whatever disturbs only adds. Each
-// series runs the program on the same frame again and again.
+// packetCost reports the time of a program for one packet. It takes the best of several series, because disturbances
+// only add time. Each series runs the program repeatedly on the same frame.
 func packetCost(b *testing.B, p *ebpf.Program, frame []byte) {
 	best := time.Hour
 	for b.Loop() {
@@ -29,7 +29,7 @@ func packetCost(b *testing.B, p *ebpf.Program, frame []byte) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkEmpty is a program that drops everything: what all others cost at least.
+// BenchmarkEmpty measures a program that drops everything, which is the minimum cost of any program.
 func BenchmarkEmpty(b *testing.B) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, AttachType: ebpf.AttachXDP, License: "Apache-2.0",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, int32(Drop)), asm.Return()}})
@@ -40,7 +40,8 @@ func BenchmarkEmpty(b *testing.B) {
 	packetCost(b, p, make([]byte, 256))
 }
 
-// BenchmarkQueue is an update that is replaced by its worker's next one again and again, or merged into another's.
+// BenchmarkQueue measures an update that is repeatedly replaced by its worker's next update, or merged into another
+// worker's.
 func BenchmarkQueue(b *testing.B) {
 	for _, lanes := range []int{48, 256} {
 		for _, log := range []int{0, 1 << 26} {
@@ -68,7 +69,7 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
-// prepare opens a queue for two workers of a cluster, whose first update waits, and returns a frame of each.
+// prepare enables a queue for two workers of a cluster, whose first update waits, and returns a frame of each.
 func prepare(b *testing.B, k *Queue, lanes int) (frames [2][]byte) {
 	var senders []Sender
 	for i := range frames {
@@ -91,8 +92,9 @@ func prepare(b *testing.B, k *Queue, lanes int) (frames [2][]byte) {
 	return frames
 }
 
-// BenchmarkAggregator is packets of 64 children in turn, epoch after epoch: 1 is stored, 62 are added, and the last is added and
-// sends the sum. A program in front makes each packet from the one before; what it takes alone is reported by the first case.
+// BenchmarkAggregator measures packets of 64 children in turn, epoch after epoch: one is stored, 62 are added, and the
+// last is added and sends the sum. A program in front creates each packet from the previous one; its own cost is
+// reported by the first case.
 func BenchmarkAggregator(b *testing.B) {
 	drop, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, AttachType: ebpf.AttachXDP, License: "Apache-2.0",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, int32(Drop)), asm.Return()}})
@@ -131,9 +133,9 @@ func BenchmarkAggregator(b *testing.B) {
 	}
 }
 
-// BenchmarkAggregatorCores measures XAgg's Fig. 8: packets of 256 values that one or more processors add at once, each in other
-// fragments of one model. It reports the best of several series, because other programs only add time. The kernel measures each
-// series, without the time in which other programs had the processor.
+// BenchmarkAggregatorCores measures XAgg's Fig. 8: packets of 256 values that one or more processors add at once, each
+// in different fragments of one model. It reports the best of several series, because disturbances only add time. The
+// kernel measures each series, without the time in which other programs had the processor.
 func BenchmarkAggregatorCores(b *testing.B) {
 	const lanes, packets = 256, 1_000_000 // long enough that the series of all processors overlap
 	for cores := 1; cores <= runtime.NumCPU(); cores++ {
@@ -191,8 +193,8 @@ func runOnProcessors(b *testing.B, all []func() (time.Duration, error)) []time.D
 	return took
 }
 
-// turns is a program that lets a packet come from the next child, or of the next epoch, and calls another program. What it adds
-// to the address it takes from the IP identification, so that the checksum stays.
+// turns returns a program that changes a packet to come from the next child, or from the next epoch, and calls another
+// program. It subtracts from the IP identification what it adds to the address, so that the checksum stays valid.
 func turns(b *testing.B, next *ebpf.Program) *ebpf.Program {
 	counter, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {

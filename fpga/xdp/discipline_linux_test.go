@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// load loads a discipline, or skips the test where the process may not.
+// load loads a discipline, or skips the test if the process lacks the rights.
 func load(t testing.TB, name string, b Build) *Queue {
 	t.Helper()
 	k, err := LoadQueue(name, b)
@@ -21,7 +21,7 @@ func load(t testing.TB, name string, b Build) *Queue {
 	return k
 }
 
-// loaded skips the test where a right is missing, and shows what the verifier says where it refuses.
+// loaded skips the test if a right is missing, and prints the verifier's output if it refuses the program.
 func loaded(t testing.TB, err error) {
 	t.Helper()
 	var refused *ebpf.VerifierError
@@ -35,19 +35,19 @@ func loaded(t testing.TB, err error) {
 	}
 }
 
-// identity is who sends.
+// identity identifies a sender.
 type identity struct {
 	cluster olaf.ClusterID
 	worker  olaf.WorkerID
 }
 
-// addressOf is where an identity sends from.
+// addressOf returns the source address of an identity.
 func addressOf(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i + 1)})
 }
 
-// discipline is the kernel's queue as an engine.Discipline: every call runs a program, so that what drives the engine drives the
-// kernel. Kept here is only what the programs do not know: instants of virtual time, and who was inside of an arrival.
+// discipline makes the kernel's queue an engine.Discipline. Every call runs a program, so that tests of the engine also
+// test the kernel. It stores only what the programs do not have: virtual times, and the contributors of arrivals.
 type discipline struct {
 	t       testing.TB
 	k       *Queue
@@ -60,13 +60,13 @@ type discipline struct {
 	sums    map[string]uint64
 }
 
-// beside is what is not in the kernel's slot.
+// beside contains what the kernel's slot does not.
 type beside struct {
 	appended olaf.Time
 	inside   []olaf.Contributor
 }
 
-// newDiscipline makes a loaded queue an empty discipline of cfg, in which the identities of known may send.
+// newDiscipline makes an empty discipline with configuration cfg from a loaded queue. The identities in known may send.
 func newDiscipline(t testing.TB, k *Queue, cfg engine.Config, known map[identity]netip.Addr) *discipline {
 	d := &discipline{t: t, k: k, cfg: cfg, known: known, places: map[engine.Slot]*beside{}, sums: map[string]uint64{},
 		frame: make([]byte, olaf.MaxFrame), out: make([]byte, int(olaf.FrameSize(cfg.LaneMemory)))}
@@ -85,7 +85,7 @@ func (d *discipline) must(err error) {
 	}
 }
 
-// decided is the one decision that was made since the last look.
+// decided returns the only decision since the last call.
 func (d *discipline) decided(kind DecisionKind) (found Decision) {
 	n := 0
 	d.must(d.k.Decisions(func(one *Decision) { found, n = *one, n+1 }))
@@ -114,7 +114,7 @@ func (d *discipline) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside 
 		Merged: c == engine.Aggregated || c == engine.Replaced || c == engine.ReplacedReward}
 }
 
-// remember keeps what belongs to a slot and is not in it.
+// remember stores what belongs to a slot but is not in it.
 func (d *discipline) remember(now olaf.Time, got *Decision, u *olaf.Update, inside []olaf.Contributor) {
 	if got.Slot == engine.NoSlot {
 		return
@@ -146,7 +146,7 @@ func (d *discipline) Lock() (engine.Slot, olaf.Size, bool) {
 	return engine.Slot(x.Slot), x.Update.Size(), true
 }
 
-// View shows a slot as the inspector does. The frame on the wire must be, byte for byte, what was started.
+// View returns a slot as the inspector does. The frame on the wire must equal the started frame byte by byte.
 func (d *discipline) View(s engine.Slot, f *engine.Frame) {
 	x := d.inspect(s)
 	b := d.places[s]
@@ -162,7 +162,7 @@ func (d *discipline) View(s engine.Slot, f *engine.Frame) {
 	}
 }
 
-// inspect finds a slot in the departure order.
+// inspect finds a slot in the order of departure.
 func (d *discipline) inspect(s engine.Slot) Exchange {
 	for i := 0; ; i++ {
 		x, err := d.k.Inspect(i, d.out)
@@ -185,7 +185,7 @@ func (d *discipline) lanes(u *olaf.Update) []int32 {
 	return lanes
 }
 
-// sameBytes holds the frame on the wire against out and against what its header must say.
+// sameBytes compares the frame on the wire with out and with its expected header.
 func (d *discipline) sameBytes(u *olaf.Update) {
 	if !slices.Equal(d.leaving, d.out[:len(d.leaving)]) {
 		d.t.Fatalf("the frame on the wire changed:\n%x\n%x", d.leaving, d.out)

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// older is a kernel that lacks some things, and of which nothing is known as soon as unsure is set.
+// older is a kernel that lacks some features. If unsure is set, it is not known whether it has them.
 type older struct {
 	lacks  map[any]bool
 	unsure bool
@@ -55,8 +55,9 @@ func loadQueue(discipline string, k Kernel) error {
 	return err
 }
 
-// TestFeatures hands in a kernel without each thing that an object needs, and one without all of them: nothing is loaded, and a line
-// each says what is missing, what for, and what to do. Where nothing is known the running kernel decides.
+// TestFeatures simulates kernels without each feature that an object needs, and one without all of them. It checks that
+// nothing is loaded, and that one line per feature reports what is missing, why it is needed, and advice. If nothing is
+// known, the running kernel decides.
 func TestFeatures(t *testing.T) {
 	if err := netlab.CheckRights(LoadRights...); err != nil {
 		t.Skip(err)
@@ -101,7 +102,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestLacks asks for what any of the programs needs, each once.
+// TestLacks checks that each feature that any of the programs needs is probed once.
 func TestLacks(t *testing.T) {
 	if got, err := FindMissingFeatures(older{}); len(got) > 0 || err != nil {
 		t.Error(got, err)

@@ -7,8 +7,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestMark lets ACKs pass by a queue that holds updates of two clusters in three slots, one of them on the wire: what is written is
-// what package olaf writes, and only where the queue is the busiest on the way.
+// TestMark sends ACKs past a queue that contains updates of two clusters in three slots, one of them on the wire. It
+// checks that the written status equals that of package olaf, and that it is written only if the queue is the busiest
+// on the path.
 func TestMark(t *testing.T) {
 	k := load(t, "olaf", Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
 	defer k.Close()

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// BenchmarkMergePath feeds frames that the kernel itself makes through a cable to the program at its other end, which merges all of them
-// into one: what the whole path takes but for senders. Every frame must arrive and be inside of the sum.
+// BenchmarkMergePath measures the whole path except for senders: frames made by the kernel go through a cable to the
+// program at its other end, which merges all of them into one. Every frame must arrive and be in the sum.
 func BenchmarkMergePath(b *testing.B) {
 	for _, c := range []struct{ lanes, goalKpps int }{{48, 700}, {256, 400}} {
 		b.Run(fmt.Sprintf("olaf/lanes=%d", c.lanes), func(b *testing.B) {
@@ -64,18 +64,19 @@ func newPath(b *testing.B, lanes int) *path {
 	return p
 }
 
-// seriesFrames is how many frames the kernel makes at a time.
+// seriesFrames is the number of frames that the kernel makes at a time.
 const seriesFrames = 200_000
 
-// liveFrames lets a run of a program be one of real frames (BPF_F_TEST_XDP_LIVE_FRAMES).
+// liveFrames makes a program run on real frames (BPF_F_TEST_XDP_LIVE_FRAMES).
 const liveFrames = 1 << 1
 
-// md is the context of a program as user space gives it.
+// md is the context of a program in user space's format.
 type md struct {
 	Data, End, Meta, Ingress, Queue, Egress uint32
 }
 
-// series sends the second worker's update again and again, and waits until all were decided; it says how many thousand a second that was.
+// series sends the second worker's update repeatedly, and waits until all are decided. It returns the rate in thousands
+// per second.
 func (p *path) series(b *testing.B) float64 {
 	frame := p.frames[1]
 	began := time.Now()
@@ -92,7 +93,7 @@ func (p *path) series(b *testing.B) float64 {
 	return seriesFrames / took.Seconds() / 1000
 }
 
-// check holds that every frame was merged, and that the sum is theirs.
+// check checks that every frame was merged, and that the sum is right.
 func (p *path) check(b *testing.B) {
 	out := make([]byte, olaf.FrameSize(p.lanes))
 	_, sums, err := p.queue.Latch(false)

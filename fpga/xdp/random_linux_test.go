@@ -17,7 +17,7 @@ import (
 
 var events = flag.Int("events", 20_000, "random events that a test sends through the kernel in all")
 
-// differential drives the kernel and the engine with the same events and holds everything visible against each other.
+// differential sends the same events to the kernel and the engine and compares everything visible.
 type differential struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -67,7 +67,7 @@ func (d *differential) must(err error) {
 
 func oneOf[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
 
-// update draws an update that often meets another one, and often an edge.
+// update draws an update that often finds another one waiting and often has values at a limit.
 func (d *differential) update(s Sender) (olaf.Update, []int32) {
 	rng := d.rng
 	u := olaf.Update{
@@ -94,7 +94,7 @@ func (d *differential) update(s Sender) (olaf.Update, []int32) {
 	return u, lanes
 }
 
-// arrive sends a frame of a random sender: as it should be, with another's identity in its header, or broken.
+// arrive sends a frame of a random sender: valid, with another sender's identity in its header, or broken.
 func (d *differential) arrive() {
 	s := oneOf(d.rng, d.senders...)
 	u, lanes := d.update(s)
@@ -130,7 +130,7 @@ func (d *differential) arrive() {
 	d.judge(u, lanes, passed == Pass, stranger, lies, fault)
 }
 
-// judge says what must have become of a frame, and of its update in the engine.
+// judge determines the expected outcome of a frame, and of its update in the engine.
 func (d *differential) judge(u olaf.Update, lanes []int32, passed, stranger, lies bool, fault error) {
 	bypassed := errors.Is(fault, olaf.ErrNotOLAF)
 	switch {
@@ -158,7 +158,7 @@ func (d *differential) judge(u olaf.Update, lanes []int32, passed, stranger, lie
 	}
 }
 
-// turn lets the output end one frame, begin another, or both.
+// turn makes the output end one frame, begin another, or both.
 func (d *differential) turn() {
 	release, start := d.rng.IntN(8) > 0, d.rng.IntN(8) > 0
 	if release && d.leaving != engine.NoSlot {
@@ -216,7 +216,7 @@ func (d *differential) flush() {
 	d.want = append(d.want, Decision{Kind: Flush, Slot: engine.NoSlot})
 }
 
-// compare reads the log and the state.
+// compare reads the log and the state, and compares them with the engine's.
 func (d *differential) compare() {
 	i := 0
 	d.must(d.k.Decisions(func(got *Decision) {
@@ -250,7 +250,7 @@ func (d *differential) compare() {
 	}
 }
 
-// counters holds the sums against the engine's.
+// counters compares the sums with the engine's.
 func (d *differential) counters() {
 	_, more, err := d.k.Latch(false)
 	d.must(err)
@@ -273,7 +273,8 @@ func (d *differential) counters() {
 	}
 }
 
-// TestRandomEvents sends random events through the kernel and the engine: equal decisions, frames, sums and counters.
+// TestRandomEvents sends random events through the kernel and the engine and checks that decisions, frames, sums and
+// counters are equal.
 func TestRandomEvents(t *testing.T) {
 	configs := []engine.Config{
 		{Slots: 4, Clusters: 6, LaneMemory: 5},

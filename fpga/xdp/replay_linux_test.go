@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// contend lets two threads send to a queue while a third serves its output, and hands out every decision.
+// contend makes two threads send to a queue while a third serves its output, and calls visit for every decision.
 func contend(t *testing.T, k *Queue, n int, visit func(*Decision)) {
 	t.Helper()
 	var senders []Sender
@@ -49,7 +49,7 @@ func contend(t *testing.T, k *Queue, n int, visit func(*Decision)) {
 	}
 }
 
-// flood sends n updates of some workers in turn, on a thread of its own.
+// flood sends n updates of some workers in turn, on a separate thread.
 func flood(t *testing.T, k *Queue, senders []Sender, n int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -69,7 +69,7 @@ func flood(t *testing.T, k *Queue, senders []Sender, n int) {
 	}
 }
 
-// TestReplay holds every decision that the kernel made while several threads were at the queue against the engine.
+// TestReplay compares every decision that the kernel made while several threads used the queue with the engine's.
 func TestReplay(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(disciplines)) {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayOfOverflow fills a log that nobody reads: what is missing is counted, and the check is void.
+// TestReplayOfOverflow fills a log that is not read. It checks that missing entries are counted, and that the
+// comparison is void.
 func TestReplayOfOverflow(t *testing.T) {
 	k := load(t, "olaf", Build{Slots: 3, Clusters: 4, Lanes: 48, FrameLanes: 48, Senders: 12, LogBytes: 4096})
 	defer k.Close()
@@ -123,7 +124,7 @@ func TestReplayOfOverflow(t *testing.T) {
 	}
 }
 
-// TestReplayFindsDifferences changes decisions that were right.
+// TestReplayFindsDifferences checks that changed decisions are found.
 func TestReplayFindsDifferences(t *testing.T) {
 	u := olaf.Update{Cluster: 1, Worker: 1, Count: 1, Lanes: 48}
 	right := []Decision{

@@ -21,8 +21,9 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// TestSumReplay lets children send from two threads, with duplicates and packets of epochs that are over, of other lengths and beyond
-// the model, and holds every decision against the program's. A decision that is altered is found, one that is missing voids it.
+// TestSumReplay sends from children in two threads, with duplicates and packets of past epochs, of other lengths and
+// beyond the model. It checks every decision against the program's, that an altered decision is found, and that a
+// missing one makes the comparison void.
 func TestSumReplay(t *testing.T) {
 	const threads, drained = 2, 1000 // packets that a thread sends before it empties the log, which has room for some thousands
 	build := AggregatorBuild{Fragments: 5, Lanes: 8, Senders: 4, LogBytes: 1 << 19}
@@ -104,9 +105,10 @@ const (
 	adderEnv      = "OLAFCTL_XDP_ADDER"
 )
 
-// TestKilledAggregator kills the process that holds the aggregator's program, at moments from before the first packet of a vector to
-// behind its last sum, while others send, and starts it again. As the partial sums are gone, children send the vector again in another epoch (paper, §V). Every sum that
-// comes is exact, in whichever epoch, and none is missing in the end.
+// TestKilledAggregator kills the process with the aggregator's program, at times from before the first packet of a
+// vector to after its last sum, while others send, and starts it again. As the partial sums are lost, children send the
+// vector again in another epoch (paper, §V). It checks that every sum is exact, in whichever epoch, and that none is
+// missing at the end.
 func TestKilledAggregator(t *testing.T) {
 	if where := os.Getenv(adderEnv); where != "" {
 		if err := adder(where); err != nil {
@@ -137,7 +139,7 @@ func TestKilledAggregator(t *testing.T) {
 	}
 }
 
-// killed is children and a server around an aggregator that another process holds.
+// killed contains the children and the server of an aggregator in another process.
 type killed struct {
 	*testing.T
 	hub     *netlab.Node
@@ -202,7 +204,7 @@ func newKilled(t *testing.T) *killed {
 	return k
 }
 
-// adder is the process that is killed: it adds in the namespace at a path until then.
+// adder is the process that is killed. Until then it aggregates in the namespace at path.
 func adder(path string) error {
 	l, err := netlab.New()
 	if err != nil {
@@ -245,7 +247,7 @@ func adder(path string) error {
 	return err
 }
 
-// start starts the aggregator anew, and waits until it adds.
+// start starts the aggregator anew, and waits until it aggregates.
 func (k *killed) start() {
 	k.Helper()
 	adds := exec.Command(os.Args[0], "-test.run", "^TestKilledAggregator$")
@@ -280,8 +282,9 @@ func killValue(vector, child, fragment, lane int) int32 {
 	return int32(splitmix.MixBits(uint64(vector)<<40^uint64(child)<<32^uint64(fragment)<<16^uint64(lane))) >> 4
 }
 
-// vector sends one and takes its sums. A while after so many steps, of which each sends a packet as long as there are some, the
-// aggregator is killed beside that; it is started again, and then all is sent again in another epoch, which is said.
+// vector sends one vector and receives its sums. Each step sends a packet as long as there are any. A while after the
+// given number of steps, the aggregator is killed in parallel and started again, and everything is sent again in
+// another epoch, which is reported.
 func (k *killed) vector(number, steps int, while time.Duration) (repeated bool) {
 	k.Helper()
 	k.epoch++
@@ -331,7 +334,7 @@ func (k *killed) send(vector, child, fragment int) {
 	}
 }
 
-// take holds every lane of the sums that have come.
+// take checks every lane of the sums that have arrived.
 func (k *killed) take(vector int, missing map[int]bool) {
 	b := make([]byte, 2000)
 	for {

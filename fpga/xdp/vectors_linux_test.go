@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/engine/enginetest"
 )
 
-// TestGoldenVectors runs every golden vector of the engine through the kernel. Vectors whose slots are of one shape share the
-// programs that were loaded for it.
+// TestGoldenVectors runs every golden vector of the engine through the kernel. Vectors whose slots have the same shape
+// share loaded programs.
 func TestGoldenVectors(t *testing.T) {
 	files, err := filepath.Glob("../engine/testdata/vectors/*.txt")
 	if err != nil || len(files) < 50 {

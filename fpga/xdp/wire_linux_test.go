@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// mutate breaks a frame in some of the ways in which frames are broken, or not at all.
+// mutate breaks a frame in one of the ways in which frames can be broken, or not at all.
 func mutate(rng *rand.Rand, frame []byte) []byte {
 	b := append([]byte(nil), frame...)
 	if rng.IntN(3) == 0 {
@@ -74,7 +74,7 @@ func onesComplement(sum uint32, b []byte) uint16 {
 	return uint16(sum)
 }
 
-// TestJudge holds what the kernel makes of broken frames against the parser of package olaf.
+// TestJudge checks the kernel's verdicts on broken frames against the parser in package olaf.
 func TestJudge(t *testing.T) {
 	k := load(t, "fifo", Build{Slots: 4, Clusters: 4, Lanes: 4, FrameLanes: olaf.MaxLanes, Senders: 4})
 	defer k.Close()

@@ -14,9 +14,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// elsewhere are the lines of golden vectors that are others where the kernel adds, by file: what they are replaced by. A result that was
-// missed is kept by the server above, which is asked once what lacks below is told, and it comes back to all children: who has it already
-// takes it for one that came twice.
+// elsewhere lists, by file, lines of golden vectors that differ if the kernel aggregates, with their replacements. A
+// missed result is stored by the server above, which is asked once for everything that is missing below. The result
+// comes back to all children, and for those that already have it, it is a duplicate.
 var elsewhere = map[string][2]string{
 	"xagg-12-ask.txt": {`
 out 30 to=port:1 kind=result seg=0 round=0 data=3
@@ -27,8 +27,8 @@ out 30 to=down kind=result seg=0 round=0 data=3
 `},
 }
 
-// TestSumVectors runs the golden vectors of XAgg through the kernel's program, with its agents beside it and a server above, as on a
-// testbed: equal classes, sums, packets that leave, fragments and counts.
+// TestSumVectors runs the golden vectors of XAgg through the kernel's program, with its agents and a server above, as
+// in a testbed. It checks that classes, sums, departing packets, fragments and counts are equal.
 func TestSumVectors(t *testing.T) {
 	files, err := filepath.Glob("../program/xagg/testdata/vectors/*.txt")
 	if err != nil || len(files) < 15 {
@@ -65,8 +65,9 @@ func TestSumVectors(t *testing.T) {
 	}
 }
 
-// station is what a node of a testbed is to those around it: the kernel adds, agents look into it, and where the node is the root of a vector
-// the server that stands above every kernel's aggregator sends results back. It implements program.Program.
+// station is a node of a testbed as its neighbours see it. The kernel aggregates and agents read its state. If the node
+// is the root of a vector, the server above every kernel's aggregator sends results back. It implements
+// program.Program.
 type station struct {
 	*testing.T
 	cfg    program.Config
@@ -111,12 +112,14 @@ func (s *station) must(err error) {
 	}
 }
 
-// childAt is the address of a child of a job: another job's children have others, which is how the kernel tells them apart.
+// childAt returns the address of a child of a job. Children of another job have other addresses, by which the kernel
+// distinguishes them.
 func childAt(job olaf.ClusterID, port program.Port) netip.Addr {
 	return addressOf(int(job)<<8 | int(port))
 }
 
-// Receive brings what a child sends to the kernel as a frame, and what that passes on to the agent; what comes from above is the agent's.
+// Receive passes a child's packet to the kernel as a frame, and what the kernel passes on to the agent. Packets from
+// above go to the agent.
 func (s *station) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	s.out = out
 	if from == program.Uplink {
@@ -146,7 +149,7 @@ func (s *station) Receive(now olaf.Time, from program.Port, p *program.Packet, l
 	}
 }
 
-// encode writes a packet's frame; other traffic is a frame of OLAF.
+// encode writes a packet's frame. Other traffic becomes a frame of OLAF.
 func (s *station) encode(b []byte, from program.Port, p *program.Packet, lanes []uint32) int {
 	to := frame.Outer{Addresses: olaf.Addresses{SrcIP: childAt(p.Job, from).As4(), DstIP: [4]byte{10, 255, 0, 1}}}
 	if p.Kind == program.Other {
@@ -162,7 +165,7 @@ func (s *station) encode(b []byte, from program.Port, p *program.Packet, lanes [
 	return n
 }
 
-// decision is what the kernel logged of the packet at hand.
+// decision returns the decision that the kernel logged for the current packet.
 func (s *station) decision() program.Class {
 	var log []Decision
 	s.must(s.kernel.Decisions(func(d *Decision) { log = append(log, *d) }))
@@ -172,7 +175,8 @@ func (s *station) decision() program.Class {
 	return decided[log[0].Class]
 }
 
-// sum sends a frame on that the kernel made of the last packet. Who is inside is not on the wire: the fragment knows.
+// sum sends a frame that the kernel made from the last packet. The frame does not list contributors, but the fragment
+// does.
 func (s *station) sum(b []byte) {
 	v, err := frame.XAgg.Decode(b)
 	s.must(err)
@@ -184,7 +188,8 @@ func (s *station) sum(b []byte) {
 	s.Emit(program.Up, &p, lanes)
 }
 
-// Emit takes what leaves. Where nobody is above in the vector, what goes up is the server's, and what that answers the agent's.
+// Emit handles departing packets. If the vector has no parent, packets to above go to the server, and its answers go to
+// the agent.
 func (s *station) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	if s.above == nil || to != program.Up || p.Kind == program.Other {
 		s.out.Emit(to, p, lanes)
@@ -194,7 +199,7 @@ func (s *station) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	s.above.Receive(0, 0, &up, lanes, fromAbove{s})
 }
 
-// fromAbove is the way from the server down to the agent.
+// fromAbove is the path from the server down to the agent.
 type fromAbove struct{ *station }
 
 func (s fromAbove) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
@@ -216,7 +221,7 @@ func (s *station) Fragments(n int) []xagg.Fragment {
 	return all
 }
 
-// Counts are the agent's, with the kernel's of what that decided.
+// Counts returns the agent's counts, with the kernel's counts for what the kernel decided.
 func (s *station) Counts() []uint64 {
 	now, err := s.kernel.Latch()
 	s.must(err)

@@ -226,7 +226,7 @@ func TestOneFlippedByteIsFound(t *testing.T) {
 	}
 }
 
-// reseal updates the digests to match the files, as someone who tampers with a run would.
+// reseal updates the digests to match the files, as in a run that was tampered with.
 func reseal(t *testing.T, f *store.Folder) {
 	t.Helper()
 	digests, err := f.Digests()

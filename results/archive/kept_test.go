@@ -56,7 +56,7 @@ func keptRun(ordinal uint32) Kept {
 	return Kept{Ordinal: ordinal, Measure: example.Collect(40e9), Run: run}
 }
 
-// TestForeignFramesInBetween checks that frames of no run are found between those of other runs.
+// TestForeignFramesInBetween checks that frames that belong to no run are found between those of other runs.
 func TestForeignFramesInBetween(t *testing.T) {
 	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(2)}, []uint32{0, 1, 2})
 	if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(),
@@ -141,7 +141,7 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestRunsOutOfTurnHoldNobodyUp checks that runs that end before their turn do not keep a later one in memory: it is
+// TestRunsOutOfTurnHoldNobodyUp checks that runs that end before their turn do not keep a later run in memory: it is
 // written while it continues.
 func TestRunsOutOfTurnHoldNobodyUp(t *testing.T) {
 	r := record(t, opened(t))

@@ -44,7 +44,7 @@ func leavesOf(path string, v any, put func(any)) (all []leaf) {
 	return all
 }
 
-// other is another value of the same kind.
+// other returns a different value of the same kind.
 func other(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -217,7 +217,8 @@ func TestDocumentsSay(t *testing.T) {
 	}
 }
 
-// TestForeignFrames checks that frames of no run are found, and that runs whose frames were not stored are accepted.
+// TestForeignFrames checks that frames that belong to no run are found, and that runs whose frames were not stored are
+// accepted.
 func TestForeignFrames(t *testing.T) {
 	for name, c := range map[string]struct {
 		ordinals []uint32

@@ -72,7 +72,8 @@ func TestMixedAndIdenticalSamples(t *testing.T) {
 	}
 }
 
-// TestPairsDecide compares runs whose spread between seeds hides a small difference within pairs.
+// TestPairsDecide checks that a small difference within pairs is found although the spread between seeds hides it, and
+// that it is not found without pairs.
 func TestPairsDecide(t *testing.T) {
 	a, b := side("a", 100, 200, 300, 400, 500, 600, 700, 800), side("b", 101.2, 200.9, 301.1, 401, 500.8, 601.3,
 		701, 800.9)
@@ -95,7 +96,7 @@ func TestPairsDecide(t *testing.T) {
 	}
 }
 
-// TestManyQuestionsCostMore has a difference that would be significant alone and must not be among others.
+// TestManyQuestionsCostMore checks that a difference that would be significant alone is not significant among others.
 func TestManyQuestionsCostMore(t *testing.T) {
 	d := &Document{}
 	for _, p := range []results.Float{0.03, 0.5, 0.6} {
@@ -158,7 +159,8 @@ func TestMeasuredBesideVirtual(t *testing.T) {
 	}
 }
 
-// TestPairsAreOfEqualSeed compares seeds 0 to 6 with seeds 2 to 8, and with none of them.
+// TestPairsAreOfEqualSeed checks the pairs if seeds 0 to 6 are compared with seeds 2 to 8, and the warning if no seed
+// is common.
 func TestPairsAreOfEqualSeed(t *testing.T) {
 	a, b := side("a", 0, 1, 2, 3, 4, 5, 6), side("b", 12, 13.5, 14, 15.5, 16, 17, 18)
 	for i := range b.Runs {
@@ -207,7 +209,7 @@ func TestTextIsShort(t *testing.T) {
 	}
 }
 
-// TestListsOfSettingsAreFolded compares 1 run with 100.
+// TestListsOfSettingsAreFolded checks that differences in a list of 100 seeds take one line.
 func TestListsOfSettingsAreFolded(t *testing.T) {
 	a, b := side("a", 1), side("b", 2)
 	b.Config = json.RawMessage(`{"name":"b","seeds":[` + strings.Repeat("1,", 99) + `7]}`)
@@ -259,7 +261,8 @@ func TestDigitsForPeople(t *testing.T) {
 	}
 }
 
-// TestChangeIsOfWhatIsKnown uses pairs if there are any, and has no change if a side is missing or its value is 0.
+// TestChangeIsOfWhatIsKnown checks that the change is over pairs if there are any, and that there is no change if a
+// side is missing or its value is 0.
 func TestChangeIsOfWhatIsKnown(t *testing.T) {
 	of := func(values ...results.Float) *results.Statistic { s := results.Describe(values, "why"); return &s }
 	for _, c := range []struct {
@@ -330,7 +333,7 @@ func TestWiresOfWhatIsValid(t *testing.T) {
 	}
 }
 
-// TestFoldedNames folds names that have an index in a list, and leaves all other names unchanged.
+// TestFoldedNames checks that names with an index in a list are folded, and that all other names are unchanged.
 func TestFoldedNames(t *testing.T) {
 	for name, want := range map[string]string{"a[0]": "a", "a[0][1]": "a[0]", "a[0].b": "a[0].b", "a]": "a]",
 		"a": "a", "[0]": "", "]": "]"} {
@@ -341,7 +344,7 @@ func TestFoldedNames(t *testing.T) {
 	}
 }
 
-// TestUnitsAreNotSaidTwice omits a unit after a title that begins with it.
+// TestUnitsAreNotSaidTwice checks that a unit is omitted after a title that begins with it.
 func TestUnitsAreNotSaidTwice(t *testing.T) {
 	for title, want := range map[string]string{"Updates lost": "Updates lost", "Lost": "Lost, updates",
 		"Up": "Up, updates", "updates": "updates"} {
@@ -374,7 +377,8 @@ func TestNothingToCompare(t *testing.T) {
 	}
 }
 
-// TestSingleConfigurationsAreSetAgainstEachOther compares runs that have one queue each, such as simulations.
+// TestSingleConfigurationsAreSetAgainstEachOther checks that runs with one queue each, such as simulations, are
+// compared even if the queues differ.
 func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
 	named := func(s *Side, queue string) *Side {
 		for i := range s.Runs {
@@ -398,7 +402,8 @@ func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
 	}
 }
 
-// TestWithheldIsComparedWithNothing compares runs with transmission control with runs without it, and with each other.
+// TestWithheldIsComparedWithNothing checks that withheld updates are compared with 0 if only one side has transmission
+// control, and are not compared if neither has.
 func TestWithheldIsComparedWithNothing(t *testing.T) {
 	off, on := side("off", 1, 2, 3, 4, 5, 6), side("on", 1, 2, 3, 4, 5, 6)
 	for i := range on.Runs {
@@ -586,8 +591,8 @@ func TestTitlesAreFolded(t *testing.T) {
 	}
 }
 
-// TestLinesAreInOrder lists what both sides have in the order of A's runs, with one value or more, and shows the rate
-// if there is one.
+// TestLinesAreInOrder checks that lines are in the order of A's runs, for one value or more, and that they show the
+// rate if there is one.
 func TestLinesAreInOrder(t *testing.T) {
 	turned := *toy.Declared
 	turned.Metrics = slices.Clone(turned.Metrics)
@@ -625,7 +630,7 @@ func TestLinesAreInOrder(t *testing.T) {
 	}
 }
 
-// TestRatesApart prints the lines of one queue at two rates in two tables.
+// TestRatesApart checks that the lines of one queue at two rates are printed in two tables.
 func TestRatesApart(t *testing.T) {
 	both := append(group("olaf", 40e9, 0, 10, 11), group("olaf", 20e9, 0, 12)...)
 	d, err := CompareResults(of("a", `{}`, both...), of("b", `{}`, both...))
@@ -658,7 +663,7 @@ func TestPairsAreKnown(t *testing.T) {
 	}
 }
 
-// TestNotesOfManySettings lists twelve settings that differ, and the number of any others.
+// TestNotesOfManySettings checks that the notes list twelve of the settings that differ, and the number of the others.
 func TestNotesOfManySettings(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "", 12: "", 13: "1 more settings differ; -o json lists all",
 		14: "2 more settings differ; -o json lists all"} {
@@ -692,8 +697,8 @@ func TestWhatIsSparedFirst(t *testing.T) {
 	}
 }
 
-// TestMostChanged selects the twelve lines of twenty that changed most, in their order; lines with an unknown change
-// come last.
+// TestMostChanged checks that the twelve lines of twenty that changed most are selected, in their order, and that lines
+// with an unknown change come last.
 func TestMostChanged(t *testing.T) {
 	d := &Document{}
 	for i := range 20 {

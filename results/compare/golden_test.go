@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew; read the difference before committing it")
 
-// of returns a side whose runs are given by queue, rate, seed and ages.
+// of returns a side with the given name, configuration and runs.
 func of(name, config string, runs ...results.Run) *Side {
 	return &Side{Name: name, Experiment: "table1", Config: json.RawMessage(config), Runs: runs}
 }
@@ -63,8 +63,8 @@ func withheld(runs []results.Run) []results.Run {
 	return runs
 }
 
-// clustered gives every run clusters: the first has the run's age, and each other one has ten times that of the one
-// before.
+// clustered adds clusters to every run: the first has the run's age, and each other cluster has ten times the age of
+// the one before.
 func clustered(runs []results.Run, ids ...int) []results.Run {
 	for i := range runs {
 		age := runs[i].Metrics.Of("aom_cluster_ns")
@@ -180,7 +180,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// full is a writer that accepts only so many bytes.
+// full is a writer that accepts a limited number of bytes.
 type full int
 
 var errFull = errors.New("full")
@@ -203,7 +203,7 @@ func everything(t *testing.T) *Document {
 	return d
 }
 
-// once fails in one of its writes, whose number counts down to 0.
+// once is a writer in which one write fails. Its value counts down to that write.
 type once int
 
 func (o *once) Write(p []byte) (int, error) {
@@ -230,7 +230,8 @@ func TestOneWriteThatFails(t *testing.T) {
 	}
 }
 
-// TestAFullDiskIsTold writes a comparison to a writer with room for only a part of it, for every size of the part.
+// TestAFullDiskIsTold checks that an error is reported if a comparison is written to a writer with room for only a part
+// of it, for every size of the part.
 func TestAFullDiskIsTold(t *testing.T) {
 	d := everything(t)
 	var whole bytes.Buffer

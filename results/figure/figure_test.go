@@ -133,8 +133,8 @@ func bars(n int, name string) *table.Sheet {
 	return s
 }
 
-// TestNamesStayApart draws more and more bars with longer and longer names: below vertical bars, and next to horizontal
-// ones.
+// TestNamesStayApart draws increasing numbers of bars with increasingly long names and checks that the names do not
+// overlap, below vertical bars and next to horizontal ones.
 func TestNamesStayApart(t *testing.T) {
 	long := "olaf with transmission control that counts senders (N = senders)"
 	for _, c := range []struct {

@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// both holds P and the least P of a result.
+// both checks P and the least P of a result.
 func both(t *testing.T, what string, got Result, p, least float64) {
 	t.Helper()
 	near(t, what+", P", got.P, p, 1e-12)
 	near(t, what+", least P", got.Least, least, 1e-12)
 }
 
-// tail is the normal probability of either side beyond z.
+// tail returns the two-sided tail probability of the normal distribution beyond z.
 func tail(z float64) float64 { return math.Erfc(z / math.Sqrt2) }
 
-// signed are n differences of which those with a multiple of k are negative.
+// signed returns n differences, of which those at multiples of k are negative.
 func signed(n, k int) (d []float64, positive float64) {
 	for i := 1; i <= n; i++ {
 		v := float64(i)
@@ -29,7 +29,8 @@ func signed(n, k int) (d []float64, positive float64) {
 	return d, positive
 }
 
-// TestSignedRankAroundTheLimit counts the distribution out for 120 differences, and takes the normal one for 121.
+// TestSignedRankAroundTheLimit checks that the exact distribution is used for 120 differences, and the normal one for
+// 121.
 func TestSignedRankAroundTheLimit(t *testing.T) {
 	d, positive := signed(120, 3)
 	ways := make([]float64, 120*121/2+1)
@@ -67,7 +68,7 @@ func TestSignedRankOfLittle(t *testing.T) {
 	both(t, "fractions", SignedRank([]float64{-0.25, 0.5, 0.75}), 0.5, 0.25)
 }
 
-// TestRankSumAroundTheLimit puts one value among 119 and among 120 others.
+// TestRankSumAroundTheLimit compares one value with 119 and with 120 others.
 func TestRankSumAroundTheLimit(t *testing.T) {
 	others := func(n int) (b []float64) {
 		for i := range n {
@@ -109,7 +110,7 @@ func TestPairedTOfLittle(t *testing.T) {
 	both(t, "two", PairedT([]float64{1, 3}), 1-2*math.Atan(2)/math.Pi, 0)
 }
 
-// TestHolmByHand adjusts ties, what is no number, and what would leave the interval.
+// TestHolmByHand checks adjustments of ties, of NaN, and of values that would exceed 1.
 func TestHolmByHand(t *testing.T) {
 	for _, c := range []struct{ p, want []float64 }{
 		{nil, nil},

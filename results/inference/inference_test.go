@@ -17,8 +17,8 @@ func near(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-// darwin are the differences of heights, in eighths of an inch, of Darwin's 15 pairs of maize plants (Fisher, The Design
-// of Experiments, §17), for which t = 2.148 with 14 degrees of freedom.
+// darwin contains the differences of heights, in eighths of an inch, of Darwin's 15 pairs of maize plants (Fisher, The
+// Design of Experiments, §17), for which t = 2.148 with 14 degrees of freedom.
 var darwin = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}
 
 func TestPublished(t *testing.T) {
@@ -77,7 +77,7 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
-// TestRankSumByEnumeration parts small tied samples in every way.
+// TestRankSumByEnumeration compares the test with an enumeration of all divisions of small tied samples.
 func TestRankSumByEnumeration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.Float64Range(0, 3)
@@ -128,7 +128,7 @@ func TestRankSumByEnumeration(t *testing.T) {
 	})
 }
 
-// TestSignedRankByEnumeration gives small tied differences every sign.
+// TestSignedRankByEnumeration compares the test with an enumeration of all signs of small tied differences.
 func TestSignedRankByEnumeration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := rapid.Custom(func(t *rapid.T) float64 { return float64(rapid.IntRange(-4, 4).Draw(t, "v")) })
@@ -179,7 +179,8 @@ func TestSignedRankByEnumeration(t *testing.T) {
 	})
 }
 
-// TestLargeSamplesAreNormal holds the approximation against the exact count just below the size where it takes over.
+// TestLargeSamplesAreNormal compares the approximation with the exact count just below the size from which the
+// approximation is used.
 func TestLargeSamplesAreNormal(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	sample := func(n int, shift float64) []float64 {

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestAccountOfAnyQueue joins the declarations of a queue that this package knows nothing of.
+// TestAccountOfAnyQueue joins the declarations of a queue that this package does not contain.
 func TestAccountOfAnyQueue(t *testing.T) {
 	flow := &olaf.Ledger{
 		Counters:   []olaf.Counter{{Name: "in"}, {Name: "delivered"}},
@@ -33,7 +33,8 @@ func TestAccountOfAnyQueue(t *testing.T) {
 	}
 }
 
-// TestSlotsInFront is over the time that the card counted. Where the card does not say how long that was, it is over the deliveries.
+// TestSlotsInFront checks that the mean number of slots is over the time that the card counted, or over the time of the
+// deliveries if the card does not report its time.
 func TestSlotsInFront(t *testing.T) {
 	for name, c := range map[string]struct {
 		slots, cycles int64

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// loop is what is declared of hosts around a switch that counts some classes of arrivals and something else.
+// loop returns the declaration for hosts around a switch that counts some classes of arrivals and other events.
 func loop(others ...string) *metric.Declaration {
 	program := &olaf.Ledger{
 		Counters: []olaf.Counter{{Name: "added", Title: "Added", Unit: "packets", Column: "ADDED"},
@@ -31,7 +31,7 @@ func loop(others ...string) *metric.Declaration {
 	})
 }
 
-// summing is what is declared of a program in front of a queue.
+// summing returns the declaration for a program in front of a queue.
 func summing() *metric.Declaration {
 	sums := &olaf.Ledger{Counters: []olaf.Counter{
 		{Name: "count_merged", Title: "Merged before", Unit: "updates", Sparse: true}, {Name: "count_delivered",
@@ -53,7 +53,7 @@ func summing() *metric.Declaration {
 	}, 2, flow, sums)
 }
 
-// printed is a declaration as documents and tables read it.
+// printed prints a declaration as documents and tables use it.
 func printed(b *bytes.Buffer, d *metric.Declaration) {
 	l := d.Ledger
 	fmt.Fprintf(b, "== %q, offered %q, output %q, merged %q, parts %q, inside %q\n", d.System, l.Offered, l.Output,
@@ -70,7 +70,8 @@ func printed(b *bytes.Buffer, d *metric.Declaration) {
 	}
 }
 
-// TestDeclarations holds what documents, tables and registers have of every kind of run, and that it is a ledger.
+// TestDeclarations checks the declaration for every kind of run, as documents, tables and registers use it, and that it
+// is a valid ledger.
 func TestDeclarations(t *testing.T) {
 	var b bytes.Buffer
 	for _, d := range []*metric.Declaration{toy.Declared, summing(), loop("collided")} {
@@ -82,7 +83,7 @@ func TestDeclarations(t *testing.T) {
 	golden.Equal(t, "declarations.txt", b.Bytes())
 }
 
-// measures holds some metrics of counts, and why those that are missing are.
+// measures checks some metrics of the given counts, and the reasons for missing ones.
 func measures(t *testing.T, what string, d *metric.Declaration, m *metric.Measured, counts map[string]int64,
 	want map[string]any) {
 	t.Helper()
@@ -106,7 +107,7 @@ func measures(t *testing.T, what string, d *metric.Declaration, m *metric.Measur
 	}
 }
 
-// TestLoopsMeasured computes the metrics of loops by hand.
+// TestLoopsMeasured checks the metrics of loops against values computed by hand.
 func TestLoopsMeasured(t *testing.T) {
 	for _, c := range []struct {
 		what    string
@@ -147,7 +148,8 @@ func TestLoopsMeasured(t *testing.T) {
 	}
 }
 
-// TestTablesMeasured computes by hand what the table of a program held, from register values in cycles of 4 ns.
+// TestTablesMeasured checks the occupancy of a program's table against values computed by hand from registers in cycles
+// of 4 ns.
 func TestTablesMeasured(t *testing.T) {
 	const younger = "the card does not count it, because its register aggregator.occupancy_integral follows map " +
 		"1.3"

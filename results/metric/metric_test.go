@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// queue is a small declaration: a counter that is part of the loss, one that is sparse, and one that is aside.
+// queue returns a small declaration: a counter that is part of the loss, a sparse one, and one with Aside set.
 func queue() *Declaration {
 	flow := &olaf.Ledger{
 		Counters: []olaf.Counter{
@@ -30,7 +30,7 @@ func queue() *Declaration {
 	return OfQueue(flow, sums)
 }
 
-// TestOfQueue holds the order of a run's counters, and what each of them is in a table.
+// TestOfQueue checks the order of a run's counters, and each counter's role in tables.
 func TestOfQueue(t *testing.T) {
 	d := queue()
 	at := func(name string) int {
@@ -59,7 +59,7 @@ func TestOfQueue(t *testing.T) {
 	}
 }
 
-// TestEvaluate computes what is counted and what is measured.
+// TestEvaluate checks values from counters and from measurements.
 func TestEvaluate(t *testing.T) {
 	d := queue()
 	c := olaf.NewCounts(d.Ledger)
@@ -76,7 +76,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestMissingSaysWhy measures a run of which nothing was sent.
+// TestMissingSaysWhy checks the reasons for missing values in a run in which nothing was sent.
 func TestMissingSaysWhy(t *testing.T) {
 	d := queue()
 	v, missing := d.Measure(&Measured{Counts: olaf.NewCounts(d.Ledger),
@@ -89,7 +89,7 @@ func TestMissingSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAmong keeps of a declaration what a stored run has.
+// TestAmong checks that a declaration is reduced to the names that a stored run has.
 func TestAmong(t *testing.T) {
 	d := queue()
 	values := Values{[]*Metric{d.Metric("lost_pct")}, []Float{1}}
@@ -131,7 +131,7 @@ func TestAmong(t *testing.T) {
 	}
 }
 
-// TestUnited has every name once, as the first declaration has it.
+// TestUnited checks that every name occurs once, as in the first declaration that has it.
 func TestUnited(t *testing.T) {
 	a, b, again := &Metric{Name: "a"}, &Metric{Name: "b"}, &Metric{Name: "a", Unit: "other"}
 	u := Union(&Declaration{Metrics: []*Metric{a}}, &Declaration{Metrics: []*Metric{again, b}}, new(Declaration))
@@ -140,7 +140,7 @@ func TestUnited(t *testing.T) {
 	}
 }
 
-// TestInline writes the members of an object in its place, with as many commas as there must be.
+// TestInline checks that the members of an object replace it, with the right number of commas.
 func TestInline(t *testing.T) {
 	type object map[string]int
 	for want, v := range map[string]any{
@@ -183,7 +183,7 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// TestMembers reads an object in its order, and tells what is none.
+// TestMembers checks that an object's members are read in order, and that other values are rejected.
 func TestMembers(t *testing.T) {
 	read := func(text string) (got []string, err error) {
 		err = EachMember([]byte(text), func(name string, value json.RawMessage) error {
@@ -206,7 +206,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestSeries sums up a few values, one, and none.
+// TestSeries checks the summaries of several values, of one, and of none.
 func TestSeries(t *testing.T) {
 	for _, c := range []struct {
 		values          []Float
@@ -231,7 +231,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestValuesAreWithheld takes out the ages that are known, and tells their names.
+// TestValuesAreWithheld checks that known ages are removed and that their names are returned.
 func TestValuesAreWithheld(t *testing.T) {
 	v := Values{[]*Metric{{Name: "age", Age: true}, {Name: "gone", Age: true}, {Name: "rate"}}, []Float{1, Missing(), 3}}
 	var told []string

@@ -18,8 +18,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestTheFormatStays holds that files which were kept can still be read: the bytes of a file, unpacked, are pinned. How they
-// are packed is the library's.
+// TestTheFormatStays checks that stored files remain readable: the unpacked bytes of a file are pinned. The packing is
+// the library's.
 func TestTheFormatStays(t *testing.T) {
 	e := new(Encoder)
 	for n, want := range map[int]string{
@@ -39,7 +39,7 @@ func TestTheFormatStays(t *testing.T) {
 	}
 }
 
-// TestContributorsEndABlock holds that a block ends with the contributor that fills it, too.
+// TestContributorsEndABlock checks that a block also ends with the contributor that fills it.
 func TestContributorsEndABlock(t *testing.T) {
 	e := new(Encoder)
 	e.Begin(1)
@@ -66,7 +66,8 @@ func TestNumbersAreVarints(t *testing.T) {
 	}
 }
 
-// crafted is a block of one row and some contributors, whole and with the right checksum, whatever they hold.
+// crafted returns a block of one row and some contributors with arbitrary contents, complete and with the right
+// checksum.
 func crafted(row func(*[rowColumns]uint64), inside ...[insideColumns]uint64) []byte {
 	e := new(Encoder)
 	e.Begin(5)
@@ -76,7 +77,7 @@ func crafted(row func(*[rowColumns]uint64), inside ...[insideColumns]uint64) []b
 	return slices.Clone(e.End())
 }
 
-// TestEveryRangeIsChecked puts the largest value that a field holds into a block, and the one after.
+// TestEveryRangeIsChecked checks a block with the largest valid value of each field, and with the next larger value.
 func TestEveryRangeIsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		column int
@@ -108,7 +109,8 @@ func TestEveryRangeIsChecked(t *testing.T) {
 	}
 }
 
-// TestEveryClaimIsChecked changes one word of a block's header after the other.
+// TestEveryClaimIsChecked changes the words of a block's header one after the other and checks that each change is
+// rejected.
 func TestEveryClaimIsChecked(t *testing.T) {
 	good := crafted(func(*[rowColumns]uint64) {})
 	if _, err := readAll(good); err != nil {
@@ -143,7 +145,7 @@ func TestEveryClaimIsChecked(t *testing.T) {
 	}
 }
 
-// block is one of an observation that unpacks to raw, with the right header and checksum.
+// block returns a block of one observation that unpacks to raw, with the right header and checksum.
 func block(raw []byte) (b []byte) {
 	packed := s2.Encode(nil, raw)
 	for _, word := range []uint32{magic, 5, 1, uint32(len(raw)), uint32(len(packed)), crc32.Checksum(raw, castagnoli)} {
@@ -152,7 +154,7 @@ func block(raw []byte) (b []byte) {
 	return append(b, packed...)
 }
 
-// TestColumnsLieInTheirBlock says of columns how long they are, and what is not so.
+// TestColumnsLieInTheirBlock checks that wrong lengths of columns are rejected.
 func TestColumnsLieInTheirBlock(t *testing.T) {
 	row := bytes.Repeat([]byte{1, 0}, rowColumns) // one value each
 	for name, c := range map[string]struct {
@@ -176,7 +178,7 @@ func TestColumnsLieInTheirBlock(t *testing.T) {
 	}
 }
 
-// TestWhatIsUnpackedIsBounded holds that no few bytes make a reader take more than 64 MiB.
+// TestWhatIsUnpackedIsBounded checks that a few bytes cannot make a reader allocate more than 64 MiB.
 func TestWhatIsUnpackedIsBounded(t *testing.T) {
 	const most = 64 << 20
 	raw := append(bytes.Repeat([]byte{1, 0}, rowColumns), 0, 0)
@@ -191,7 +193,7 @@ func TestWhatIsUnpackedIsBounded(t *testing.T) {
 	}
 }
 
-// TestBeginForgets holds that a run which was not ended leaves nothing to the next one.
+// TestBeginForgets checks that a run that was not ended has no effect on the next run.
 func TestBeginForgets(t *testing.T) {
 	e, fresh := new(Encoder), new(Encoder)
 	e.Begin(1)
@@ -206,7 +208,7 @@ func TestBeginForgets(t *testing.T) {
 	}
 }
 
-// TestWhoIsInside holds that all contributors are kept, whether or not the update itself is the first of them.
+// TestWhoIsInside checks that all contributors are stored, whether or not the update itself is the first of them.
 func TestWhoIsInside(t *testing.T) {
 	self := olaf.Contributor{GenNS: 5, Seq: 6, Worker: 7}
 	other := olaf.Contributor{GenNS: 4, Seq: 9, Worker: 8}
@@ -224,14 +226,14 @@ func TestWhoIsInside(t *testing.T) {
 	}
 }
 
-// TestChecksum holds the checksum to the value that every CRC-32C has for these digits.
+// TestChecksum checks the checksum against the standard CRC-32C value for these digits.
 func TestChecksum(t *testing.T) {
 	if sum := crc32.Checksum([]byte("123456789"), castagnoli); sum != 0xe3069283 {
 		t.Errorf("%08x", sum)
 	}
 }
 
-// TestReadUpTo reads more than one step, and tells what was missing.
+// TestReadUpTo checks a read of more than one step, and the error for missing bytes.
 func TestReadUpTo(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789"), 20000)
 	for _, n := range []int{0, 1, 1<<16 - 1, 1 << 16, 1<<16 + 1, len(data)} {

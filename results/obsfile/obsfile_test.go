@@ -76,7 +76,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// sample encodes n plausible deliveries with three updates inside.
+// sample encodes n plausible deliveries with three contributors each.
 func sample(e *Encoder, n int) []byte {
 	e.Begin(7)
 	o := olaf.Observation{Queued: 400 * olaf.Nanosecond, Contributors: make([]olaf.Contributor, 3)}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestISwitchFollows holds the arithmetic on iSwitch's printed numbers to what was worked out by hand.
+// TestISwitchFollows checks the arithmetic on iSwitch's printed numbers against values computed by hand.
 func TestISwitchFollows(t *testing.T) {
 	by := map[string]Claim{}
 	for _, c := range ListClaims() {
@@ -58,7 +58,8 @@ func TestISwitchFollows(t *testing.T) {
 	}
 }
 
-// TestContradictionsAreTold holds that a row says where its paper disagrees with itself, whether or not that is its verdict.
+// TestContradictionsAreTold checks that a row describes where its paper contradicts itself, whether or not that is its
+// verdict.
 func TestContradictionsAreTold(t *testing.T) {
 	rows, told := Compare(nil), 0
 	for i, c := range ListClaims() {

@@ -13,8 +13,8 @@ import (
 
 var paperTexts = flag.String("texts", "", "texts of papers in which every number with a unit must be a claim or be listed, as xagg=FILE,p4inc=FILE")
 
-// TestNotCarried checks the list of numbers that are not claims: known papers, a number each, with a unit unless it stands in a table, none twice, and each with a
-// reason.
+// TestNotCarried checks the list of numbers that are not claims: known papers, a number each, with a unit unless the
+// number is in a table, no duplicates, and a reason each.
 func TestNotCarried(t *testing.T) {
 	seen := map[string]bool{}
 	for _, n := range ListNotCarried() {
@@ -33,7 +33,7 @@ func TestNotCarried(t *testing.T) {
 	}
 }
 
-// numberWithUnit finds a number and its unit.
+// numberWithUnit matches a number and its unit.
 var numberWithUnit = regexp.MustCompile(`(\d[\d,]*\.?\d*)\s*\$?\s*(×|\\times|%|[GMT]bps|Mpps|μ ?s|us|ms|ns|s\b|[KMG]B\b|packets|cores|bits?\b|bytes|workers|iterations|hours)`)
 
 // TestEveryPrintedNumber checks that every number with a unit in a paper's text is a claim, or is listed with the reason why it is
@@ -66,7 +66,8 @@ func TestEveryPrintedNumber(t *testing.T) {
 	}
 }
 
-// onceRepeated undoes a fault of some extracted texts, in which a formula's number is there four times: 40404040 is 40.
+// onceRepeated corrects an error in some extracted texts, where a formula's number is repeated four times: 40404040 is
+// 40.
 func onceRepeated(s string) string {
 	if n := len(s) / 4; n > 0 && s == strings.Repeat(s[:n], 4) {
 		return s[:n]
@@ -89,8 +90,8 @@ func isListed(name, number string) bool {
 // cellNumber matches the number in a table's cell, also 1.40E+06, with its unit.
 var cellNumber = regexp.MustCompile(`^(\d[\d,]*\.?\d*)(E[+-]\d+)?(?:[×M%]| [KM]B)?$`)
 
-// listCells returns the numbers in a line of a text if it is a row of a table: with bars or tabs, or with three numbers or more
-// and at most three other words.
+// listCells returns the numbers in a line of text if the line is a row of a table: it has bars or tabs, or at least
+// three numbers and at most three other words.
 func listCells(line string) (numbers []string) {
 	split := strings.Fields
 	for _, mark := range []string{"|", "\t"} {

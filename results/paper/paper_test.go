@@ -16,7 +16,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// stat is a result of runs: mean, half-width and number. The spread is the one that gives such a half-width.
+// stat returns the result of several runs with the given mean, half-width and number. The spread is the one with this
+// half-width.
 func stat(mean, half float64, n int) results.Statistic {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}
 	sd := half * math.Sqrt(float64(n)) / t.Quantile(0.975)
@@ -24,12 +25,12 @@ func stat(mean, half float64, n int) results.Statistic {
 		Min: results.Float(mean - sd), Max: results.Float(mean + sd), N: n}
 }
 
-// single is a result of one run, which has no interval.
+// single returns the result of one run, which has no interval.
 func single(v float64) results.Statistic {
 	return results.Describe([]results.Float{results.Float(v)}, "")
 }
 
-// TestClaimsAreComplete reads every claim: what it says of itself before anything runs, and that nothing is said twice.
+// TestClaimsAreComplete checks the fields of every claim, and that there are no duplicates.
 func TestClaimsAreComplete(t *testing.T) {
 	byID := map[string]Claim{}
 	for _, c := range ListClaims() {
@@ -69,7 +70,7 @@ func TestClaimsAreComplete(t *testing.T) {
 	}
 }
 
-// expectable says whether a claim expects a word that can come out.
+// expectable reports whether a claim expects a verdict that is possible for it.
 func expectable(c *Claim) bool {
 	switch {
 	case c.Contradiction != "":
@@ -80,13 +81,13 @@ func expectable(c *Claim) bool {
 	return slices.Contains(orders[c.Kind], c.Expect)
 }
 
-// moves says whether a claim expects less than the best of its kind.
+// moves reports whether a claim expects less than the best verdict of its kind.
 func moves(c *Claim) bool {
 	return !c.Expect.IsUnmeasured() && c.Expect != Contradiction && c.Expect != orders[c.Kind][0]
 }
 
-// TestNoClaimIsDerived holds that no number is there twice, once as it is printed and once computed from others: of Table 1's
-// ten numbers each is one claim.
+// TestNoClaimIsDerived checks that no number is claimed twice, once as printed and once as computed from others. Each
+// of Table 1's ten numbers is one claim.
 func TestNoClaimIsDerived(t *testing.T) {
 	if rows := Compare(nil, "olaf/table1", "olaf/aom"); len(rows) != 12 {
 		t.Errorf("Table 1 prints 10 numbers and the text 2, of which %d are claims", len(rows))
@@ -107,7 +108,7 @@ func TestRoundingIsThePapers(t *testing.T) {
 	}
 }
 
-// TestContradictionsFollow computes from printed numbers what excludes others.
+// TestContradictionsFollow checks contradictions by computing from printed numbers what excludes others.
 func TestContradictionsFollow(t *testing.T) {
 	by := map[string]Claim{}
 	for _, c := range ListClaims() {
@@ -131,7 +132,7 @@ func TestContradictionsFollow(t *testing.T) {
 	}
 }
 
-// TestVerdicts has a line for each rule, on both sides of its limit.
+// TestVerdicts has a line for each rule, with values on both sides of its limit.
 func TestVerdicts(t *testing.T) {
 	value := func(text string, than float64) Claim {
 		c := Claim{Kind: Value, Neighbour: &Neighbour{Is: than}, Seeds: 5}
@@ -224,13 +225,13 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// withRuns is a statistic that says it is of so many runs, without an interval.
+// withRuns returns a statistic over the given number of runs, without an interval.
 func withRuns(s results.Statistic, n int) results.Statistic {
 	s.N = n
 	return s
 }
 
-// TestNeighbours has values that are far off: the interval of the difference to what the paper sets them beside decides.
+// TestNeighbours checks values that are far off: the interval of the difference to the paper's neighbour decides.
 func TestNeighbours(t *testing.T) {
 	const fifo, merged = "olaf/table1.fifo.40g.received", "olaf/table1.olaf.40g.received" // 6109 and 4823 are printed
 	for _, c := range []struct {
@@ -272,8 +273,9 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestSidesOfANumber has values that are at most twice or half of what was printed, and on this or that side of the number that the
-// claim stands beside: a slowdown is not a speed-up that is half as large. A result beside another result has no such side.
+// TestSidesOfANumber checks values of at most twice or half the printed number, on either side of the claim's
+// neighbour: a slowdown is not a speed-up that is half as large. A result that is compared with another result has no
+// such side.
 func TestSidesOfANumber(t *testing.T) {
 	for _, c := range []struct {
 		name, id string
@@ -300,10 +302,10 @@ func TestSidesOfANumber(t *testing.T) {
 	}
 }
 
-// halved is a statistic of half the size, too far from what was printed to be within ×2.
+// halved returns a statistic of half the size, which is too far from the printed number to be within ×2.
 func halved(s results.Statistic) results.Statistic { return scaleStatistic(s, 0.5) }
 
-// TestRows holds what a line says beside its verdict.
+// TestRows checks the text of a line in addition to its verdict.
 func TestRows(t *testing.T) {
 	ours := Ours{
 		"olaf/table1.fifo.40g.received":                    Of(stat(6100, 0, 30)),
@@ -383,7 +385,7 @@ func TestRightOf(t *testing.T) {
 	}
 }
 
-// TestEveryClaimIsAsDeclared lists what claims declare of themselves, so that a change of any is seen and meant.
+// TestEveryClaimIsAsDeclared lists the declarations of all claims, so that any change is noticed and intended.
 func TestEveryClaimIsAsDeclared(t *testing.T) {
 	var b strings.Builder
 	for _, c := range ListClaims() {
@@ -400,8 +402,8 @@ func TestEveryClaimIsAsDeclared(t *testing.T) {
 	golden.Equal(t, "claims.txt", []byte(b.String()))
 }
 
-// TestDifferenceIsWelchs compares with a worked example that is widely printed: t = 1.959 on 7.03 degrees of freedom, which
-// makes 0.095 ± 0.1146.
+// TestDifferenceIsWelchs compares with a widely published example: t = 1.959 with 7.03 degrees of freedom, which gives
+// 0.095 ± 0.1146.
 func TestDifferenceIsWelchs(t *testing.T) {
 	a := results.Describe([]results.Float{30.02, 29.99, 30.11, 29.97, 30.01, 29.99}, "")
 	b := results.Describe([]results.Float{29.89, 29.93, 29.72, 29.98, 30.02, 29.98}, "")
@@ -414,8 +416,8 @@ func TestDifferenceIsWelchs(t *testing.T) {
 	}
 }
 
-// TestOtherAssumptions holds that what stands beside a number has a verdict only where one is asked for, against the neighbour
-// under the same assumption.
+// TestOtherAssumptions checks that a number under other assumptions has a verdict only if one is requested, by
+// comparing it with the neighbour under the same assumption.
 func TestOtherAssumptions(t *testing.T) {
 	ours := Ours{
 		"olaf/aom.40g.reduction": {Statistic: stat(69, .4, 30), Others: []Other{{Assumption: "both per cluster",
@@ -452,7 +454,7 @@ func TestOtherAssumptions(t *testing.T) {
 	}
 }
 
-// TestExpectations holds the order of the words and that nothing but a judged result can be below what is expected.
+// TestExpectations checks the order of verdicts, and that only a judged result can be worse than expected.
 func TestExpectations(t *testing.T) {
 	order := map[Kind]string{Value: "match, near, within ×2, trend only, differs, opposite",
 		Trend: "holds, differs, opposite", Bound: "bound met, differs, bound missed"}
@@ -499,8 +501,8 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-// TestTrainingsAreExpected judges the numbers of the trainings' earlier full runs, which docs/notes/trainings.md and
-// docs/notes/reproduction.md tell.
+// TestTrainingsAreExpected judges the numbers of earlier full training runs, which docs/notes/trainings.md and
+// docs/notes/reproduction.md report.
 func TestTrainingsAreExpected(t *testing.T) {
 	rows := Compare(Ours{
 		"olaf/fig8.reward_over_fifo.40g": Of(stat(23, 17, 5)),
@@ -523,8 +525,8 @@ func TestTrainingsAreExpected(t *testing.T) {
 	}
 }
 
-// TestTrends has the words of trends on small curves over two seeds, whose differences are 1 apart so that their half-width is
-// 12.7/2.
+// TestTrends checks the verdicts on trends of small curves over two seeds whose differences are 1 apart, so that their
+// half-width is 12.7/2.
 func TestTrends(t *testing.T) {
 	const half = 12.706204736 / 2
 	curve := func(points ...[2]results.Float) (values [][]results.Float) {
@@ -648,7 +650,7 @@ func TestFromBench(t *testing.T) {
 	}
 }
 
-// TestNothingIsPassedOver asks that every claim without a value of ours has a verdict and a reason.
+// TestNothingIsPassedOver checks that every claim without a value of ours has a verdict and a reason.
 func TestNothingIsPassedOver(t *testing.T) {
 	rows := Compare(nil)
 	if len(rows) != len(ListClaims()) {
@@ -663,7 +665,7 @@ func TestNothingIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestStoredRowsAreJudgedAnew has rows as the first version of documents kept them.
+// TestStoredRowsAreJudgedAnew checks rows as the first version of documents stored them.
 func TestStoredRowsAreJudgedAnew(t *testing.T) {
 	stored := func(id string, s results.Statistic) results.PaperRow {
 		return results.PaperRow{ID: id, Ours: s, Verdict: "reproduced", Than: results.Missing()}
@@ -695,7 +697,7 @@ func TestStoredRowsAreJudgedAnew(t *testing.T) {
 	}
 }
 
-// TestOldNamesLast holds that every claim and experiment of the time before papers had names is found by the name it had.
+// TestOldNamesLast checks that every claim and experiment from before papers had names is found by its old name.
 func TestOldNamesLast(t *testing.T) {
 	for was, now := range map[string]string{
 		"table1":                           "olaf/table1",

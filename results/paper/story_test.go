@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// What is said of results that are near, far and on the other side of what the first paper and iSwitch's printed, with
-// few runs and many, shortened or broken, and under other assumptions.
+// TestVerdictStories checks the text for results that are near, far and on the other side of numbers printed in the
+// first paper and in iSwitch's, with few runs and many, shortened or broken, and under other assumptions.
 func TestVerdictStories(t *testing.T) {
 	var b strings.Builder
 	for _, f := range []float64{-1, 0.4, 0.7, 0.95, 0.999, 1, 1.004, 1.06, 1.4, 2.1} {
@@ -69,7 +69,7 @@ func TestVerdictStories(t *testing.T) {
 	golden.Equal(t, "verdicts.txt", []byte(b.String()))
 }
 
-// Series that fall, spread and part, with values that are missing.
+// TestTrendStories checks series that fall, spread and separate, with missing values.
 func TestTrendStories(t *testing.T) {
 	var b strings.Builder
 	none := results.Missing()
@@ -110,8 +110,8 @@ func TestTrendWithoutASide(t *testing.T) {
 	}
 }
 
-// TestEqualNumbersCountOnce checks that a row names the first row of its artefact with the same number of ours, to nine digits, and
-// that arithmetic, other units and other artefacts repeat nothing.
+// TestEqualNumbersCountOnce checks that a row names the first row of its artefact with the same number of ours, to nine
+// digits, and that arithmetic, other units and other artefacts do not count as repeats.
 func TestEqualNumbersCountOnce(t *testing.T) {
 	row := func(id, unit string, mean float64, basis Basis) results.PaperRow {
 		return results.PaperRow{ID: id, Unit: unit, Basis: string(basis), Note: "noted", Ours: results.Statistic{Mean: results.Float(mean), SD: 1, N: 3}}

@@ -10,7 +10,7 @@ import (
 
 func over(values ...results.Float) results.Statistic { return results.Describe(values, "none") }
 
-// TestSpeedupOfWhatIsKnown leaves out a pair of queues without a speed-up.
+// TestSpeedupOfWhatIsKnown checks that a pair of queues without a speed-up is left out.
 func TestSpeedupOfWhatIsKnown(t *testing.T) {
 	of := func(queue string, rate int64, values ...results.Float) results.Comparison {
 		return results.Comparison{Queue: queue, Versus: "fifo", OutRateBPS: rate, Speedup: over(values...)}
@@ -21,8 +21,8 @@ func TestSpeedupOfWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestPublishedPanels checks that numbers in one column share a panel, that other assumptions are beside the number
-// with a verdict, and that a bound is not a point.
+// TestPublishedPanels checks that numbers in one column share a panel, that numbers under other assumptions are next to
+// the number with a verdict, and that a bound is not drawn as a point.
 func TestPublishedPanels(t *testing.T) {
 	s := sheets.PublishedSheet(&results.Bench{Paper: []results.PaperRow{
 		{Row: "fifo", Column: "lost_pct", Unit: "%", Kind: "value", Published: 55, Ours: over(54, 55, 56)},

@@ -45,7 +45,7 @@ func variants() map[string]*sheets.Result {
 	return map[string]*sheets.Result{"single": single, "plain": example.Result(3), "invalid": invalid, "document": document, "one-rate": one, "many-clusters": many, "bare": bare}
 }
 
-// tell writes all of a book: columns with formats, charts, notes, and every cell that is not empty.
+// tell writes a complete book: columns with formats, charts, notes, and every cell that is not empty.
 func tell(b *bytes.Buffer, book *table.Book) {
 	fmt.Fprintf(b, "%s\n", book.Title)
 	for _, s := range book.Sheets {
@@ -139,8 +139,8 @@ func TestFormulasEndWithTheRuns(t *testing.T) {
 	}
 }
 
-// TestSawtoothClusters checks that the smallest cluster is drawn that all samples deliver twice, and none if there is
-// no such cluster.
+// TestSawtoothClusters checks that the drawn cluster is the smallest for which all samples have two deliveries, and
+// that there is none otherwise.
 func TestSawtoothClusters(t *testing.T) {
 	frames := func(queue string, clusters ...olaf.ClusterID) (out []sheets.Sample) {
 		for i, c := range clusters {

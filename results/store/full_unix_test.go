@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/internal/fulldisk"
 )
 
-// keepOne keeps a run of some files, or gives it up as soon as one can't be written.
+// keepOne stores a run of some files, and abandons it at the first file that cannot be written.
 func keepOne(s *Store, started time.Time) (id string, err error) {
 	w, err := s.Create("table1", started)
 	if err != nil {
@@ -35,7 +35,8 @@ func keepOne(s *Store, started time.Time) (id string, err error) {
 	return w.ID(), nil
 }
 
-// A disk that gets full at any byte: a run is kept whole or not at all, which is said, and what was there before stays.
+// TestFullDisk fills the disk at every byte. It checks that a run is stored completely or not at all, that the latter
+// is reported, and that earlier runs are unaffected.
 func TestFullDisk(t *testing.T) {
 	if fulldisk.RunInProcess(t) {
 		return
@@ -71,7 +72,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What is noted beside runs is the old or the new text, on a full disk too.
+// TestNotesOnAFullDisk checks that notes on runs have either the old or the new text if the disk is full.
 func TestNotesOnAFullDisk(t *testing.T) {
 	if fulldisk.RunInProcess(t) {
 		return
@@ -100,7 +101,8 @@ func TestNotesOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A single result is there whole or not at all, and nothing is left of one that had no room.
+// TestSinglesOnAFullDisk checks that a single result is stored completely or not at all, and that nothing is left of
+// one for which there was no room.
 func TestSinglesOnAFullDisk(t *testing.T) {
 	if fulldisk.RunInProcess(t) {
 		return
@@ -124,7 +126,8 @@ func TestSinglesOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A store on a full disk can be looked at, so that somebody may clear it; a new one can't be made there.
+// TestStoresOnAFullDisk checks that a store on a full disk can be read, so that it can be cleared, and that a new store
+// cannot be created there.
 func TestStoresOnAFullDisk(t *testing.T) {
 	if fulldisk.RunInProcess(t) {
 		return

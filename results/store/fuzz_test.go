@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzFiles puts anything in the place of a run's manifest, of its digests and of the list of its exports: whoever reads them
-// is told that they are damaged or newer, and nothing is taken for whole that is not.
+// FuzzFiles replaces a run's manifest, its digests and the list of its exports by arbitrary bytes. It checks that
+// readers get an error that they are damaged or newer, and that nothing incomplete is accepted as complete.
 func FuzzFiles(f *testing.F) {
 	names := []string{manifestName, digestsName, "exports"}
 	for which := range names {

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody gives what does something with the rights of a user who owns nothing here, or skips the test where this process can't
-// act as one. The folder at hand is where it is done, since folders above it need not let strangers pass.
+// nobody returns a function that does something with the rights of a user who owns nothing here. It skips the test if
+// this process cannot change its user. The function runs in the current folder, since folders above it may be closed to
+// other users.
 func nobody(t *testing.T) (as func(do func())) {
 	t.Helper()
 	const uid = 65534
@@ -31,7 +32,7 @@ func nobody(t *testing.T) (as func(do func())) {
 	return as
 }
 
-// A folder of somebody else's that could be a store and isn't one yet.
+// TestAStoreThatOthersOwn checks a folder of another user that could become a store and is not one yet.
 func TestAStoreThatOthersOwn(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
@@ -51,8 +52,8 @@ func TestAStoreThatOthersOwn(t *testing.T) {
 	})
 }
 
-// A result that is cut short and belongs to another user, in a folder where everybody may add files and take away only their
-// own: it can't be replaced, which is said, and it stays.
+// TestAResultThatOthersOwn checks a truncated result of another user, in a folder where all users may add files but
+// remove only their own: it cannot be replaced, which is reported, and it stays.
 func TestAResultThatOthersOwn(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
@@ -75,7 +76,8 @@ func TestAResultThatOthersOwn(t *testing.T) {
 	}
 }
 
-// A run of somebody else's can't be removed, which is said, and stays in the list.
+// TestARunThatOthersOwn checks that a run of another user cannot be removed, that this is reported, and that the run
+// stays in the list.
 func TestARunThatOthersOwn(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
@@ -94,7 +96,7 @@ func TestARunThatOthersOwn(t *testing.T) {
 	}
 }
 
-// A run whose files can be read and not be listed is not taken for whole.
+// TestARunThatNobodyMayList checks that a run whose files can be read but not listed is not accepted as complete.
 func TestARunThatNobodyMayList(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
@@ -113,7 +115,8 @@ func TestARunThatNobodyMayList(t *testing.T) {
 	})
 }
 
-// A run of a user who may not enter what he makes can't be stored.
+// TestARunThatNobodyMayEnter checks that a run cannot be stored by a user who may not enter folders that the process
+// creates.
 func TestARunThatNobodyMayEnter(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
@@ -130,7 +133,7 @@ func TestARunThatNobodyMayEnter(t *testing.T) {
 	})
 }
 
-// Results can't be put where somebody else keeps them.
+// TestResultsWhereOthersKeepThem checks that results cannot be stored in another user's folder.
 func TestResultsWhereOthersKeepThem(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())

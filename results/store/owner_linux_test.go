@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestRunsOfSudoBelongToThePerson keeps a run as root for a user and checks the owner of every file.
+// TestRunsOfSudoBelongToThePerson stores a run as root for a user and checks the owner of every file.
 func TestRunsOfSudoBelongToThePerson(t *testing.T) {
 	nobody(t) // skips without root's rights
 	person := Person{65534, 65534}
@@ -71,7 +71,8 @@ func TestStoresOfOthersKeepTheirOwner(t *testing.T) {
 	}
 }
 
-// TestRefusalsNameTheOwnerOfAStore opens root's store as another user.
+// TestRefusalsNameTheOwnerOfAStore opens another user's store as a user without rights, and checks that the error names
+// the owner and gives advice.
 func TestRefusalsNameTheOwnerOfAStore(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzSingle reads anything as the file of a single result: what is taken is what was put there, to the byte, and can be put again.
+// FuzzSingle decodes arbitrary bytes as the file of a single result. It checks that accepted bytes are exactly those
+// that were stored, and that they can be stored again.
 func FuzzSingle(f *testing.F) {
 	key := strings.Repeat("0a", 32)
 	whole, err := sealResult(Single{key, []byte(`{"m":1}`), Maker{Host: "h", Build: "b",

@@ -54,7 +54,7 @@ func TestSingles(t *testing.T) {
 	}
 }
 
-// A result whose maker can't be written down is not kept.
+// TestSinglesOfNobody checks that a result whose maker cannot be encoded is not stored.
 func TestSinglesOfNobody(t *testing.T) {
 	r := &Singles{t.TempDir()}
 	a := single("a", `{"x":1}`, "here")
@@ -67,7 +67,7 @@ func TestSinglesOfNobody(t *testing.T) {
 	}
 }
 
-// TestSinglesThatAreNone holds that what is not whole, or not of its name, counts for nothing and is replaced.
+// TestSinglesThatAreNone checks that results that are incomplete or have another name are ignored and replaced.
 func TestSinglesThatAreNone(t *testing.T) {
 	r := &Singles{t.TempDir()}
 	a := single("a", `{"x":1}`, "here")
@@ -103,7 +103,7 @@ func TestSinglesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestSinglesAtOnce lets many put the same result.
+// TestSinglesAtOnce checks that many writers can store the same result at once.
 func TestSinglesAtOnce(t *testing.T) {
 	r := &Singles{t.TempDir()}
 	var all sync.WaitGroup

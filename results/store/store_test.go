@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// TestMain lets the test binary stand for another olafctl that writes to a store.
+// TestMain lets the test binary act as another olafctl that writes to a store.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("STORE_TEST_DIR")
 	if dir == "" {
@@ -220,7 +220,7 @@ func TestRunsCopiedOrRemovedByHandAreListedAsTheyAre(t *testing.T) {
 	}
 }
 
-// An old release kept an SQLite index here, so a leftover one is ignored.
+// TestIndexOfAnOldReleaseIsIgnored checks that an SQLite index left by an old release is ignored.
 func TestIndexOfAnOldReleaseIsIgnored(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "index.db"), []byte("SQLite format 3"), 0o644); err != nil {
@@ -374,8 +374,8 @@ func BenchmarkList10k(b *testing.B) {
 	}
 }
 
-// TestNothingIsWrittenToTMPDIR keeps a run with a note and an export, and checks that no file was made in $TMPDIR: a killed
-// process would leave it there.
+// TestNothingIsWrittenToTMPDIR stores a run with a note and an export, and checks that no file was created in $TMPDIR,
+// because a killed process would leave it there.
 func TestNothingIsWrittenToTMPDIR(t *testing.T) {
 	dir, tmp := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", tmp)

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// clerk keeps a store and writes down what it says.
+// clerk uses a store and records its messages.
 type clerk struct {
 	*testing.T
 	*Store
@@ -35,7 +35,7 @@ func (c *clerk) entries(what string) {
 	}
 }
 
-// must keeps a finished run of an experiment, with files.
+// must stores a finished run of an experiment, with files.
 func (c *clerk) must(experiment string, started time.Time, files map[string]string) string {
 	c.Helper()
 	w, err := c.Create(experiment, started)
@@ -57,7 +57,7 @@ func (c *clerk) must(experiment string, started time.Time, files map[string]stri
 	return w.ID()
 }
 
-// What a store says of runs that are kept, half written, damaged, noted, exported and removed.
+// TestStoreSays checks the messages about runs that are stored, half written, damaged, noted, exported and removed.
 func TestStoreSays(t *testing.T) {
 	c := &clerk{T: t, Store: open(t, t.TempDir())}
 	c.entries("empty")
@@ -152,7 +152,7 @@ func TestStoreSays(t *testing.T) {
 	golden.Equal(t, "store.txt", c.text.Bytes())
 }
 
-// Every damage of a folder is named.
+// TestDamageSays checks that every kind of damage to a folder is named.
 func TestDamageSays(t *testing.T) {
 	c := &clerk{T: t, Store: open(t, t.TempDir())}
 	for _, d := range []struct {
@@ -213,7 +213,7 @@ func TestDamageSays(t *testing.T) {
 	golden.Equal(t, "damage.txt", c.text.Bytes())
 }
 
-// What an id says of a run whose manifest can't be read.
+// TestIDsSay checks the information taken from an id if the run's manifest cannot be read.
 func TestIDsSay(t *testing.T) {
 	for id, want := range map[string][2]string{
 		"20260102-120000-table1":   {"2026-01-02T12:00:00Z", "table1"},
@@ -247,7 +247,8 @@ func TestIDsSay(t *testing.T) {
 	}
 }
 
-// A file of a run may be rewound to a mark, one is open at a time, and names of the store's own are taken.
+// TestFilesOfARun checks that a file of a run may be rewound to a mark, that only one is open at a time, and that the
+// store's own names are not available.
 func TestFilesOfARun(t *testing.T) {
 	s := open(t, t.TempDir())
 	w, err := s.Create("table1", noon)
@@ -319,7 +320,7 @@ func TestFilesOfARun(t *testing.T) {
 	}
 }
 
-// Names of experiments, to their last good letter.
+// TestExperimentNames checks valid names of experiments up to the limits.
 func TestExperimentNames(t *testing.T) {
 	s := open(t, t.TempDir())
 	for name, good := range map[string]bool{"a": true, "0": true, "a.b_c-d": true, strings.Repeat("a", 64): true,
@@ -337,7 +338,7 @@ func TestExperimentNames(t *testing.T) {
 	}
 }
 
-// A store that can't be made, read or understood is refused with a way out.
+// TestStoresThatAreRefused checks that a store that cannot be created, read or understood is refused with advice.
 func TestStoresThatAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -372,7 +373,7 @@ func TestStoresThatAreRefused(t *testing.T) {
 	}
 }
 
-// A store whose folder of runs is gone says so, whoever asks.
+// TestRunsThatAreGone checks that every method of a store whose folder of runs is missing reports this.
 func TestRunsThatAreGone(t *testing.T) {
 	s := open(t, t.TempDir())
 	store(t, s, noon)
@@ -399,7 +400,8 @@ func TestRunsThatAreGone(t *testing.T) {
 	}
 }
 
-// A run that was moved away is forgotten: what comes back under its name is looked at again.
+// TestRunsThatComeBack checks that a run that was moved away is forgotten, and that a run that returns under its name
+// is read again.
 func TestRunsThatComeBack(t *testing.T) {
 	s := open(t, t.TempDir())
 	id := store(t, s, noon)
@@ -421,7 +423,7 @@ func TestRunsThatComeBack(t *testing.T) {
 	}
 }
 
-// The last of one run is that run.
+// TestLastOfOne checks that the last of one run is that run.
 func TestLastOfOne(t *testing.T) {
 	s := open(t, t.TempDir())
 	id := store(t, s, noon)
@@ -430,7 +432,7 @@ func TestLastOfOne(t *testing.T) {
 	}
 }
 
-// What is in the way of a run that is to be finished is said, and everybody may read what was kept.
+// TestFinishSays checks the errors if a run cannot be finished, and that all users may read what was stored.
 func TestFinishSays(t *testing.T) {
 	old := syscall.Umask(0o022)
 	defer syscall.Umask(old)
@@ -499,7 +501,7 @@ func TestFinishSays(t *testing.T) {
 	}
 }
 
-// What is in the way of a single result is said, and what is none is listed once.
+// TestSinglesSay checks the errors if a single result cannot be stored, and that invalid ones are listed once.
 func TestSinglesSay(t *testing.T) {
 	r := &Singles{t.TempDir()}
 	a := single("a", "{}", "here")

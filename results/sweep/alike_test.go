@@ -10,8 +10,9 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// TestAgesOfDifferentUpdatesAreNotCompared sweeps over a switch that adds four gradients to an update and a server that
-// applies each. Their losses are compared and their ages are not; sweeps of earlier versions are shown as they were.
+// TestAgesOfDifferentUpdatesAreNotCompared checks a sweep over a switch that adds four gradients per update and a
+// server that applies each gradient: losses are compared, but ages are not. Sweeps of earlier versions are shown as
+// they were.
 func TestAgesOfDifferentUpdatesAreNotCompared(t *testing.T) {
 	for schema, want := range map[string]string{
 		Schema:   "lost_pct",
@@ -58,7 +59,7 @@ func TestFrontHasOnlyLikeAges(t *testing.T) {
 	}
 }
 
-// asyncCell returns the results of one system whose updates hold the given number of gradients.
+// asyncCell returns the results of one system whose updates contain the given number of gradients.
 func asyncCell(t *testing.T, system int, gradients results.Float) Outcome {
 	lot := Lot{Metrics: []string{"aom_cluster_ns", "iteration_ns", "gradient_ns", "lost_pct"}}
 	for seed, wobble := range []results.Float{1, 1.1, 0.9} {

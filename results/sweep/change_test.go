@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestSweepAndBenchReduceAlike compares the change of a sweep with the reduction of a bench over the same pairs.
-// Documents of the first version keep the ratio of means.
+// TestSweepAndBenchReduceAlike checks that the change in a sweep agrees with the reduction in a bench over the same
+// pairs. Documents of the first version keep the ratio of means.
 func TestSweepAndBenchReduceAlike(t *testing.T) {
 	ours, theirs := []results.Float{1, 2}, []results.Float{2, 8}
 	run := func(queue string, values []results.Float) (runs []results.Run) {
@@ -29,7 +29,8 @@ func TestSweepAndBenchReduceAlike(t *testing.T) {
 	}
 }
 
-// TestUntilPrintsTheIntervalOfItsRule describes a cell whose rule looked three times.
+// TestUntilPrintsTheIntervalOfItsRule checks that a cell whose rule was evaluated three times is described with the
+// interval that decided the rule.
 func TestUntilPrintsTheIntervalOfItsRule(t *testing.T) {
 	values := []results.Float{9, 10, 11, 10, 12, 8}
 	lot, err := json.Marshal(Lot{Metrics: []string{"x"}, Runs: runsOf(values)})

@@ -185,7 +185,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestWideMaps draws more values than fit.
+// TestWideMaps checks that a map with more values than fit is printed as characters that represent the values.
 func TestWideMaps(t *testing.T) {
 	d := &Document{Axes: []Axis{{Name: "x"}, {Name: "y", Values: []string{"1", "2"}, Numbers: []float64{1, 2}}}, Metrics: []Shown{{Name: "m", Title: "M"}}, Rule: "1 run each"}
 	var cells []Outcome
@@ -364,7 +364,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDetectable uses the t distribution's tables: 2.262 and 0.883 at 9 degrees of freedom.
+// TestDetectable checks values against tables of the t distribution: 2.262 and 0.883 at 9 degrees of freedom.
 func TestDetectable(t *testing.T) {
 	if got, want := Detectable(10, 10), (2.2622+0.8834)*10/3.16228; got < want-0.01 || got > want+0.01 {
 		t.Error(got, want)

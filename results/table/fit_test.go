@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// columns are a grid of a key and some columns, each so many characters wide.
+// columns returns a grid of a key and some columns with the given widths in characters.
 func columns(key int, widths ...int) *Grid {
 	g := &Grid{Keys: 1}
 	row := []string{}
@@ -21,7 +21,8 @@ func columns(key int, widths ...int) *Grid {
 	return g
 }
 
-// Columns stand in as few tables as can be, and these are about as wide as each other. What just fits is not split.
+// TestStacksAreEven checks that columns are placed in as few tables as possible, of about equal width, and that what
+// just fits is not split.
 func TestStacksAreEven(t *testing.T) {
 	for _, c := range []struct {
 		g     *Grid
@@ -46,7 +47,7 @@ func (g *Grid) all() (columns []int) {
 	return columns
 }
 
-// A number is one word with what stands around it, at the beginning of a line too.
+// TestBoundWords checks that a number is one word with its neighbours, also at the beginning of a line.
 func TestBoundWords(t *testing.T) {
 	for text, want := range map[string][]string{
 		"5 ± 3 ms of": {"5 ± 3 ms", "of"}, "± 3": {"± 3"}, "lost 5 %": {"lost", "5 %"}, "% of": {"%", "of"}, "": nil,
@@ -57,7 +58,8 @@ func TestBoundWords(t *testing.T) {
 	}
 }
 
-// A chart with as many series as can be told apart stays one, and more go into as few panels as hold them.
+// TestPanelsAreFew checks that a chart with as many series as can be distinguished stays one panel, and that more
+// series go into as few panels as possible.
 func TestPanelsAreFew(t *testing.T) {
 	for n := 1; n <= 4*MostSeries; n++ {
 		c := Chart{Kind: Lines}
@@ -84,8 +86,8 @@ func TestPanelsAreFew(t *testing.T) {
 	}
 }
 
-// TestStacksAreTheNarrowest holds that columns are split into as few tables as fill the width, and these as narrow as so few can be:
-// the reference tries every width.
+// TestStacksAreTheNarrowest checks that columns are split into as few tables as fill the width, and that these are as
+// narrow as possible. The reference tries every width.
 func TestStacksAreTheNarrowest(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
@@ -118,7 +120,7 @@ func TestStacksAreTheNarrowest(t *testing.T) {
 	}
 }
 
-// TestPanelsOfFamilies splits a chart by what names have before the comma, a family of one too.
+// TestPanelsOfFamilies checks that a chart is split by the part of names before the comma, also for a family of one.
 func TestPanelsOfFamilies(t *testing.T) {
 	series := func(families map[string]int) (c Chart) {
 		c.Title = "T"

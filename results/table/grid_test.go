@@ -18,8 +18,8 @@ func sample() *Grid {
 	return g
 }
 
-// TestGridFits holds what a reader of a narrow page gets: prose folded first, spare columns named when they are gone,
-// tables stacked under their keys, and lists at last.
+// TestGridFits checks the layout of narrow pages: prose is folded first, then spare columns are omitted and named, then
+// tables are stacked under their keys, and finally lists are used.
 func TestGridFits(t *testing.T) {
 	for _, c := range []struct {
 		width int
@@ -81,7 +81,7 @@ width: PEAK, UTIL
 	}
 }
 
-// TestGridAtItsLimits prints what just stands in a table, and what just does not.
+// TestGridAtItsLimits checks contents that just fit into a table, and contents that just do not.
 func TestGridAtItsLimits(t *testing.T) {
 	beside := func(key, cell string, prose bool, others ...string) *Grid {
 		g := &Grid{Keys: 1, Columns: []GridColumn{{Header: "K"}, {Header: "C", Prose: prose}}}
@@ -125,8 +125,8 @@ func TestGridAtItsLimits(t *testing.T) {
 	}
 }
 
-// TestGridNeverBreaksAWord holds that at any width no line is wider than the page or its longest word, and that every word
-// of a column that was not left out is there whole.
+// TestGridNeverBreaksAWord checks that at any width no line is wider than the page or its longest word, and that all
+// words of the columns that were not omitted are complete.
 func TestGridNeverBreaksAWord(t *testing.T) {
 	word := rapid.StringMatching(`[a-zµ]{1,12}`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -176,8 +176,8 @@ func contains(words []string, w string) bool {
 	return false
 }
 
-// TestOneLineARow checks that a grid of one line a row fits the page, keeps its keys and short cells whole, and cuts long cells
-// between words, which … marks.
+// TestOneLineARow checks that a grid with one line per row fits the page, keeps its keys and short cells complete, and
+// cuts long cells between words, marked by ….
 func TestOneLineARow(t *testing.T) {
 	g := &Grid{Keys: 1, OneLine: true, Columns: []GridColumn{{Header: "ID"}, {Header: "ASKED"}, {Header: "FOUND"}}}
 	g.Add("run-1", "--runs 2", "olaf lost 8.3 %, 32.4 % fresher")

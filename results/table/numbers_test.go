@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestGroupedAtTheEdges prints numbers around those that show as nothing.
+// TestGroupedAtTheEdges checks numbers around those that are printed as nothing.
 func TestGroupedAtTheEdges(t *testing.T) {
 	for _, c := range []struct {
 		v        float64
@@ -23,7 +23,7 @@ func TestGroupedAtTheEdges(t *testing.T) {
 	}
 }
 
-// TestPrettyByFormat prints one number in every format.
+// TestPrettyByFormat checks one number in every format.
 func TestPrettyByFormat(t *testing.T) {
 	for format, want := range map[Format]string{Integer: "1,235", Fixed1: "1,234.6", Fixed3: "1,234.568"} {
 		if got := (Column{Format: format}).Pretty(N(1234.56789)); got != want {
@@ -32,7 +32,7 @@ func TestPrettyByFormat(t *testing.T) {
 	}
 }
 
-// TestIntegersStayExact prints the last integers that a float64 keeps, and the first that it does not.
+// TestIntegersStayExact checks the largest integers that a float64 represents, and the first that it does not.
 func TestIntegersStayExact(t *testing.T) {
 	const last = 1 << 53
 	for _, v := range []int64{0, 1, -1, last, -last} {
@@ -51,7 +51,7 @@ func TestIntegersStayExact(t *testing.T) {
 	}
 }
 
-// full takes no more than some bytes.
+// full is a writer that accepts a limited number of bytes.
 type full int
 
 var errFull = errors.New("full")
@@ -63,7 +63,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAFullDiskIsTold writes a long sheet to where there is little room.
+// TestAFullDiskIsTold checks that writing a long sheet reports that there is too little room.
 func TestAFullDiskIsTold(t *testing.T) {
 	s := Sheet{Columns: []Column{{Header: "a"}}}
 	for range 5000 {

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// seeded draws a grid of some columns: numbers, words and prose, keys and columns that can be spared.
+// seeded draws a grid of several columns: numbers, words and prose, keys and spare columns.
 func seeded(r *rand.Rand) *Grid {
 	word := func() string { return strings.Repeat("abcdefghij"[r.IntN(10):][:1], 1+r.IntN(9)) }
 	words := func(n int) string {
@@ -52,7 +52,7 @@ func seeded(r *rand.Rand) *Grid {
 	return g
 }
 
-// How grids are laid on pages of every width is as it was when somebody last read it.
+// TestGridStories compares the layout of grids on pages of every width with reviewed golden files.
 func TestGridStories(t *testing.T) {
 	var b bytes.Buffer
 	for i := range 36 {
@@ -71,7 +71,8 @@ func TestGridStories(t *testing.T) {
 	golden.Equal(t, "grids.txt", b.Bytes())
 }
 
-// Charts with more series than can be told apart become panels, by the families of their names or in equal parts.
+// TestPanelStories checks that charts with more series than can be distinguished become panels, by the families of
+// their names or in equal parts.
 func TestPanelStories(t *testing.T) {
 	var b bytes.Buffer
 	for _, c := range []struct {
@@ -105,7 +106,7 @@ func TestPanelStories(t *testing.T) {
 	golden.Equal(t, "panels.txt", b.Bytes())
 }
 
-// Every kind of cell in every format, for people, for programs and in documents.
+// TestCellStories checks every kind of cell in every format, for terminals, for programs and in documents.
 func TestCellStories(t *testing.T) {
 	var b bytes.Buffer
 	cells := []Cell{S("text"), S(""), Missing("why"), U(math.MaxUint64), I(1 << 53), I(1<<53 + 1), I(-1 << 53),
@@ -131,7 +132,7 @@ func TestCellStories(t *testing.T) {
 	golden.Equal(t, "cells.txt", b.Bytes())
 }
 
-// limited is a writer with room for so many writes.
+// limited is a writer with room for a limited number of writes.
 type limited struct{ left int }
 
 var errNoRoom = errors.New("no room")
@@ -143,7 +144,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Sheets say when what they are written to has no room, wherever that happens.
+// TestWritersThatFail checks that sheets report a writer without room, wherever that happens.
 func TestWritersThatFail(t *testing.T) {
 	s := Sheet{Columns: []Column{{Header: "name", Prose: true}, {Header: "n", Unit: "B", Format: Integer,
 		Spare: 1}}, Rows: [][]Cell{{S("a, \"quoted\" cell"), N(1000)}, {S("b"), Missing("x")}},

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// parts writes the parts of a workbook: those that are ours in full, one element a line, the others by size and digest.
+// parts writes the parts of a workbook: our own parts in full, one element per line, the others by size and digest.
 func parts(t *testing.T, b *bytes.Buffer, book *table.Book, full bool) {
 	t.Helper()
 	raw := written(t, book)
@@ -42,7 +42,7 @@ func parts(t *testing.T, b *bytes.Buffer, book *table.Book, full bool) {
 	}
 }
 
-// small is a book with everything in it that a workbook can show, few of each.
+// small returns a book with few of each thing that a workbook can show.
 func small() *table.Book {
 	number := table.Column{Header: "a long header of many words", Unit: "ns", Format: table.General}
 	data := table.Sheet{
@@ -79,7 +79,7 @@ func small() *table.Book {
 	return &table.Book{Title: "A <small> book", Sheets: []table.Sheet{plain, data, colours}}
 }
 
-// grown is a book of sheets that are as long and as wide as pages, sheets and charts are cut at.
+// grown returns a book with sheets as long and as wide as the limits at which pages, sheets and charts are cut.
 func grown() *table.Book {
 	b := &table.Book{Title: "grown"}
 	for _, rows := range []int{1, 69, 70, 209, 210, 211} {
@@ -103,7 +103,7 @@ func grown() *table.Book {
 	return b
 }
 
-// The parts of workbooks are as they were when somebody last read them.
+// TestWorkbookParts compares the parts of workbooks with reviewed golden files.
 func TestWorkbookParts(t *testing.T) {
 	var b bytes.Buffer
 	parts(t, &b, small(), true)
@@ -119,7 +119,7 @@ func TestWorkbookParts(t *testing.T) {
 	golden.Equal(t, "digests.txt", b.Bytes())
 }
 
-// What does not fit is refused or cut, and said.
+// TestWorkbookLimits checks that contents that do not fit are refused or cut, and that this is reported.
 func TestWorkbookLimits(t *testing.T) {
 	short := &table.Book{Sheets: []table.Sheet{{Name: "s", Columns: []table.Column{{Header: "a"}, {Header: "b"}},
 		Rows: [][]table.Cell{{table.S("x")}}}}}
@@ -181,7 +181,8 @@ func TestWorkbookLimits(t *testing.T) {
 	}
 }
 
-// Parts that are not as the library makes them are refused, not written half.
+// TestForeignParts checks that parts that are not as the library makes them are refused instead of being written
+// partially.
 func TestForeignParts(t *testing.T) {
 	for name, try := range map[string]func(map[string]string) error{
 		"no end":             func(p map[string]string) error { return appendTo(p, 1, "<x/>") },
@@ -197,7 +198,7 @@ func TestForeignParts(t *testing.T) {
 	}
 }
 
-// Charts and colours end where the sheet does.
+// TestChartsOfLongSheets checks that charts and colours end where the sheet does.
 func TestChartsOfLongSheets(t *testing.T) {
 	s := &table.Sheet{Name: "long", Columns: []table.Column{{Header: "x", Format: table.Integer},
 		{Header: "y", Format: table.Integer}}}
@@ -214,7 +215,8 @@ func TestChartsOfLongSheets(t *testing.T) {
 	}
 }
 
-// Charts show markers up to 60 points, half-widths of the second column too, and the rows that have numbers.
+// TestChartsAtTheirLimits checks that charts show markers up to 60 points, half-widths for the second column too, and
+// only rows that have numbers.
 func TestChartsAtTheirLimits(t *testing.T) {
 	sheet := func(rows int, kinds ...table.Kind) *table.Sheet {
 		s := &table.Sheet{Name: "s", Columns: []table.Column{{Header: "x"}, {Header: "±"}, {Header: "y"}}}
@@ -262,7 +264,7 @@ func TestChartsAtTheirLimits(t *testing.T) {
 	}
 }
 
-// A column is as wide as the longest word of its header, however long its cells are not.
+// TestWidths checks that a column is at least as wide as the longest word of its header, even if its cells are shorter.
 func TestWidths(t *testing.T) {
 	for title, want := range map[string]float64{
 		"x": minWidth, "twelve chars": 1.2*12 + 1, "a header of many words": headerWidth,

@@ -127,7 +127,8 @@ func TestExcelizeReadsEveryCell(t *testing.T) {
 	}
 }
 
-// TestOutlinesAreBorders holds that a cell on an outline of a map has a line on that side, and keeps its number and its alignment.
+// TestOutlinesAreBorders checks that a cell on an outline of a map has a line on that side, and keeps its number and
+// its alignment.
 func TestOutlinesAreBorders(t *testing.T) {
 	s := table.Sheet{Name: "Map", Columns: []table.Column{{Header: "slots"}, {Header: "1", Format: table.General},
 		{Header: "2", Format: table.General}},
@@ -214,8 +215,8 @@ func TestBadBooksAreRefused(t *testing.T) {
 	}
 }
 
-// TestLibreOfficeTakesIt opens a bench's workbook with a real office suite, without the numbers of its formulas: these come out
-// again, every chart is drawn, and the whole is a few pages.
+// TestLibreOfficeTakesIt opens a bench's workbook, without the results of its formulas, with a real office suite. It
+// checks that the results are computed again, that every chart is drawn, and that the whole has only a few pages.
 func TestLibreOfficeTakesIt(t *testing.T) {
 	office := peer.NeedProgram(t, "soffice")
 	dir := t.TempDir()
@@ -264,7 +265,7 @@ func TestLibreOfficeTakesIt(t *testing.T) {
 	}
 }
 
-// withoutResults takes the numbers that formulas have away from a workbook, so that whoever opens it must compute them.
+// withoutResults removes the results of formulas from a workbook, so that any program that opens it must compute them.
 func withoutResults(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
@@ -290,7 +291,7 @@ func withoutResults(t *testing.T, raw []byte) []byte {
 	return out.Bytes()
 }
 
-// computedAgain holds the numbers of a sheet's formulas against those in a file, and counts them.
+// computedAgain compares the results of a sheet's formulas with those in a file, and counts them.
 func computedAgain(t *testing.T, s *table.Sheet, path string) (formulas int) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -319,7 +320,7 @@ func computedAgain(t *testing.T, s *table.Sheet, path string) (formulas int) {
 	return formulas
 }
 
-// TestWrappedTextIsSeen holds widths and heights against headers that wrap and words that must not be cut.
+// TestWrappedTextIsSeen checks widths and heights for headers that wrap and words that must not be cut.
 func TestWrappedTextIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		text    string

@@ -59,7 +59,7 @@ func TestBadVectors(t *testing.T) {
 	}
 }
 
-// TestPageExample replays the example of docs/reference/semantics.md.
+// TestPageExample checks the example in docs/reference/semantics.md by replaying it.
 func TestPageExample(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "semantics.md"))
 	if err != nil {

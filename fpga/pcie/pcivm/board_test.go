@@ -26,7 +26,7 @@ const (
 	bar2Bytes     = 4 << 20
 )
 
-// identity is what a function shows of itself.
+// identity contains the ids that a function shows.
 type identity struct {
 	device uint16
 	bar    uint32 // the type of its BARs
@@ -38,7 +38,7 @@ var (
 	narrow  = identity{0x903f, 0}
 )
 
-// board is the PCI side of one card: its functions, its link, and the accesses that arrive.
+// board is the PCI side of one card: its functions, its link, and a log of the accesses that arrive.
 type board struct {
 	mu        sync.Mutex
 	card      backing
@@ -67,7 +67,7 @@ type function struct {
 	conn     *net.UnixConn
 }
 
-// newBoard returns a card with so many functions.
+// newBoard returns a card with the given number of functions.
 func newBoard(card backing, id identity, functions int) *board {
 	b := &board{card: card}
 	for n := range functions {
@@ -113,7 +113,7 @@ func (f *function) describe(id identity, several bool) {
 	}
 }
 
-// connect returns the file to hand to QEMU for a function, and serves its accesses until QEMU lets go.
+// connect returns the file to pass to QEMU for a function, and serves its accesses until QEMU closes it.
 func (f *function) connect() (*os.File, error) {
 	conn, theirs, err := socketPair()
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *function) reset() {
 	}
 }
 
-// memory answers an access to a BAR. A function that decodes no memory or is in D3hot answers nothing.
+// memory answers an access to a BAR. A function that does not decode memory or is in D3hot does not answer.
 func (f *function) memory(a access) uint64 {
 	none := ^uint64(0) >> (64 - 8*a.size)
 	b := f.board
@@ -196,18 +196,18 @@ func (f *function) memory(a access) uint64 {
 	return uint64(b.card.Load32(uint32(offset &^ 3)))
 }
 
-// with calls do while no access is answered.
+// with calls do while accesses are blocked.
 func (b *board) with(do func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	do()
 }
 
-// kill lets the link die, or come back.
+// kill sets the link to dead, or restores it.
 func (b *board) kill(dead bool) { b.with(func() { b.dead = dead }) }
 
-// killAt lets the link die at the first access from now on for which at reports true; n counts them from 0. The channel
-// is closed when it died.
+// killAt sets the link to dead at the first access from now on for which at reports true; n counts accesses from 0. The
+// channel is closed when the link is dead.
 func (b *board) killAt(at func(n int, a access) bool) <-chan struct{} {
 	died := make(chan struct{})
 	b.with(func() {
@@ -222,12 +222,12 @@ func (b *board) killAt(at func(n int, a access) bool) <-chan struct{} {
 	return died
 }
 
-// counts are the accesses of BAR2 since the last call.
+// counts contains the numbers of accesses to BAR2 since the last call of takeLog.
 type counts struct{ reads, writes int }
 
 func (c counts) String() string { return fmt.Sprintf("%d reads, %d writes", c.reads, c.writes) }
 
-// takeLog returns the accesses of BAR2 since the last call.
+// takeLog returns the accesses to BAR2 since the last call, and their numbers.
 func (b *board) takeLog() (log []access, n counts) {
 	b.with(func() { log, b.log = b.log, nil })
 	for _, a := range log {
@@ -240,7 +240,7 @@ func (b *board) takeLog() (log []access, n counts) {
 	return log, n
 }
 
-// close closes the sockets to QEMU, as when the process behind them ends.
+// close closes the sockets to QEMU, as happens when the process that serves them ends.
 func (b *board) close() {
 	for _, f := range b.functions {
 		if f.conn != nil {

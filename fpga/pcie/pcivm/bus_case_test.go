@@ -13,14 +13,14 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// busCase is a state of the card, and what olafctl must do about it.
+// busCase is a state of the card, with a check of olafctl's behavior in it.
 type busCase struct {
 	name string
 	run  func(*testing.T, *machine)
 	core bool // it runs without -matrix, too
 }
 
-// busCases need one machine, one after the other. Each puts its own card into the slot.
+// busCases run on one machine, one after the other. Each puts its own card into the slot.
 var busCases = []busCase{
 	{"healthy", checkHealthy, true},
 	{"commands of the guide", checkGuide, false},
@@ -44,9 +44,9 @@ var busCases = []busCase{
 	{"socket closed", checkClosedSocket, false},
 }
 
-// byTheWall names the checks that compare the card's clock with the host's, which the RTL is too slow for. On it they may
-// fail. The bench of TestTables has one more: olafctl refuses the run, since the card's clock moves by milliseconds while the
-// host's moves by seconds. The registers of that run are compared instead.
+// byTheWall lists the checks that compare the card's clock with the host's, for which the RTL is too slow. They may
+// fail on the RTL. The bench of TestTables contains another such check: olafctl refuses the run, since the card's clock
+// advances by milliseconds while the host's advances by seconds. The registers of that run are compared instead.
 var byTheWall = []string{"conformance cycles_advance"}
 
 // TestBus runs the cases on one machine.
@@ -63,7 +63,7 @@ func TestBus(t *testing.T) {
 	m.runCases(t, busCases)
 }
 
-// runCases runs cases on cards with the twin behind their bus, and then with the Verilated RTL.
+// runCases runs cases on cards that have the twin behind their bus, and then on cards that have the Verilated RTL.
 func (m *machine) runCases(t *testing.T, cases []busCase) {
 	for _, m.blocks = range []string{"twin", "rtl"} {
 		t.Run(m.blocks, func(t *testing.T) {
@@ -79,9 +79,9 @@ func (m *machine) runCases(t *testing.T, cases []busCase) {
 	}
 }
 
-// kernels are machines whose kernel or slot differs, with their cases. They start with an empty slot. Only the one for
-// vfio-pci has an IOMMU: while Linux switches it on, QEMU 7.2 may free the memory region that this write is in, and then
-// crashes. That takes long enough for it only with a card in the slot or a network card beside it.
+// kernels lists machines with a different kernel or slot, and their cases. They start with an empty slot. Only the
+// machine for vfio-pci has an IOMMU. While Linux turns the IOMMU on, QEMU 7.2 may free the memory region that the write
+// is in, and then crashes. This takes long enough only with a card in the slot or a network card in addition.
 var kernels = []struct {
 	name    string
 	profile profile
@@ -108,7 +108,7 @@ func TestBusKernels(t *testing.T) {
 	}
 }
 
-// checkLockdown opens a card on a kernel that lends BARs to no program. Looking at sysfs needs no BAR.
+// checkLockdown opens a card on a kernel that does not let programs map BARs. Reading sysfs does not need a BAR.
 func checkLockdown(t *testing.T, m *machine) {
 	m.replace(t)
 	m.expect(t, 3, "olafctl device doctor"+card, "locked down", "lockdown=none")
@@ -119,7 +119,8 @@ func checkLockdown(t *testing.T, m *machine) {
 	}
 }
 
-// checkRelaxed shares BAR2 with the driver that owns it, and finds a program that maps the card through that driver.
+// checkRelaxed shares BAR2 with the driver that owns it, and checks that a program that maps the card through that
+// driver is found.
 func checkRelaxed(t *testing.T, m *machine) {
 	m.replace(t)
 	m.bind(t, cif, "uio", "uio_cif")
@@ -132,7 +133,7 @@ func checkRelaxed(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl reg write queue.depth=7"+card)
 }
 
-// checkHealthy uses the card that was there at the start, whose memory the firmware switched on.
+// checkHealthy uses the card that was present at the start. The firmware enabled its memory.
 func checkHealthy(t *testing.T, m *machine) {
 	if m.blocks == "rtl" {
 		m.replace(t)
@@ -172,8 +173,8 @@ func checkHealthy(t *testing.T, m *machine) {
 	}
 }
 
-// checkGuide runs the commands of docs/guide/card.md from "Find it" to "Reset", in their order, and compares what they print
-// with what the page shows below them. An ellipsis there stands for anything.
+// checkGuide runs the commands in docs/guide/card.md from "Find it" to "Reset", in order, and compares their output
+// with the output on the page. An ellipsis on the page stands for any text.
 func checkGuide(t *testing.T, m *machine) {
 	page, err := os.ReadFile("../../../docs/guide/card.md")
 	if err != nil {
@@ -203,8 +204,8 @@ func checkGuide(t *testing.T, m *machine) {
 	}
 }
 
-// readBeforeWrite describes a write to a register with side effects that follows a read of the same register at once, as a
-// locked exchange does; empty where there is none.
+// readBeforeWrite describes a write to a register with side effects that directly follows a read of the same register,
+// as in a locked exchange. It returns "" if there is none.
 func readBeforeWrite(log []access) string {
 	effects := map[uint32]bool{
 		regmap.GeneratorMemData: true, regmap.ReplicationMemberData: true,
@@ -218,7 +219,8 @@ func readBeforeWrite(log []access) string {
 	return ""
 }
 
-// checkConformance runs the whole suite. Cases that compare the card's clock with the wall may fail on the RTL.
+// checkConformance runs the whole conformance suite. Cases that compare the card's clock with the host's may fail on
+// the RTL.
 func checkConformance(t *testing.T, m *machine) {
 	a := m.run(t, "olafctl device doctor --full -o csv"+card)
 	for line := range strings.Lines(a.out) {
@@ -232,7 +234,7 @@ func checkConformance(t *testing.T, m *machine) {
 	}
 }
 
-// checkDecodingOff plugs a card in, whose memory decoding the kernel leaves off without a driver.
+// checkDecodingOff inserts a card. The kernel does not enable its memory decoding without a driver.
 func checkDecodingOff(t *testing.T, m *machine) {
 	m.remove(t)
 	m.insert(t, m.newCard(t, openNIC, 1))
@@ -245,7 +247,7 @@ func checkDecodingOff(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl device doctor"+card)
 }
 
-// checkAsleep puts the card into D3hot behind the kernel's back.
+// checkAsleep puts the card into D3hot without the kernel's knowledge.
 func checkAsleep(t *testing.T, m *machine) {
 	m.replace(t)
 	m.do(t, "poke "+sysfs+"config 0x44 03")
@@ -254,7 +256,7 @@ func checkAsleep(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl device doctor"+card)
 }
 
-// checkUnplugged takes the card away under a watch.
+// checkUnplugged removes the card during a watch.
 func checkUnplugged(t *testing.T, m *machine) {
 	m.replace(t)
 	w := m.start(t, watch)
@@ -264,7 +266,7 @@ func checkUnplugged(t *testing.T, m *machine) {
 	m.expect(t, 3, "olafctl device doctor"+card, "no such PCI device")
 }
 
-// checkReplugged swaps the card behind an agent that is idle. The new one runs the same image.
+// checkReplugged swaps the card of an idle agent for one with the same image.
 func checkReplugged(t *testing.T, m *machine) {
 	m.replace(t)
 	s := m.lend(t)
@@ -272,7 +274,7 @@ func checkReplugged(t *testing.T, m *machine) {
 	m.checkLost(t, s)
 }
 
-// checkReplacedImage swaps the card behind an agent that is idle for one with another image.
+// checkReplacedImage swaps the card of an idle agent for one with another image.
 func checkReplacedImage(t *testing.T, m *machine) {
 	m.replace(t)
 	s := m.lend(t)
@@ -285,7 +287,7 @@ func checkReplacedImage(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl reg read queue.depth"+card, `\b8\b`)
 }
 
-// checkReprogrammed loads another image behind an agent that is idle.
+// checkReprogrammed loads another image into the card of an idle agent.
 func checkReprogrammed(t *testing.T, m *machine) {
 	b := m.replace(t)
 	s := m.lend(t)
@@ -293,7 +295,7 @@ func checkReprogrammed(t *testing.T, m *machine) {
 	m.checkLost(t, s)
 }
 
-// lend serves the card by an agent and writes a register through it.
+// lend serves the card by an agent and writes a register through the agent.
 func (m *machine) lend(t *testing.T) *session {
 	t.Helper()
 	s := m.start(t, serve)
@@ -302,7 +304,7 @@ func (m *machine) lend(t *testing.T) *session {
 	return s
 }
 
-// checkLost expects that an agent hands out nothing of the card that replaced its own, and that it ends.
+// checkLost checks that an agent does not return data of the card that replaced its own card, and that it ends.
 func (m *machine) checkLost(t *testing.T, s *session) {
 	t.Helper()
 	m.expect(t, 3, "olafctl reg write queue.depth=5"+agent)
@@ -318,7 +320,7 @@ func (m *machine) checkLost(t *testing.T, s *session) {
 	})
 }
 
-// checkFunctionReset resets the function by sysfs. The kernel restores its configuration space.
+// checkFunctionReset resets the function through sysfs. The kernel restores its configuration space.
 func checkFunctionReset(t *testing.T, m *machine) {
 	m.replace(t)
 	m.expect(t, 0, "olafctl reg write queue.depth=6"+card)
@@ -329,7 +331,7 @@ func checkFunctionReset(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl reg read queue.depth"+card, `\b6\b`)
 }
 
-// checkRemoved removes the function in sysfs under a watch and lets the kernel find it again.
+// checkRemoved removes the function through sysfs during a watch and lets the kernel find it again.
 func checkRemoved(t *testing.T, m *machine) {
 	m.replace(t)
 	w := m.start(t, watch)
@@ -342,7 +344,7 @@ func checkRemoved(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl device doctor"+card)
 }
 
-// checkTwoFunctions opens both functions of a card, which show the same registers.
+// checkTwoFunctions opens both functions of a card. They show the same registers.
 func checkTwoFunctions(t *testing.T, m *machine) {
 	m.remove(t)
 	m.insert(t, m.newCard(t, openNIC, 2))
@@ -359,10 +361,10 @@ func checkTwoFunctions(t *testing.T, m *machine) {
 	expectAnswer(t, "watch", w.stop(t, syscall.SIGINT), 0)
 }
 
-// cif is the name that uio_cif registers itself by. It requests the regions of a card, as onic does.
+// cif is the name under which uio_cif registers. It requests the regions of a card, as onic does.
 const cif = "hilscher"
 
-// checkOwnedBAR binds a driver that requests the region of BAR2, which the kernel then keeps for it.
+// checkOwnedBAR binds a driver that requests the region of BAR2, which the kernel then reserves for the driver.
 func checkOwnedBAR(t *testing.T, m *machine) {
 	m.replace(t)
 	m.bind(t, cif, "uio", "uio_cif")
@@ -372,7 +374,7 @@ func checkOwnedBAR(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl reg read queue.depth"+card)
 }
 
-// checkBoundWhileOpen binds that driver under a watch: the kernel takes the mapping away.
+// checkBoundWhileOpen binds that driver during a watch. The kernel then removes the mapping.
 func checkBoundWhileOpen(t *testing.T, m *machine) {
 	m.replace(t)
 	w := m.start(t, watch)
@@ -396,7 +398,8 @@ func checkVFIO(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl reg write queue.depth=7"+card)
 }
 
-// checkOtherImages plugs in functions with other device ids of OpenNIC, one that is not of OpenNIC, and an image with one port.
+// checkOtherImages inserts functions with other device ids of OpenNIC, one that is not from OpenNIC, and an image with
+// one port.
 func checkOtherImages(t *testing.T, m *machine) {
 	for _, c := range []struct {
 		id    uint16
@@ -423,7 +426,7 @@ func checkOtherImages(t *testing.T, m *machine) {
 	m.expect(t, 3, "olafctl device reset --part cmac1"+card, "has 1 port from 0")
 }
 
-// checkOtherUser opens the card without root: refused at first, then with the right of a group.
+// checkOtherUser opens the card without root. It is refused at first, and allowed with the rights of a group.
 func checkOtherUser(t *testing.T, m *machine) {
 	m.replace(t)
 	const user, group, command = 1000, 1001, "olafctl reg read queue.depth" + card
@@ -436,7 +439,7 @@ func checkOtherUser(t *testing.T, m *machine) {
 	expectAnswer(t, command, as(group), 0, `\b8\b`)
 }
 
-// checkKilledOwner kills the process that has the card: the next one opens it.
+// checkKilledOwner kills the process that uses the card and checks that the next process can open it.
 func checkKilledOwner(t *testing.T, m *machine) {
 	m.replace(t)
 	w := m.start(t, watch)
@@ -448,7 +451,7 @@ func checkKilledOwner(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl reg write queue.depth=7"+card)
 }
 
-// checkDeadLink asks for a card whose configuration space reads all ones.
+// checkDeadLink opens a card whose configuration space reads all ones.
 func checkDeadLink(t *testing.T, m *machine) {
 	b := m.replace(t)
 	b.kill(true)
@@ -461,7 +464,8 @@ func checkDeadLink(t *testing.T, m *machine) {
 	m.expect(t, 0, "olafctl device doctor"+card)
 }
 
-// checkDyingLink lets the link die under commands: each says that the card is gone, and none blames the image.
+// checkDyingLink kills the link during commands. It checks that each reports that the card is gone, and that none
+// blames the image.
 func checkDyingLink(t *testing.T, m *machine) {
 	b := m.replace(t)
 	died := b.killAt(func(n int, _ access) bool { return n == 1500 })
@@ -478,7 +482,7 @@ func checkDyingLink(t *testing.T, m *machine) {
 	expectAnswer(t, "watch", w.wait(t), 3, "gone")
 }
 
-// checkNoWindow plugs cards in behind a bridge that has no room for BAR2, whether it has 64 bits or 32.
+// checkNoWindow inserts cards behind a bridge that has no room for BAR2, with a 64-bit and with a 32-bit BAR.
 func checkNoWindow(t *testing.T, m *machine) {
 	m.remove(t)
 	for _, id := range []identity{openNIC, narrow} {
@@ -494,7 +498,7 @@ func checkNoWindow(t *testing.T, m *machine) {
 	}
 }
 
-// checkClosedSocket closes the way to the card under a watch, as when a host loses it by surprise.
+// checkClosedSocket closes the connection to the card during a watch, as in a surprise removal.
 func checkClosedSocket(t *testing.T, m *machine) {
 	b := m.replace(t)
 	w := m.start(t, watch)

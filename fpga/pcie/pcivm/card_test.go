@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// realCard is a card whose time is the host's.
+// realCard is a card that uses the host's time.
 type realCard struct {
 	*pcietest.Card
 	tables *pcietest.Tables
@@ -24,7 +24,7 @@ type realCard struct {
 	feeds  *realCard          // the card whose generator sends to port 0; nil for none
 }
 
-// blocks are the kinds of OLAF blocks that the cases run with.
+// blocks lists the kinds of OLAF blocks with which the cases run.
 var blocks = map[string]func(*pcietest.Tables) (pcietest.Blocks, error){
 	"twin": func(t *pcietest.Tables) (pcietest.Blocks, error) { return twin.New(twin.Config{Tables: t, Wire: true}) },
 	"rtl":  openRTL,
@@ -40,7 +40,8 @@ func newCard(kind string) (*realCard, error) {
 	return c, c.Wait(context.Background(), olaf.Millisecond) // it has been on for a while
 }
 
-// pass lets the card's time pass up to now, after that of the card that feeds it, and sends the frames that left.
+// pass advances the card's time up to now, after the time of the card that feeds it, and sends the frames that have
+// left.
 func (c *realCard) pass() {
 	now := time.Now()
 	d := olaf.Duration(now.Sub(c.last)) * olaf.Nanosecond
@@ -62,7 +63,8 @@ func (c *realCard) pass() {
 	}
 }
 
-// live lets the card's time pass while nothing accesses it, until the test ends: frames leave though nobody looks.
+// live advances the card's time while nothing accesses the card, until the test ends, so that frames leave without
+// accesses.
 func (b *board) live(t *testing.T) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(done); <-stopped })
@@ -81,10 +83,11 @@ func (b *board) live(t *testing.T) {
 	}()
 }
 
-// slowRTL is the RTL as fast as it runs: a microsecond of its time takes a millisecond, so that each wait is cut short.
+// slowRTL is the RTL at the speed at which it runs. A microsecond of its time takes a millisecond, so each wait is cut
+// short.
 type slowRTL struct{ *rtl.Card }
 
-// mostAtOnce is the longest time that passes in the RTL between two accesses.
+// mostAtOnce is the maximum time that passes in the RTL between two accesses.
 const mostAtOnce = 4 * olaf.Microsecond
 
 var rtlBuild sync.Mutex

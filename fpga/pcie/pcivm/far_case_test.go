@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// joined is one of two cards with a cable between them. Both are accessed by one processor at a time.
+// joined is one of two cards with a cable between them. Only one processor at a time accesses them.
 type joined struct {
 	*realCard
 	both  *sync.Mutex
@@ -45,13 +45,13 @@ func (j joined) Store32(offset, value uint32) {
 	j.realCard.Store32(offset, value)
 }
 
-// farGuest is a guest with a card and an sshd, to which a port of this host leads.
+// farGuest is a guest with a card and an sshd, which is reached through a port of this host.
 type farGuest struct {
 	*machine
 	url string
 }
 
-// bootFar starts a guest on the wire with an sshd. eth1 leads to this host.
+// bootFar starts a guest on the wire with an sshd. Its eth1 is connected to this host.
 func bootFar(t *testing.T, w *wire, name string) *farGuest {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // finds a free port
@@ -78,7 +78,7 @@ func bootFar(t *testing.T, w *wire, name string) *farGuest {
 	return &farGuest{m, fmt.Sprintf("ssh://root@127.0.0.1:%d/", port)}
 }
 
-// makeKeys makes the guests' host key and this host's key.
+// makeKeys creates the guests' host key and this host's key.
 var makeKeys = sync.OnceValue(func() (err error) {
 	for _, key := range []string{"host", "user"} {
 		_, err2 := output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(buildFolder, key))
@@ -87,8 +87,8 @@ var makeKeys = sync.OnceValue(func() (err error) {
 	return err
 })
 
-// sshdScript prepares a guest for sshd and starts it. HOST and USER stand for keys. OpenSSH's usual key exchange would take
-// seconds there.
+// sshdScript prepares a guest for sshd and starts it. HOST and USER are replaced by keys. OpenSSH's default key
+// exchange would take seconds in the guest.
 const sshdScript = `set -e
 mkdir /etc /run/sshd
 echo 'root:x:0:0::/tmp:/bin/sh
@@ -123,14 +123,15 @@ type headProcess struct {
 	out, said bytes.Buffer
 }
 
-// expect waits for the end and checks it.
+// expect waits for the process to end and checks its exit code and output.
 func (p *headProcess) expect(t *testing.T, code int, patterns ...string) answer {
 	t.Helper()
 	_ = p.Wait() // the exit code says more
 	return expectAnswer(t, p.command, answer{p.out.String(), p.said.String(), p.ProcessState.ExitCode()}, code, patterns...)
 }
 
-// farLab is two guests with cards: the generator of one sends to the queue of the other, whose frames go to both guests.
+// farLab consists of two guests with cards: the generator of one sends to the queue of the other, whose frames go to
+// both guests.
 type farLab struct {
 	generator, queue *farGuest
 	cards            []*realCard // the generator's, and the queue's
@@ -138,7 +139,7 @@ type farLab struct {
 	wire             *wire
 }
 
-// newFarLab puts joined cards into a new guest, which has the generator, and into the queue's.
+// newFarLab inserts joined cards into a new guest, which gets the generator, and into the guest with the queue.
 func newFarLab(t *testing.T, queueGuest *farGuest, w *wire) *farLab {
 	t.Helper()
 	l := &farLab{wire: w, queue: queueGuest, generator: bootFar(t, w, "generator")}
@@ -169,7 +170,7 @@ func newFarLab(t *testing.T, queueGuest *farGuest, w *wire) *farLab {
 	return l
 }
 
-// awaitStart returns a channel that is closed when the generator is started for the first time from now on.
+// awaitStart returns a channel that is closed when the generator is next started.
 func (l *farLab) awaitStart() <-chan struct{} {
 	started := make(chan struct{})
 	b := l.generator.card
@@ -195,7 +196,7 @@ func (l *farLab) expectIdle(t *testing.T, when string) {
 	}
 }
 
-// checkFar uses the cards of two guests from this host, through each guest's sshd.
+// checkFar uses the cards of two guests from this host, through the guests' sshds.
 func checkFar(t *testing.T, queueGuest *farGuest, w *wire) {
 	l := newFarLab(t, queueGuest, w)
 	device := " -d " + l.queue.url + "pci:" + address
@@ -245,7 +246,8 @@ func (l *farLab) checkRoles(t *testing.T, roles string, want map[string]float64)
 	}
 }
 
-// countCable returns the frames that the generator's card has sent over the cable, and those that the queue's card has received.
+// countCable returns the number of frames that the generator's card has sent over the cable, and the number that the
+// queue's card has received.
 func (l *farLab) countCable() (sent, received uint64) {
 	sent, _ = l.cards[0].Twin().CableCounts()
 	_, received = l.cards[1].Twin().CableCounts()

@@ -26,10 +26,11 @@ func needMatrix(t *testing.T) {
 	}
 }
 
-// kernelPackage depends on the newest kernel of its kind. Its drivers for what QEMU emulates are built in, or modules.
+// kernelPackage depends on the newest kernel of its kind. Drivers for the devices that QEMU emulates are built in or
+// available as modules.
 const kernelPackage = "linux-image-cloud-amd64"
 
-// modules are what cases load, by the names of their files without .ko.
+// modules lists the modules that cases load, by file name without .ko.
 var modules = []string{
 	"uio", "uio_pci_generic", "uio_cif",
 	"irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci",
@@ -37,7 +38,8 @@ var modules = []string{
 	"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_net",
 }
 
-// findKernel returns the folder of an unpacked kernel package. It downloads the newest one that apt-get serves, once.
+// findKernel returns the folder of an unpacked kernel package. It downloads the newest package that apt-get offers,
+// once.
 var findKernel = sync.OnceValues(func() (string, error) {
 	text, err := output("apt-cache", "depends", kernelPackage)
 	if err != nil {
@@ -58,7 +60,7 @@ var findKernel = sync.OnceValues(func() (string, error) {
 	return dir, download(name, dir)
 })
 
-// download fetches a package and unpacks it into dir, which appears whole or not at all.
+// download downloads a package and unpacks it into dir, which is created completely or not at all.
 func download(name, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -111,13 +113,13 @@ func needImages(t *testing.T) (image, initramfs string) {
 	return images[0], initramfs
 }
 
-// standInSymbol is the configuration that the stand-in for AMD's driver exports.
+// standInSymbol is the name of the configuration that the stand-in for AMD's driver exports.
 const standInSymbol = ":XilVitisNetP4TargetConfig_standin"
 
-// driverFlags name the stand-in drivers of the guest.
+// driverFlags specify the stand-in drivers in the guest.
 const driverFlags = "--vnp4-1 /lib/driver1.so" + standInSymbol + " --vnp4-2 /lib/driver2.so" + standInSymbol
 
-// buildFolder is where the guests' programs are built.
+// buildFolder returns the folder in which the guests' programs are built.
 var buildFolder string
 
 func TestMain(m *testing.M) {
@@ -128,8 +130,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// buildInitramfs builds the initramfs of all guests: the programs, modules, and for the matrix the drivers for the card's
-// tables with the C library that they need.
+// buildInitramfs builds the initramfs for all guests. It contains the programs and modules and, for the matrix, the
+// drivers for the card's tables with the C library that they need.
 var buildInitramfs = sync.OnceValues(func() (path string, err error) {
 	if buildFolder, err = os.MkdirTemp("", "olafctl-pcivm-"); err != nil {
 		return "", err
@@ -155,7 +157,7 @@ type archive struct {
 	made  map[string]bool
 }
 
-// add appends a file, after the folders above it.
+// add appends a file, preceded by its parent folders.
 func (a *archive) add(name string, mode uint32, data []byte) {
 	if a.made == nil {
 		a.made = map[string]bool{".": true}
@@ -193,7 +195,7 @@ func (a *archive) addProgram(name string, args ...string) error {
 	return a.addFile(name, path)
 }
 
-// addModules appends the modules that the kernel has as files. The others are built in, or of another kernel.
+// addModules appends the modules that the kernel has as files. Others are built in, or belong to another kernel.
 func (a *archive) addModules() error {
 	dir, err := findKernel()
 	if err != nil {
@@ -222,10 +224,11 @@ func (a *archive) addDrivers() error {
 	return nil
 }
 
-// hostPrograms are this host's programs for guests of the matrix: sshd, its shell, and what a shell needs.
+// hostPrograms lists this host's programs for guests of the matrix: sshd, its shell, and the programs that the shell
+// needs.
 var hostPrograms = []string{"/usr/sbin/sshd", "/bin/sh", "/bin/uname", "/bin/mkdir", "/bin/rm", "/bin/ip"}
 
-// addPrograms appends them, and the libraries of all programs.
+// addPrograms appends hostPrograms, and the libraries of all programs.
 func (a *archive) addPrograms() error {
 	libraries, err := output("ldd", append(hostPrograms, filepath.Join(buildFolder, "olafctl"))...)
 	for _, path := range hostPrograms {

@@ -17,7 +17,7 @@ const (
 	watch   = "olafctl device watch --interval 20ms -o json" + card
 )
 
-// machine is a guest whose slot takes one card after the other.
+// machine is a guest with a slot, into which one card after the other is inserted.
 type machine struct {
 	*guest
 	blocks string // of its cards
@@ -48,7 +48,8 @@ func (m *machine) newCard(t *testing.T, id identity, functions int) *board {
 	return b
 }
 
-// insert puts a card into the empty slot and waits until the kernel found it. The kernel leaves memory decoding off.
+// insert puts a card into the empty slot and waits until the kernel has found it. The kernel does not enable memory
+// decoding.
 func (m *machine) insert(t *testing.T, b *board) {
 	t.Helper()
 	m.plug(t, b, "rp1")
@@ -56,7 +57,7 @@ func (m *machine) insert(t *testing.T, b *board) {
 	m.await(t, address)
 }
 
-// await waits until the kernel is done with a function that it found.
+// await waits until the kernel has finished setting up a function.
 func (m *machine) await(t *testing.T, bdf string) {
 	t.Helper()
 	m.do(t, "await /proc/bus/pci/"+strings.Replace(strings.TrimPrefix(bdf, "0000:"), ":", "/", 1))
@@ -74,7 +75,7 @@ func (m *machine) remove(t *testing.T) {
 	m.do(t, "absent "+sysfs)
 }
 
-// replace puts a new card into the slot, with memory decoding on.
+// replace puts a new card into the slot, with memory decoding enabled.
 func (m *machine) replace(t *testing.T) *board {
 	t.Helper()
 	m.remove(t)
@@ -89,7 +90,7 @@ func (m *machine) enable(t *testing.T) {
 	m.do(t, "write "+sysfs+"enable 1")
 }
 
-// bind loads a driver's modules and gives it the card, whatever ids the driver knows.
+// bind loads a driver's modules and binds the driver to the card, even if it does not list the card's ids.
 func (m *machine) bind(t *testing.T, driver string, modules ...string) {
 	t.Helper()
 	for _, module := range modules {
@@ -100,7 +101,8 @@ func (m *machine) bind(t *testing.T, driver string, modules ...string) {
 	m.do(t, "await /sys/bus/pci/drivers/"+driver+"/"+address)
 }
 
-// expect runs a command and checks its exit code, and that its output matches all patterns, with white space made single.
+// expect runs a command and checks its exit code, and that its output, with white space reduced to single spaces,
+// matches all patterns.
 func (m *machine) expect(t *testing.T, code int, command string, patterns ...string) answer {
 	t.Helper()
 	return expectAnswer(t, command, m.run(t, command), code, patterns...)
@@ -121,7 +123,7 @@ func expectAnswer(t *testing.T, command string, a answer, code int, patterns ...
 	return a
 }
 
-// listed returns what 'device list' prints about an address, as JSON.
+// listed returns the JSON output of 'device list' for an address.
 func (m *machine) listed(t *testing.T, bdf string) string {
 	t.Helper()
 	var list struct{ Cards []json.RawMessage }

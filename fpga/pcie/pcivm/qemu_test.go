@@ -18,10 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience limits how long a guest may take for an answer. Nothing is measured: it only ends a test that hangs.
+// patience is the maximum time that a guest may take for an answer. It only ends a test that hangs.
 const patience = 3 * time.Minute
 
-// profile is how a virtual machine starts.
+// profile describes how a virtual machine starts.
 type profile struct {
 	kernel string   // words for the kernel's command line
 	qemu   []string // arguments for QEMU
@@ -29,8 +29,8 @@ type profile struct {
 	wire   string   // a socket for the frames that reach the guest's eth0; empty for no such interface
 }
 
-// arguments returns how QEMU is started. The root port rp2 has no room for BAR2. On a busy host the kernel's check of its
-// timer fails, so that it is left out.
+// arguments returns QEMU's arguments. The root port rp2 has no room for BAR2. The kernel's timer check is disabled
+// because it fails on a busy host.
 func (p *profile) arguments(image, initramfs string) []string {
 	args := []string{
 		"-accel", "tcg", "-cpu", "max", "-smp", "1", "-M", "q35,memory-backend=mem", "-m", "384M",
@@ -95,7 +95,7 @@ func boot(t *testing.T, p profile) *guest {
 	return g
 }
 
-// end stops QEMU, and reports what the kernel printed where the test failed.
+// end stops QEMU. If the test failed, it reports the kernel's output.
 func (g *guest) end(t *testing.T) {
 	_ = g.process.Process.Kill()
 	_ = g.process.Wait()
@@ -105,7 +105,7 @@ func (g *guest) end(t *testing.T) {
 	}
 }
 
-// Write keeps what the kernel prints.
+// Write stores the kernel's output.
 func (g *guest) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,7 +119,7 @@ func (g *guest) tail() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// listen hands the guest's events to the sessions until the machine ends.
+// listen passes the guest's events to the sessions until the machine ends.
 func (g *guest) listen() {
 	events := json.NewDecoder(g.serial)
 	for {
@@ -159,7 +159,7 @@ func (g *guest) newSession(id int) *session {
 	return s
 }
 
-// next waits for the next line of a command that has not ended, or for its end.
+// next waits for the next line of a running command, or for its end.
 func (s *session) next(t *testing.T, wanted string) (line string) {
 	t.Helper()
 	select {
@@ -194,13 +194,13 @@ func (s *session) awaitLine(t *testing.T, pattern string) {
 	}
 }
 
-// answer is what a command printed, and its exit code.
+// answer is the output of a command and its exit code.
 type answer struct {
 	out, err string
 	code     int
 }
 
-// wait returns when the command has ended.
+// wait waits until the command has ended.
 func (s *session) wait(t *testing.T) answer {
 	t.Helper()
 	for !s.ended {
@@ -225,7 +225,7 @@ func (g *guest) write(t *testing.T, c *Command) {
 	}
 }
 
-// send starts a command, whose ID it sets, and which ends with the test.
+// send starts a command that ends with the test, and sets its ID.
 func (g *guest) send(t *testing.T, c Command) *session {
 	t.Helper()
 	g.last++
@@ -242,7 +242,7 @@ func (g *guest) send(t *testing.T, c Command) *session {
 	return s
 }
 
-// start starts a command, whose words are separated by spaces.
+// start starts a command given as words separated by spaces.
 func (g *guest) start(t *testing.T, command string) *session {
 	t.Helper()
 	return g.send(t, Command{Args: strings.Fields(command)})
@@ -254,7 +254,7 @@ func (g *guest) run(t *testing.T, command string) answer {
 	return g.start(t, command).wait(t)
 }
 
-// do runs a command that must succeed, and returns what it printed.
+// do runs a command that must succeed, and returns its output.
 func (g *guest) do(t *testing.T, command string) string {
 	t.Helper()
 	a := g.run(t, command)
@@ -264,7 +264,7 @@ func (g *guest) do(t *testing.T, command string) string {
 	return a.out
 }
 
-// reply is an answer of QMP, or an event.
+// reply is an answer or an event from QMP.
 type reply struct {
 	Return json.RawMessage `json:"return"`
 	Error  *struct {
@@ -275,8 +275,8 @@ type reply struct {
 	} `json:"data"`
 }
 
-// ask runs a command of QMP, with descriptors beside it. It waits for the answer, and until the device is gone, if one is
-// named.
+// ask runs a QMP command and sends descriptors with it. It waits for the answer and, if a device is named, until the
+// device is gone.
 func (g *guest) ask(t *testing.T, device, name string, arguments map[string]any, beside ...*os.File) {
 	t.Helper()
 	command := map[string]any{"execute": name}
@@ -308,7 +308,7 @@ func (g *guest) ask(t *testing.T, device, name string, arguments map[string]any,
 	}
 }
 
-// plug puts a card into a slot. Function 0 must be the last one.
+// plug inserts a card into a slot. Function 0 must be inserted last.
 func (g *guest) plug(t *testing.T, b *board, port string) {
 	t.Helper()
 	for n := len(b.functions) - 1; n >= 0; n-- {
@@ -326,7 +326,7 @@ func (g *guest) plug(t *testing.T, b *board, port string) {
 	}
 }
 
-// unplug asks the guest to give the card up, and waits until it did.
+// unplug asks the guest to release the card, and waits until it has.
 func (g *guest) unplug(t *testing.T) {
 	t.Helper()
 	g.ask(t, "card0", "device_del", map[string]any{"id": "card0"})

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// tablesText fits into the stand-in's tables.
+// tablesText contains entries that fit into the stand-in's tables.
 const tablesText = `schema: olafctl.tables/v1
 servers: [10.0.0.1]
 workers:
@@ -23,7 +23,7 @@ workers:
   - {address: 10.1.0.2, cluster: 1, worker: 2}
 `
 
-// bench fits into them, too. Its ages are withheld where the guest is slow, its counts are not.
+// bench is a bench whose entries also fit into them. On a slow guest its ages are withheld, but its counts are not.
 const bench = "olafctl bench --runs 1 --out-rate 40G --clusters 3 --workers 6 --updates 50 --versus none --keep=false -q -o json"
 
 // wire carries frames of cards to guests.
@@ -34,7 +34,7 @@ type wire struct {
 	count int // frames sent
 }
 
-// newWire returns a wire with no guest on it.
+// newWire returns a wire without guests.
 func newWire(t *testing.T) *wire {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "wire-") // a socket's path must be short
@@ -45,7 +45,8 @@ func newWire(t *testing.T) *wire {
 	return &wire{dir: dir}
 }
 
-// attach returns the path of the socket at which one more guest takes frames. What it sends is dropped.
+// attach returns the path of the socket at which one more guest receives frames. Frames that the guest sends are
+// dropped.
 func (w *wire) attach(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(w.dir, name)
@@ -67,7 +68,7 @@ func (w *wire) attach(t *testing.T, name string) string {
 	return path
 }
 
-// send hands a frame to all guests.
+// send sends a frame to all guests.
 func (w *wire) send(frame []byte) {
 	w.count++
 	for _, end := range w.ends {
@@ -75,7 +76,7 @@ func (w *wire) send(frame []byte) {
 	}
 }
 
-// insertLive puts a card into the slot whose frames go to the wire.
+// insertLive inserts a card whose frames go to the wire.
 func (m *machine) insertLive(t *testing.T, w *wire) {
 	t.Helper()
 	b := m.replace(t)
@@ -83,7 +84,7 @@ func (m *machine) insertLive(t *testing.T, w *wire) {
 	b.live(t)
 }
 
-// bootOnWire starts a guest whose eth0 is on the wire, with more arguments for QEMU.
+// bootOnWire starts a guest whose eth0 is on the wire, with additional arguments for QEMU.
 func bootOnWire(t *testing.T, w *wire, name string, qemu ...string) *machine {
 	t.Helper()
 	m := &machine{blocks: "twin", guest: boot(t, profile{wire: w.attach(t, name), qemu: qemu})}
@@ -95,7 +96,7 @@ func bootOnWire(t *testing.T, w *wire, name string, qemu ...string) *machine {
 	return m
 }
 
-// TestTables benches and writes tables on a card, and then from another host.
+// TestTables runs benches and writes tables on a card, and then from another host.
 func TestTables(t *testing.T) {
 	needMatrix(t)
 	t.Parallel()
@@ -110,8 +111,9 @@ func TestTables(t *testing.T) {
 	t.Run("far", func(t *testing.T) { checkFar(t, m, w) })
 }
 
-// checkBench compares what a bench counted on the card with a bench on the twin: the card's registers, and the run where
-// there is one. A run on the RTL is refused, as its clock is slower than the wall by far (see byTheWall).
+// checkBench compares the counts of a bench on the card with those of a bench on the twin: the card's registers, and
+// the run if there is one. A run on the RTL is refused, because its clock is much slower than real time (see
+// byTheWall).
 func checkBench(t *testing.T, m *machine, w *wire) {
 	want := statsOf(t, m.expect(t, 0, bench))
 	if want["received"] == 0 || want["aggregated"] == 0 {
@@ -134,7 +136,7 @@ func checkBench(t *testing.T, m *machine, w *wire) {
 	})
 }
 
-// statsOf returns what the only run of a bench counted.
+// statsOf returns the counts of a bench's only run.
 func statsOf(t *testing.T, a answer) map[string]float64 {
 	t.Helper()
 	var report results.Bench
@@ -148,7 +150,7 @@ func statsOf(t *testing.T, a answer) map[string]float64 {
 	return counts
 }
 
-// lendTables serves the card with its tables and applies some.
+// lendTables serves the card with its tables and writes some entries.
 func (m *machine) lendTables(t *testing.T) *session {
 	t.Helper()
 	m.send(t, Command{Args: []string{"write", "/tmp/tables.yaml", tablesText}}).wait(t)
@@ -159,7 +161,7 @@ func (m *machine) lendTables(t *testing.T) *session {
 
 const apply = "olafctl tables apply /tmp/tables.yaml --target unix:/tmp/agent"
 
-// checkDyingBatch lets the link die at the third entry of a batch, which is then not reported as written.
+// checkDyingBatch kills the link at the third entry of a batch. The batch must not be reported as written.
 func checkDyingBatch(t *testing.T, m *machine) {
 	b := m.replace(t)
 	s := m.lendTables(t)
@@ -181,7 +183,7 @@ func checkDyingBatch(t *testing.T, m *machine) {
 	}
 }
 
-// checkReplugTables swaps the card behind an idle agent. The tables of the new one stay empty.
+// checkReplugTables swaps the card of an idle agent. The tables of the new card must stay empty.
 func checkReplugTables(t *testing.T, m *machine) {
 	m.replace(t)
 	s := m.lendTables(t)
@@ -201,7 +203,7 @@ func checkReplugTables(t *testing.T, m *machine) {
 	})
 }
 
-// checkDyingBench lets the link die once the bench has written its tables.
+// checkDyingBench kills the link after the bench has written its tables.
 func checkDyingBench(t *testing.T, m *machine) {
 	b := m.replace(t)
 	died := b.killAt(func(n int, _ access) bool { return n == 900 })

@@ -32,7 +32,7 @@ type access struct {
 	size          int
 }
 
-// socketPair returns a connection and the file of its other end, which QEMU inherits or is handed.
+// socketPair returns a connection and the file of its other end, which QEMU inherits or receives.
 func socketPair() (*net.UnixConn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -47,8 +47,8 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// serveFunction answers QEMU's messages for one function until QEMU lets go of it, which is no error. The kernel drops the
-// descriptors beside the bytes: the card does no DMA and has no interrupts.
+// serveFunction answers QEMU's messages for one function until QEMU closes it, which is not an error. The kernel drops
+// file descriptors sent with the bytes, because the card does no DMA and has no interrupts.
 func serveFunction(conn *net.UnixConn, answer func(access) uint64) error {
 	defer conn.Close()
 	buffer := make([]byte, mostBytes)
@@ -77,7 +77,7 @@ func serveFunction(conn *net.UnixConn, answer func(access) uint64) error {
 	}
 }
 
-// parseAccess reports false for a message that is no access, such as a reset of the machine.
+// parseAccess returns false for messages other than accesses, such as a reset of the machine.
 func parseAccess(kind uint32, data []byte) (a access, ok bool) {
 	switch {
 	case (kind == configWrite || kind == configRead) && len(data) >= 12:
@@ -102,7 +102,7 @@ func appendAnswer(b []byte, value uint64) []byte {
 	return binary.LittleEndian.AppendUint64(b, value)
 }
 
-// ignoreEnd drops the errors of a connection that either side closed.
+// ignoreEnd returns nil for errors of a connection that either side has closed.
 func ignoreEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
 		return nil

@@ -36,7 +36,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// reference is the slow, obvious table: of every aggregator whose it is and which packets are inside.
+// reference is a slow, simple table. It stores, for every aggregator, its owner and the packets inside.
 type reference struct {
 	fan   int
 	owner map[int][2]int // job and sequence
@@ -48,7 +48,7 @@ func (r *reference) line(to string, key [2]int, bitmap int, mark string, value i
 	return fmt.Sprintf("%s %d/%d %b%s %d", to, key[0], key[1], bitmap, mark, value)
 }
 
-// sum adds in the order of bits, which is as good as any while nothing saturates.
+// sum adds in the order of bits. The order does not matter as long as nothing saturates.
 func (r *reference) sum(index int) (bitmap int, value int64) {
 	for bit, v := range r.parts[index] {
 		bitmap |= 1 << bit
@@ -112,7 +112,8 @@ func (r *recorder) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	r.lines = append(r.lines, fmt.Sprintf("%s %d/%d %b%s %d", to, p.Job, p.Seg, p.Bitmap, mark, int32(lanes[0])))
 }
 
-// Any order of packets, repeats and acknowledgements does what the reference does.
+// TestAgainstReference checks that any order of packets, repeats and acknowledgements has the same effect as on the
+// reference.
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 5).Draw(t, "workers")

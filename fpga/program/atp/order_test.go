@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// lastSum keeps the value of what left last, and how much did.
+// lastSum stores the value of the last departed sum, and the number of sums.
 type lastSum struct {
 	sent  int
 	value int32
@@ -19,7 +19,8 @@ func (o *lastSum) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 	o.value = int32(lanes[0])
 }
 
-// Eight workers in any of their 40,320 orders make one result, and all are equal: vector A14 in full.
+// TestAnyOrder checks that eight workers in any of their 40,320 orders produce one result, and that all results are
+// equal: vector A14 in full.
 func TestAnyOrder(t *testing.T) {
 	const workers = 8
 	s, err := New(program.Config{Slots: 1, LaneMemory: 1})

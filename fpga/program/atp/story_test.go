@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// crowd draws what three workers, the server and a stranger may send to a table of three aggregators; the workers of half
-// the packets name their bit themselves.
+// crowd draws a packet that three workers, the server or a stranger may send to a table of three aggregators. In half
+// of the packets, workers set their bit themselves.
 func crowd(r *rand.Rand) (program.Port, program.Packet) {
 	from := program.Port(r.IntN(3))
 	if r.IntN(25) == 0 {
@@ -86,7 +86,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// The last sequence number that a key holds is the job's own, not the next job's.
+// TestLastSequence checks that the last sequence number that fits into a key belongs to its job and not to the next
+// job.
 func TestLastSequence(t *testing.T) {
 	const last = 1<<48 - 1
 	s, err := New(program.Config{Slots: 1})
@@ -107,7 +108,7 @@ func TestLastSequence(t *testing.T) {
 	}
 }
 
-// A job with aggregators of its own uses these, to the first and the last, and no others.
+// TestParts checks that a job with a partition uses its aggregators from the first to the last, and no others.
 func TestParts(t *testing.T) {
 	for _, j := range []program.Job{{Base: 2, Slots: 3}, {Slots: 4}, {Base: 7, Slots: 1}, {Base: 5, Slots: 1}} {
 		s, err := New(program.Config{Slots: 8})
@@ -128,7 +129,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A job that says so is complete with one contribution of its two workers.
+// TestFanOfOne checks that a job configured with a fan-in of one is complete with one contribution, although it has two
+// workers.
 func TestFanOfOne(t *testing.T) {
 	s, err := New(program.Config{Slots: 8})
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	toParent = -1         // the port there
 )
 
-// hopped is a packet on one way of such a network: of a worker, a sum of a rack, or an acknowledgement.
+// hopped is a packet on a link of such a network: from a worker, a rack's sum, or an acknowledgement.
 type hopped struct {
 	at, from int // where it is going, and the port that it comes in by
 	packet
@@ -36,7 +36,7 @@ type packet struct {
 
 func (p *packet) index() int { return (p.key[1] + 3*p.key[0]) % table }
 
-// level is the slow, obvious table of one switch: whose each aggregator is, and who is inside.
+// level is a slow, simple table for one switch, with the owner and contributors of each aggregator.
 type level struct {
 	second bool // above others
 	fan    int
@@ -44,7 +44,7 @@ type level struct {
 	parts  map[int]map[uint32]int64
 }
 
-// takes is what becomes of a packet, and what leaves.
+// takes returns the class of a packet and the packet that leaves.
 func (l *level) takes(p packet) (class string, leaves packet) {
 	i := p.index()
 	owner, held := l.owner[i]
@@ -99,7 +99,7 @@ func (l *level) takes(p packet) (class string, leaves packet) {
 	return "completed", p
 }
 
-// hop is a switch beside its reference.
+// hop is a switch together with its reference.
 type hop struct {
 	*Switch
 	ref      level
@@ -138,7 +138,7 @@ func (h *hop) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	})
 }
 
-// hears gives a packet to both, and says what left and where to.
+// hears gives a packet to both, and returns the packets that leave and their destinations.
 func (h *hop) hears(t *testing.T, d *program.Description, c *hopped) ([]packet, []program.Dest) {
 	t.Helper()
 	in := program.Packet{
@@ -169,8 +169,9 @@ func (h *hop) hears(t *testing.T, d *program.Description, c *hopped) ([]packet, 
 	return h.left, h.to
 }
 
-// TestUnreliableLevels sends packets of two jobs, whose workers are in two racks, through the switches of these to the server's, and the
-// server's acknowledgements back. Every way in between loses, repeats and overtakes, and every switch is held against its reference.
+// TestUnreliableLevels sends packets of two jobs, whose workers are in two racks, through the racks' switches to the
+// server's switch, and the server's acknowledgements back. Every link loses, repeats and reorders packets. It checks
+// every switch against its reference.
 func TestUnreliableLevels(t *testing.T) {
 	d := Describe()
 	nodes := [...]*hop{newHop(t, 0), newHop(t, 1), newHop(t, root)}

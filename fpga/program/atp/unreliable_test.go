@@ -9,15 +9,16 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// TestUnreliable sends packets of two jobs' workers, who send again until they hear of the sum, and the acknowledgements of
-// their server over a way that loses, repeats and overtakes, to the table and to its reference, in both profiles.
+// TestUnreliable sends packets of two jobs' workers, which repeat them until they know of the sum, and acknowledgements
+// of their server over a link that loses, repeats and reorders packets. It checks the table against its reference in
+// both profiles.
 func TestUnreliable(t *testing.T) {
 	for _, profile := range Describe().Profiles {
 		t.Run(profile, func(t *testing.T) { unreliable(t, profile) })
 	}
 }
 
-// carried is a packet of a worker, or an acknowledgement.
+// carried is a packet from a worker, or an acknowledgement.
 type carried struct {
 	key    [2]int // job and sequence
 	worker int
@@ -36,7 +37,7 @@ const (
 
 func (c *carried) index() int { return (c.key[1] + 3*c.key[0]) % table }
 
-// completer is the server: it keeps who is inside of every sequence number of its jobs.
+// completer is the server. It stores the contributors for every sequence number of its jobs.
 type completer struct {
 	recorder
 	inside map[[2]int]uint64

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// reference is the slow, obvious iSwitch: it keeps every packet of a segment and sums when enough are there.
+// reference is a slow, simple iSwitch. It stores every packet of a segment and sums them when there are enough.
 type reference struct {
 	members, h, slots int
 	exact, parent     bool
@@ -75,7 +75,7 @@ func line(to string, seg uint64, count int, sum []float32) string {
 	return fmt.Sprintf("%s seg=%d count=%d %x", to, seg, count, sum)
 }
 
-// recorder is an Out that writes what leaves as the reference does.
+// recorder is an Out that records departures in the format of the reference.
 type recorder struct{ lines []string }
 
 func (r *recorder) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
@@ -157,7 +157,8 @@ func TestAgainstReference(t *testing.T) {
 	})
 }
 
-// TestTree is I8: two switches of two workers below a root; the root emits once, each switch relays once.
+// TestTree checks I8: two switches with two workers each below a root. The root emits once, and each switch relays
+// once.
 func TestTree(t *testing.T) {
 	build := func(parent bool) *Switch {
 		s, err := New(program.Config{Slots: 1, LaneMemory: 1})

@@ -9,8 +9,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// crowd draws what three members, the parent and a stranger may send to a table of four segments: mostly gradients of the
-// first of the jobs, in rounds that go on through the end of 16 bits, lag and lead, and now and then each control packet.
+// crowd returns a function that draws packets that three members, the parent or a stranger may send to a table of four
+// segments. Most are gradients for the first of the jobs, in rounds that wrap at 16 bits, lag and lead; some are
+// control packets of each kind.
 func crowd(jobs int) func(*rand.Rand) (program.Port, program.Packet) {
 	sent := 0
 	return func(r *rand.Rand) (program.Port, program.Packet) {

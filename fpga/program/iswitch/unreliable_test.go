@@ -10,8 +10,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// TestUnreliable sends packets of workers who send again until they hear of the sum over a way that loses, repeats and
-// overtakes, to the accelerator and to its reference, in both profiles. Under isw-1 repeats are added, as published.
+// TestUnreliable sends packets of workers, which repeat them until they know of the sum, over a link that loses,
+// repeats and reorders packets. It checks the accelerator against its reference in both profiles. Under isw-1 repeats
+// are added, as published.
 func TestUnreliable(t *testing.T) {
 	for _, profile := range Describe().Profiles {
 		t.Run(profile, func(t *testing.T) { unreliable(t, profile) })

@@ -45,7 +45,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// reference is the slow, obvious table: every aggregator's contributions by fragment, and all sums that there ever were.
+// reference is a slow, simple table. It stores the contributions to every aggregator by fragment, and all sums so far.
 type reference struct {
 	workers int
 	parts   map[int]map[int]int64 // by aggregator, by worker, of the fragment below
@@ -101,7 +101,7 @@ func (r *recorder) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	r.lines = append(r.lines, line)
 }
 
-// Any order of packets and repeats does what the reference does.
+// TestAgainstReference checks that any order of packets and repeats has the same effect as on the reference.
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 4).Draw(t, "workers")
@@ -142,7 +142,8 @@ func TestAgainstReference(t *testing.T) {
 	})
 }
 
-// A job that is configured once more begins anew: what waits is cleared and counted, and the last sum is nobody's answer any more.
+// TestChangedJob checks that a job that is configured again starts anew: waiting contributions are cleared and counted,
+// and the last sum is not sent as an answer any more.
 func TestChangedJob(t *testing.T) {
 	s, err := New(program.Config{Slots: 2, LaneMemory: 1})
 	if err != nil {
@@ -172,7 +173,7 @@ func TestChangedJob(t *testing.T) {
 	}
 }
 
-// A switch that stores no lanes hands none out.
+// TestWithoutLanes checks that a switch that does not store lanes does not emit any.
 func TestWithoutLanes(t *testing.T) {
 	s, err := New(program.Config{Slots: 1})
 	if err == nil {

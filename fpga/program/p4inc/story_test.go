@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// crowd draws what three workers and a stranger may send to a table of four aggregators: mostly values of the fragment at hand, and of
-// those beside it, which repeat, lag and lead.
+// crowd returns a function that draws packets that three workers or a stranger may send to a table of four aggregators.
+// Most are values of the current fragment or of a fragment next to it, which repeat, lag and lead.
 func crowd(jobs int) func(*rand.Rand) (program.Port, program.Packet) {
 	sent := 0
 	return func(r *rand.Rand) (program.Port, program.Packet) {

@@ -14,7 +14,7 @@ import (
 
 const root = "../../.."
 
-// cases are the study's numbers, in its order.
+// cases returns the numbers of the study's cases, in its order.
 func cases() (all []string) {
 	for _, s := range []struct {
 		of   string
@@ -29,7 +29,8 @@ func cases() (all []string) {
 
 var caseRow = regexp.MustCompile("^\\| ([IAS][0-9]+) \\| (.+) \\| `([^`]+)`(?: \\(`(Test[A-Za-z]+)`\\))? \\|$")
 
-// docs/reference/vectors.md has a row of every case that the study numbers; its vector says the same and passes, its test is there.
+// TestCases checks that docs/reference/vectors.md has a row for every case that the study numbers, that the case's
+// vector has the same title and passes, and that the named test exists.
 func TestCases(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/reference/vectors.md")
 	if err != nil {
@@ -53,7 +54,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// holds says whether a file has a test.
+// holds reports whether a file contains a test.
 func holds(t *testing.T, file, name string) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(root, file))
@@ -62,7 +63,7 @@ func holds(t *testing.T, file, name string) {
 	}
 }
 
-// plays says whether a vector shows what the table says, and passes.
+// plays checks that a vector shows the case that the table states, and that it passes.
 func plays(t *testing.T, number, shows, name string) {
 	t.Helper()
 	files, err := filepath.Glob("../*/testdata/vectors/" + name + ".txt")

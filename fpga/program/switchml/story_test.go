@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// crowd draws what three members, the parent and a stranger may send to a pool of four slots.
+// crowd draws a packet that three members, the parent or a stranger may send to a pool of four slots.
 func crowd(jobs int) func(*rand.Rand) (program.Port, program.Packet) {
 	return func(r *rand.Rand) (program.Port, program.Packet) { return draw(r, jobs) }
 }
@@ -81,7 +81,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// Every exponent is compared as a signed byte, each of the two by itself.
+// TestLargerExponents checks that the two exponents are compared separately, as signed bytes.
 func TestLargerExponents(t *testing.T) {
 	for _, c := range []struct{ a, b, want uint64 }{
 		{0x0102, 0x0201, 0x0202}, {0xff01, 0x0080, 0x0001}, {0x807f, 0x8180, 0x817f}, {0x7fff, 0x8000, 0x7f00},

@@ -15,7 +15,8 @@ import (
 
 func TestVectors(t *testing.T) { programtest.RunVectors(t, Describe(), 24) }
 
-// reference is the slow, obvious pool: of every set who is inside, what came, and how many are missing.
+// reference is a slow, simple pool. It stores, for every set, the contributors, their packets, and the number of
+// missing packets.
 type reference struct {
 	workers int
 	inside  map[place]map[int]bool
@@ -81,7 +82,8 @@ func (r *recorder) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	r.lines = append(r.lines, fmt.Sprintf("%s %d/%d %v", to, p.Index, set, sum))
 }
 
-// Any order of packets, stale ones and repeats among them, does what the reference does.
+// TestAgainstReference checks that any order of packets, including stale ones and repeats, has the same effect as on
+// the reference.
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &reference{workers: rapid.IntRange(1, 5).Draw(t, "workers"), inside: map[place]map[int]bool{}, came: map[place][][]int32{},

@@ -9,9 +9,10 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// TestUnreliable sends packets of workers who send again until they hear of the sum over a way that loses, repeats and
-// overtakes, to the pool and to its reference. A packet that outlives its set counts as a new one, after which some sets never
-// get whole (vector sml-s3-stale): a worker gives up after many tries and goes on.
+// TestUnreliable sends packets of workers, which repeat them until they know of the sum, over a link that loses,
+// repeats and reorders packets. It checks the pool against its reference. A packet that arrives after its set is over
+// counts as a new one, after which some sets are never complete (vector sml-s3-stale). A worker gives up after many
+// attempts and continues.
 func TestUnreliable(t *testing.T) {
 	const workers, slots = 5, 4
 	ref := &reference{workers: workers, inside: map[place]map[int]bool{}, came: map[place][][]int32{}, missing: map[place]int{}}

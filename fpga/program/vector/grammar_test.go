@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// recorder is a program that keeps what it was asked, and has a table of its own to show.
+// recorder is a program that records its calls and has a table to show.
 type recorder struct {
 	mirror
 	cfg      program.Config
@@ -65,7 +65,8 @@ func (r *recorder) play(a program.Arithmetic, text string) error {
 	return PlayVector(v, s)
 }
 
-// Every option of the program line reaches the program, under each of its names, and nothing beyond its range.
+// TestOptions checks that every option in the program line reaches the program, under each of its names, and that
+// values beyond its range are rejected.
 func TestOptions(t *testing.T) {
 	text := "program recorder profile=p wrap=true parent=1 lanes=3 segments=9 members=3 level=1 fan=5 jobs=7,65535,2\nend\n"
 	r := &recorder{}
@@ -123,7 +124,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Every field of a packet lands where it belongs, in its whole width and not beyond.
+// TestFields checks that every field of a packet is parsed into the right field, in its full width and not beyond.
 func TestFields(t *testing.T) {
 	for _, c := range []struct {
 		field string
@@ -166,7 +167,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// Flags add up, whatever their order and whether set stands beside them, and are shown in one order.
+// TestFlags checks that flags are combined in any order, with or without set, and that they are printed in one order.
 func TestFlags(t *testing.T) {
 	r := &recorder{}
 	for text, want := range map[string]program.Flags{
@@ -190,7 +191,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A line's first word says what a packet is, kind= says it anew, and only gradients have something inside.
+// TestKinds checks that the first word of a line gives the packet's kind, that kind= overrides it, and that only
+// gradients have contributors.
 func TestKinds(t *testing.T) {
 	for text, want := range map[string]program.Kind{
 		"in 0": program.Data, "ack 0": program.Ack, "control 0": program.Control, "in 0 kind=other": program.Other,
@@ -226,7 +228,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Words are read as the arithmetic writes them, to the ends of their range, and shown in the same way.
+// TestWords checks that words are parsed in the form in which the arithmetic prints them, up to the limits of their
+// range.
 func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		a    program.Arithmetic
@@ -276,7 +279,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// A slot line compares each of its fields with the place that it names.
+// TestSlotLines checks that a slot line compares each of its fields with the slot that it names.
 func TestSlotLines(t *testing.T) {
 	r := &recorder{table: make([]program.Slot, 10)}
 	r.table[9] = program.Slot{Held: true, Job: 2, Seg: 3, Bitmap: 4, Count: 5, Lanes: []uint32{6, 7}}
@@ -307,7 +310,7 @@ func TestSlotLines(t *testing.T) {
 	}
 }
 
-// What a text is made of: comments at its top, times that do not go back, and classes behind an arrow.
+// TestLines checks the parts of a text: comments at the top, times that do not decrease, and classes after an arrow.
 func TestLines(t *testing.T) {
 	v, err := ParseVector(strings.NewReader("# one\n#two \n\nprogram mirror\n# not about it\nin 1125899906842624 => answered\nend\n# after\n\n"))
 	if err != nil {
@@ -374,7 +377,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// wide answers with multicasts of every kind.
+// wide answers with multicast packets of every kind.
 type wide struct{ mirror }
 
 func (w *wide) Receive(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32, out program.Out) program.Class {
@@ -384,7 +387,8 @@ func (w *wide) Receive(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint3
 	return 0
 }
 
-// Multicasts may be written as one line or as one a receiver, in the order of ports, and each copy is compared.
+// TestMulticasts checks that a multicast packet may be written as one line, or as one line per receiver in the order of
+// ports, and that each copy is compared.
 func TestMulticasts(t *testing.T) {
 	described := []program.Description{{
 		Name: "wide", Ledger: &olaf.Ledger{Counters: []olaf.Counter{{Name: "answered"}}}, Classes: 1,

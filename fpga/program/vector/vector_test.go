@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// mirror answers every packet it gets: a program as small as one can be.
+// mirror sends back every packet. It is the smallest possible program.
 type mirror struct{ seen uint64 }
 
 func (m *mirror) Receive(_ olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// elsewhere is a data path as agents look into it: a server of its own that hears nothing but data.
+// elsewhere is a data path as agents access it: a separate server that receives only data.
 type elsewhere struct{ *Server }
 
 func (m elsewhere) Fragment(i int, lanes []uint32) Fragment {
@@ -29,7 +29,7 @@ func (m elsewhere) Fragments(n int) (all []Fragment) {
 	return all
 }
 
-// said is what was emitted, but for sums of the data path where quiet is set.
+// said records what was emitted, without sums of the data path if quiet is set.
 type said struct {
 	quiet bool
 	lines []string
@@ -42,7 +42,8 @@ func (s *said) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	s.lines = append(s.lines, fmt.Sprint(to, p.Kind, p.Action, p.Seg, p.Round, p.Bitmap, p.Value, p.Count, p.Lanes, lanes))
 }
 
-// TestAgent holds the agents of a model elsewhere against a server that has data path and agents in one: whatever comes, they say the same.
+// TestAgent checks that agents with a separate model emit the same packets as a server that contains data path and
+// agents, whatever arrives.
 func TestAgent(t *testing.T) {
 	const group = 32
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,7 +109,7 @@ func TestAgent(t *testing.T) {
 	})
 }
 
-// TestAgentHearsItsOwn holds that agents leave data to their model, and know nobody else's groups.
+// TestAgentHearsItsOwn checks that agents leave data to their model, and that they do not know groups of others.
 func TestAgentHearsItsOwn(t *testing.T) {
 	m, err := New(program.Config{Slots: 4})
 	if err != nil {
@@ -148,7 +149,8 @@ func TestAgentHearsItsOwn(t *testing.T) {
 	}
 }
 
-// moving is a data path that goes on while agents look: it has a fragment for who asks what is inside, and another for who reads the sum.
+// moving is a data path that changes while agents read it: it returns one fragment for the contributors and another for
+// the sum.
 type moving struct{ seen, read Fragment }
 
 func (m *moving) Fragment(_ int, lanes []uint32) Fragment {
@@ -161,7 +163,8 @@ func (m *moving) Fragment(_ int, lanes []uint32) Fragment {
 
 func (m *moving) Fragments(n int) []Fragment { return slices.Repeat([]Fragment{m.seen}, n) }
 
-// TestAgentSendsWhatIsThere has an agent send a sum that the model may have given up meanwhile: what leaves is what was read, if that is whole.
+// TestAgentSendsWhatIsThere checks that an agent that sends a sum that the model may have given up meanwhile sends what
+// it has read, if that is complete.
 func TestAgentSendsWhatIsThere(t *testing.T) {
 	whole := Fragment{Epoch: 3, Lanes: 2, Bitmap: 0b11, Inside: 2, Count: 2, NewestNS: 40}
 	for _, c := range []struct {
@@ -193,7 +196,8 @@ func TestAgentSendsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestGive asks a server for the epoch of a job, at a time when it gives none, when it does, and when there is none left.
+// TestGive checks requests for the epoch of a job while a server gives none, when it gives one, and when there is none
+// left.
 func TestGive(t *testing.T) {
 	s, err := New(program.Config{Slots: 4})
 	if err != nil {
@@ -242,8 +246,8 @@ func TestGive(t *testing.T) {
 	}
 }
 
-// TestAgentNamesWhoIsMissing asks for the result of a fragment: the answer names the children that it lacks, and a
-// server without agents gives none.
+// TestAgentNamesWhoIsMissing checks that the answer to a request for a fragment's result names the children that are
+// missing from it, and that a server without agents does not answer.
 func TestAgentNamesWhoIsMissing(t *testing.T) {
 	s, err := New(program.Config{Slots: 4, LaneMemory: 2})
 	if err != nil {

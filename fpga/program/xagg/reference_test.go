@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// tree is the slow, obvious server with its agents: of each fragment the newest epoch with who sent of it, of a root the last sum, and
-// rates by asking everybody again each time. Epochs do not go round.
+// tree is a slow, simple server with its agents. It stores, for each fragment, the newest epoch and its senders, and
+// for a root the last sum. It computes rates by considering all children again each time. Its epochs do not wrap.
 type tree struct {
 	slots, group, children int
 	parent                 bool
@@ -42,12 +42,13 @@ func port(child int) string { return fmt.Sprint("port:", child) }
 
 func (t *tree) whole(f, epoch int) bool { return t.epoch[f] == epoch && len(t.inside[f]) == t.children }
 
-// lacks says that nothing of a child came for an epoch, as far as that can be known.
+// lacks reports whether nothing from a child arrived for an epoch, as far as that can be known.
 func (t *tree) lacks(child, f, epoch int) bool {
 	return t.epoch[f] < epoch || t.epoch[f] == epoch && !t.inside[f][child]
 }
 
-// look is what an agent does about fragments from first to before end: who lacks some is told, as many as a packet names at once.
+// look does an agent's work for the fragments from first to before end: each child with missing fragments is told, in
+// packets that name as many as fit.
 func (t *tree) look(child, epoch, first, end int) (all bool) {
 	t.looks++
 	all = true
@@ -63,7 +64,7 @@ func (t *tree) look(child, epoch, first, end int) (all bool) {
 	return all
 }
 
-// lost tells a child what to send again, and says whether that is nothing.
+// lost tells a child which fragments to send again. It reports whether there are none.
 func (t *tree) lost(child, epoch int, names []int) bool {
 	if t.missed += len(names); len(names) > 0 {
 		t.say(port(child), "lost", epoch, names...)
@@ -109,7 +110,8 @@ func (t *tree) finished(child, epoch, sent int) {
 	}
 }
 
-// ask is of a worker that misses names, whose vector went in epochs first, first + 2 and so on to the last.
+// ask handles a request from a worker that lacks names, and whose vector used epochs first, first + 2 and so on up to
+// the last.
 func (t *tree) ask(child, epoch, first int, names []int) {
 	var lost, on []int
 	for _, f := range names {
@@ -137,7 +139,7 @@ func (t *tree) ask(child, epoch, first int, names []int) {
 	}
 }
 
-// lostAbove is the parent's word that sums did not come.
+// lostAbove handles a message from the parent that sums did not arrive.
 func (t *tree) lostAbove(epoch int, names []int) {
 	for _, f := range names {
 		if f < t.slots && t.whole(f, epoch) {
@@ -147,7 +149,7 @@ func (t *tree) lostAbove(epoch int, names []int) {
 	}
 }
 
-// pace divides rates: in is the children's link, out the parent's, 0 without a limit.
+// pace divides rates: in is the rate of the children's link, out that of the parent's link; 0 means no limit.
 type pace struct {
 	in, out, granted, epoch, children, asked int
 	most                                     map[int]int // of a child that sends
@@ -165,7 +167,8 @@ func (p *pace) ready(child, epoch, most int) {
 	}
 }
 
-// shares gives the rate to those who send: who asks for least first, an equal part of what is left or less.
+// shares divides the rate among the children that send, in order of the requested rate: each gets an equal part of the
+// rest, or less if it requested less.
 func (p *pace) shares() map[int]int {
 	shares, left := map[int]int{}, p.in
 	var rest []int
@@ -195,7 +198,7 @@ func (p *pace) computing() bool {
 	return false
 }
 
-// least is a rate within a limit, of which 0 is none.
+// least returns a rate within a limit; 0 means no limit.
 func least(rate, limit int) int {
 	if limit == 0 {
 		return rate
@@ -203,7 +206,8 @@ func least(rate, limit int) int {
 	return min(rate, limit)
 }
 
-// divide tells who asked, and whose share has changed; the parent hears what will flow.
+// divide sends new rates to the child that asked and to children whose share has changed, and sends the total to the
+// parent.
 func (t *tree) divide(asker, epoch int) {
 	p := &t.pace
 	shares, flow := p.shares(), 0
@@ -230,7 +234,7 @@ func (t *tree) divide(asker, epoch int) {
 	}
 }
 
-// words writes what a server lets leave as the slow one does; the epoch of the first packet stands for 1.
+// words records a server's packets in the format of the slow server, with the epoch of the first packet as 1.
 type words struct {
 	first uint16
 	lines []string
@@ -260,7 +264,7 @@ func (w *words) Emit(to program.Dest, p *program.Packet, _ []uint32) {
 	w.lines = append(w.lines, fmt.Sprint(to, " ", what, " of ", int16(p.Round-w.first)+1, " ", names))
 }
 
-// script is one of both servers' lives: children send sweeps of which some packets are lost, ask, finish and tell their rates.
+// script drives both servers: children send sweeps from which some packets are lost, ask, finish and request rates.
 type script struct {
 	t     *testing.T
 	r     *rand.Rand
@@ -278,7 +282,7 @@ func (s *script) hear(from program.Port, p program.Packet, slowly func()) {
 	}
 }
 
-// names draws some of the fragments that one packet can name, few of them beyond the model.
+// names draws some of the fragments that one packet can name. A few of them are beyond the model.
 func (s *script) names() (first int, bitmap uint64, names []int) {
 	first, bitmap = s.r.IntN(s.slow.slots), s.r.Uint64()
 	if s.r.IntN(3) == 0 {
@@ -337,8 +341,9 @@ func (s *script) step(epoch int) {
 	}
 }
 
-// TestAgainstSlowAgents plays lives of servers in a tree and of roots, of models that are no whole number of groups or of names, through the end of
-// 16 bits, beside the slow server: both say the same to everybody, in the same order, and have counted the same.
+// TestAgainstSlowAgents drives servers in a tree, and roots, together with the slow server, for models that are not a
+// multiple of the group or of the fragments that a packet names, and for epochs that wrap at 16 bits. It checks that
+// both send the same packets in the same order and have the same counts.
 func TestAgainstSlowAgents(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))

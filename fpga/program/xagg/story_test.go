@@ -14,8 +14,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-// crowd draws what three children, the parent and a stranger may send to a model of four fragments: mostly fragments of the epoch at
-// hand, which goes on through the end of 16 bits, of epochs beside it, and now and then each control packet.
+// crowd returns a function that draws packets that three children, the parent or a stranger may send to a model of four
+// fragments. Most are fragments of the current epoch, which wraps at 16 bits, or of epochs next to it; some are control
+// packets of each kind.
 func crowd(jobs int) func(*rand.Rand) (program.Port, program.Packet) {
 	sent := 0
 	return func(r *rand.Rand) (program.Port, program.Packet) {
@@ -99,7 +100,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// told keeps the control packets that leave.
+// told records the control packets that leave.
 type told []program.Packet
 
 func (s *told) Emit(_ program.Dest, p *program.Packet, _ []uint32) {
@@ -108,7 +109,7 @@ func (s *told) Emit(_ program.Dest, p *program.Packet, _ []uint32) {
 	}
 }
 
-// fragments are those that packets of an action name.
+// fragments returns the fragments that packets with an action name.
 func (s *told) fragments(action uint8) (named []uint64) {
 	for _, p := range *s {
 		for bit := range uint64(NameSpan) {
@@ -135,7 +136,8 @@ func server(t interface{ Fatal(...any) }, slots int, j program.Job) *Server {
 	return s
 }
 
-// Whatever is missing of a child is named, nothing else is, and the parent hears that all is sent once nothing is.
+// TestNamesWhatIsMissing checks that all missing fragments of a child are named and no others, and that the parent is
+// informed when none is missing any more.
 func TestNamesWhatIsMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 200).Draw(t, "slots")
@@ -160,7 +162,8 @@ func TestNamesWhatIsMissing(t *testing.T) {
 	})
 }
 
-// Of a child that is not told otherwise every 1,024th packet makes the server look, also where none is asked for by name.
+// TestPublishedGroup checks that by default the server looks for missing fragments at every 1,024th packet of a child,
+// even if none is requested.
 func TestPublishedGroup(t *testing.T) {
 	s := server(t, 2*Group+2, program.Job{Parent: true, Members: programtest.NewMembers(1)})
 	if err := s.SetGroup(0); err != nil {
@@ -179,7 +182,7 @@ func TestPublishedGroup(t *testing.T) {
 	}
 }
 
-// A server that stores no lanes hands none out.
+// TestWithoutLanes checks that a server that does not store lanes does not emit any.
 func TestWithoutLanes(t *testing.T) {
 	s := server(t, 1, program.Job{Members: programtest.NewMembers(1)})
 	s.Receive(0, 0, &program.Packet{Kind: program.Data, Lanes: 1}, []uint32{7}, nobody{})
@@ -188,7 +191,8 @@ func TestWithoutLanes(t *testing.T) {
 	}
 }
 
-// A root keeps each fragment's last result beside the sum that is under way, which costs its lanes once more; others do not.
+// TestMemory checks that a root needs memory for the lanes twice, because it stores each fragment's last result in
+// addition to the current sum, and that other servers do not.
 func TestMemory(t *testing.T) {
 	for parent, want := range map[bool]olaf.Size{true: 5 * (8 + 48*4), false: 5 * (8 + 2*48*4)} {
 		s, err := New(program.Config{Slots: 5, Lanes: 48})
@@ -201,7 +205,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// counted keeps what sums and results say how many updates they hold.
+// counted records the numbers of updates in sums and results.
 type counted []uint16
 
 func (c *counted) Emit(_ program.Dest, p *program.Packet, _ []uint32) {
@@ -210,8 +214,8 @@ func (c *counted) Emit(_ program.Dest, p *program.Packet, _ []uint32) {
 	}
 }
 
-// A sum says how many updates it holds as far as 16 bits can: what is more stays at their end and does not begin anew at 0, when it leaves and when it is
-// asked for once more.
+// TestCountsEndWithTheirField checks that a sum's number of updates saturates at 16 bits instead of wrapping to 0, both
+// when the sum leaves and when it is sent again.
 func TestCountsEndWithTheirField(t *testing.T) {
 	ends := rapid.SampledFrom([]uint16{0, 1, 2, 1<<15 - 1, 1 << 15, 1<<16 - 2, 1<<16 - 1})
 	rapid.Check(t, func(t *rapid.T) {
@@ -232,7 +236,8 @@ func TestCountsEndWithTheirField(t *testing.T) {
 	})
 }
 
-// A server has finished when every fragment is whole, of the epoch that its child finished.
+// TestFinishesWithItsLastChild checks that a server has finished when every fragment of the epoch that its child
+// finished is complete.
 func TestFinishesWithItsLastChild(t *testing.T) {
 	s := server(t, 3, program.Job{Parent: true, Members: programtest.NewMembers(2)})
 	for child := range program.Port(2) {
@@ -247,7 +252,8 @@ func TestFinishesWithItsLastChild(t *testing.T) {
 	}
 }
 
-// What a worker asks for goes to who may have it: all that is whole here goes on, to the parent.
+// TestAsksOn checks that a worker's request is forwarded to the switch that may have the results: requests for all
+// fragments that are complete here go to the parent.
 func TestAsksOn(t *testing.T) {
 	s := server(t, 4, program.Job{Parent: true, Members: programtest.NewMembers(1)})
 	for seg := range uint64(3) {
@@ -263,7 +269,8 @@ func TestAsksOn(t *testing.T) {
 	}
 }
 
-// A result is of an epoch that a worker used when it is one of every second from the first to the last, also through the end of 16 bits.
+// TestResultOf checks that a result belongs to an epoch of the worker if it is one of every second epoch from the first
+// to the last, also if they wrap at 16 bits.
 func TestResultOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.Uint16().Draw(t, "first")
@@ -279,7 +286,7 @@ func TestResultOf(t *testing.T) {
 	})
 }
 
-// A server that was reset has nothing for who asks, and its model is new.
+// TestResetForgetsResults checks that a server that was reset has no results to send and a new model.
 func TestResetForgetsResults(t *testing.T) {
 	s := server(t, 1, program.Job{Members: programtest.NewMembers(1)})
 	send := func() program.Class {
@@ -302,8 +309,8 @@ func TestResetForgetsResults(t *testing.T) {
 	}
 }
 
-// The first child of a newer epoch ends the one before; who is behind shares, and changes no epoch. What the parent granted lasts
-// until nothing flows any more.
+// TestEpochsOfRates checks that the first child in a newer epoch ends the previous one, and that a child that is behind
+// shares the rate and does not change the epoch. The rate granted by the parent lasts until nothing flows any more.
 func TestEpochsOfRates(t *testing.T) {
 	r := newRates(2, 0, 0)
 	expect := func(what string, flow olaf.Rate, share ...olaf.Rate) {

@@ -16,7 +16,7 @@ import (
 
 func TestVectors(t *testing.T) { programtest.RunVectors(t, Describe(), 15) }
 
-// reference is the slow, obvious server: it keeps every packet that ever came and looks through all of them when asked.
+// reference is a slow, simple server. It stores every packet and searches all of them for each answer.
 type reference struct {
 	children int
 	wrapping bool
@@ -94,7 +94,8 @@ func (r *recorder) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	r.lines = append(r.lines, fmt.Sprintf("%s %d of %d %v", to, p.Seg, p.Round, sum))
 }
 
-// Any order of packets, repeats, stale ones and ones of another length among them, does what the reference does.
+// TestAgainstReference checks that any order of packets, including repeats, stale ones and ones of other lengths, has
+// the same effect as on the reference.
 func TestAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &reference{children: rapid.IntRange(1, 5).Draw(t, "children"), wrapping: rapid.Bool().Draw(t, "wrapping")}
@@ -165,7 +166,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A fragment that waits when the tree changes is discarded, and the account says so.
+// TestChangedTree checks that a waiting fragment is discarded when the tree changes, and that it is counted.
 func TestChangedTree(t *testing.T) {
 	s, err := New(program.Config{Slots: 1, LaneMemory: 1})
 	if err != nil {
@@ -242,8 +243,8 @@ func scaled(rates []olaf.Rate) (out []olaf.Rate) {
 	return out
 }
 
-// TestFig1Rates walks the published example: W1 and W2 send at 5 Gbps each while W3 computes, and nothing is asked of the
-// root; W3 then has all of S1's link.
+// TestFig1Rates checks the published example: W1 and W2 send at 5 Gbps each while W3 computes, and nothing is requested
+// from the root. W3 then gets the whole link of S1.
 func TestFig1Rates(t *testing.T) {
 	r := newRates(3, 10*olaf.Gbps, 10*olaf.Gbps)
 	expect := func(what string, flow olaf.Rate, share ...olaf.Rate) {

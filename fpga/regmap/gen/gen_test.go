@@ -30,7 +30,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 	}
 }
 
-// TestVerilogHeaderCompiles lets Verilator, a real peer, read the header and use one value of it.
+// TestVerilogHeaderCompiles checks that Verilator, as a real peer, compiles the header and a use of one of its values.
 func TestVerilogHeaderCompiles(t *testing.T) {
 	tool := peer.NeedProgram(t, "verilator")
 	described, err := currentBlocks()

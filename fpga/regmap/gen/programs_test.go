@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// The map has registers for so many counters.
+// TestProgramsFitTheMap checks that the register map has registers for as many counters as each program has.
 func TestProgramsFitTheMap(t *testing.T) {
 	for _, d := range programs.AllPrograms() {
 		if n := len(d.Ledger.Counters); n > regmap.LedgerCounters || d.Classes > n {

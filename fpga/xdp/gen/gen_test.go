@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// room is the package that the command generates for.
+// room is the package for which the command generates.
 const room = ".."
 
-// TestObjectsAreFresh finds objects that were not compiled from the sources as they are, with the flags as they are. It needs no
-// compiler.
+// TestObjectsAreFresh checks that objects were compiled from the current sources with the current flags. It does not
+// need a compiler.
 func TestObjectsAreFresh(t *testing.T) {
 	want, err := os.ReadFile(filepath.Join(room, recordFile))
 	if err != nil {
@@ -28,7 +28,7 @@ func TestObjectsAreFresh(t *testing.T) {
 	}
 }
 
-// TestObjectsAreRebuilt compiles the sources again and expects the same bytes.
+// TestObjectsAreRebuilt compiles the sources again and checks that the bytes are the same.
 func TestObjectsAreRebuilt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the compiler")
