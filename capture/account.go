@@ -11,19 +11,20 @@ type Losses struct {
 	Packets   int64 `json:"packets"`
 	Updates   int64 `json:"updates"`
 	Acks      int64 `json:"acks"`
-	Bypassed  int64 `json:"bypassed"`  // not OLAF
-	Malformed int64 `json:"malformed"` // OLAF, but broken
-	// Truncated packets were captured only in part. Each is counted in one of the classes above as well.
+	Bypassed  int64 `json:"bypassed"`  // not OLAF packets
+	Malformed int64 `json:"malformed"` // OLAF, but malformed
+	// Truncated counts packets that were captured only in part. Each is also counted in one of the classes above.
 	Truncated int64 `json:"truncated"`
-	// CaptureDropped is the number of packets that the capture lost: from the statistics in a pcapng file, or
-	// counted by a live capture.
+	// CaptureDropped is the number of packets that the capture lost, from a pcapng file's statistics or a live
+	// capture's counters.
 	CaptureDropped int64 `json:"capture_dropped"`
-	// LinkErrors counts packets that a pcapng file marks as damaged on the wire; a network card would have dropped
+	// LinkErrors counts packets that a pcapng file marks as damaged on the wire. A network card would have dropped
 	// them.
 	LinkErrors int64 `json:"link_errors,omitempty"`
-	// The next three follow each worker's sequence numbers, from the oldest one seen. Missing numbers were skipped and
-	// never arrived, Misordered ones arrived after a newer one, and Duplicates arrived twice. Behind a queue that
-	// merges or replaces, missing numbers are not losses, because a merged update shows only its newest contributor.
+	// The next three fields follow each worker's sequence numbers, beginning with the oldest one seen. Missing counts
+	// numbers that were skipped and never arrived, Misordered those that arrived after a newer one, and Duplicates
+	// those that arrived twice. Behind a queue that merges or replaces, missing numbers are not losses, because a
+	// merged update shows only its newest contributor.
 	Missing    int64 `json:"missing"`
 	Misordered int64 `json:"misordered"`
 	Duplicates int64 `json:"duplicates"`
@@ -34,7 +35,7 @@ type Account struct {
 	losses   Losses
 	faults   [olaf.FrameFaults]int64
 	workers  map[uint32]*sequence
-	untagged []byte // the newest packet with a VLAN tag, without it
+	untagged []byte // the newest packet that had a VLAN tag, without the tag
 }
 
 // sequence tracks the sequence numbers from one worker. The bits in seen show which of the last 64 numbers up to newest
@@ -94,7 +95,7 @@ func (a *Account) followSequence(s *sequence, seq uint32) {
 		a.losses.Duplicates++
 	default:
 		a.losses.Misordered++
-		if ahead > -64 { // further back, it could be a duplicate
+		if ahead > -64 { // an older number could be a duplicate
 			s.seen |= 1 << uint(-ahead)
 			a.fillGap(s, seq)
 		}

@@ -57,8 +57,8 @@ func (e *Error) Unwrap() error { return e.Kind }
 
 // Packet is one captured frame.
 type Packet struct {
-	Number int    // in its file, from 1
-	UnixNS int64  // when its last bit was seen, ns since 1970; in a twin's capture, ns since the twin was armed
+	Number int    // number in its file, from 1
+	UnixNS int64  // time when its last bit was seen, in ns since 1970; in a twin's capture, ns since the twin was armed
 	Data   []byte // without FCS, possibly cut; valid until the next packet is read
 	Wire   int    // length on the wire in bytes
 	// Interface is the index of the pcapng interface that the packet is written for, from 0. Readers leave it 0.

@@ -21,7 +21,7 @@ type Source interface {
 // Arrival is an OLAF frame in a capture.
 type Arrival struct {
 	Number int       // packet number, from 1
-	At     olaf.Time // when the last bit was seen, since the decoder's origin
+	At     olaf.Time // time when the last bit was seen, since the decoder's origin
 	Frame  olaf.Frame
 	Update olaf.Update
 	// GeneratedNS is the update's generation time without the wrap at 48 bits: the instant nearest to At. It can be
@@ -47,7 +47,8 @@ type Decoder struct {
 	known   bool // the origin is known
 	virtual bool
 	packet  Packet // newest packet
-	// Others returns the system that a foreign frame belongs to, for the error message, or "". It may be nil.
+	// Others returns the system that a foreign frame belongs to, for the error message, or "" if unknown. It may be
+	// nil.
 	Others func(frame []byte, wire int) string
 	others map[string]int
 }

@@ -21,7 +21,7 @@ func (o *Order) Push(p *Packet) {
 	kept := *p
 	kept.Data = append(o.takeBuffer(), p.Data...)
 	o.newest = max(o.newest, p.UnixNS)
-	if o.head > len(o.held)/2 && len(o.held) == cap(o.held) { // move down instead of growing
+	if o.head > len(o.held)/2 && len(o.held) == cap(o.held) { // move the packets down instead of growing the buffer
 		o.held, o.head = o.held[:copy(o.held, o.held[o.head:])], 0
 	}
 	o.held = append(o.held, kept)

@@ -22,12 +22,12 @@ const (
 // Options of pcapng blocks.
 const (
 	optionComment    = 1
-	optionFlags      = 2 // of a packet
-	optionDropCount  = 4 // of a packet
-	optionResolution = 9 // of an interface
+	optionFlags      = 2 // option of a packet
+	optionDropCount  = 4 // option of a packet
+	optionResolution = 9 // option of an interface
 	optionFCSLength  = 13
 	optionOffset     = 14
-	optionIfDrop     = 5 // of statistics
+	optionIfDrop     = 5 // option of interface statistics
 	optionOSDrop     = 7
 )
 
@@ -67,11 +67,11 @@ type ngReader struct {
 	order      binary.ByteOrder
 	interfaces []ngInterface
 	sections   int
-	earlier    int64 // lost in earlier sections
+	earlier    int64 // packets lost in earlier sections
 	faulty     int64 // packets with a link error
 	kind       uint32
 	buf        []byte
-	body       []byte // of the current block
+	body       []byte // body of the current block
 }
 
 // newNgReader reads the header of the first section.
@@ -224,7 +224,7 @@ func (r *ngReader) readStatistics() error {
 	dropped := int64(0)
 	err = r.readOptions(r.body[12:], func(code uint16, v []byte) {
 		if (code == optionIfDrop || code == optionOSDrop) && len(v) >= 8 {
-			if n := int64(r.order.Uint64(v)); n > 0 { // all ones: unknown
+			if n := int64(r.order.Uint64(v)); n > 0 { // all ones mean unknown
 				dropped += n
 			}
 		}
@@ -269,7 +269,7 @@ func (r *ngReader) readPacket() (rawPacket, error) {
 	if err != nil {
 		return rawPacket{}, err
 	}
-	if drops := r.order.Uint16(r.body[2:]); r.kind == blockPacket && drops != 0xffff { // all ones: unknown
+	if drops := r.order.Uint16(r.body[2:]); r.kind == blockPacket && drops != 0xffff { // all ones mean unknown
 		i.atPackets += int64(drops)
 	}
 	kept, wire := r.order.Uint32(r.body[12:]), r.order.Uint32(r.body[16:])

@@ -44,10 +44,10 @@ type rawPacket struct {
 	data     []byte
 	wire     int
 	link     layers.LinkType
-	fcsBytes int // at the end of data, unless cut
+	fcsBytes int // length of the FCS at the end of data, unless cut
 	stamps   resolution
 	ticks    uint64
-	offset   int64 // seconds to add
+	offset   int64 // seconds to add to every stamp
 	untimed  bool
 	clock    *clockState // of the packet's interface; may be nil
 	claim    *clockClaim // may be nil

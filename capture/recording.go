@@ -15,9 +15,9 @@ type Recording struct {
 	File   *File // may be nil
 
 	Account Account
-	// Ages receives the updates if it is not nil. Its clock begins with the first of them.
+	// Ages, if not nil, receives the updates. Its clock begins with the first of them.
 	Ages  *ages.Meter
-	Taken int // packets taken from the source, including those still waiting in Order
+	Taken int // number of packets taken from the source, including those still waiting in Order
 	// FirstNS and LastNS are the stamps of the oldest and newest packet written so far, ns since 1970; 0 if there is
 	// none.
 	FirstNS, LastNS int64

@@ -39,11 +39,11 @@ func FormatOf(path string) Format {
 // Interface describes in a pcapng file the interface from which the packets were captured.
 type Interface struct {
 	Name      string
-	Comment   string // may be empty
+	Comment   string // capture comment; may be empty
 	Filter    string // in tcpdump's syntax; may be empty
 	SnapBytes int    // packets were cut to this length
-	// ClockErrorNS bounds the difference between the stamps' clock and the workers'; nil if unknown. A pcapng file
-	// carries it in a comment of the interface's first packet.
+	// ClockErrorNS bounds the difference between the stamps' clock and the workers' clock; nil if unknown. A pcapng
+	// file stores it in a comment on the interface's first packet.
 	ClockErrorNS *int64
 }
 
@@ -55,7 +55,7 @@ var queueOutput = Interface{Name: "olaf", SnapBytes: int(olaf.MaxFrame)}
 type Writer struct {
 	classic *pcapgo.Writer
 	ng      *pcapgo.NgWriter
-	buf     *bufio.Writer // buffer of classic; ng has its own
+	buf     *bufio.Writer // buffer for the classic format; ng has its own
 	origin  int64
 	packets uint64
 	kept    []uint64 // packets per interface
@@ -261,7 +261,7 @@ func (f *File) place() error {
 	switch err := os.Link(f.pending.Name(), f.path); { // unlike a rename, a link never replaces a file
 	case err == nil:
 		return nil
-	case checkAbsent(f.path, false) == nil: // a file system without links
+	case checkAbsent(f.path, false) == nil: // the file system does not support hard links
 		return f.wrapError(f.pending.CloseAtomicallyReplace())
 	}
 	err := fmt.Errorf("%s %w since a moment ago", f.path, ErrExists)

@@ -41,13 +41,13 @@ var (
 
 // UpdateError describes why the server rejected an update in a batch.
 type UpdateError struct {
-	Index   int        // position in the slice that was written, from 0
+	Index   int        // position in the written slice, from 0
 	Update  *v1.Update // nil if the server reported more results than there were updates
 	Code    codes.Code
-	Message string // as sent by the server
-	Space   string // namespace of the vendor code
+	Message string // message from the server
+	Space   string // namespace that the vendor code belongs to
 	Vendor  int32
-	known   []p4.Table // tables of switch programs, for their names
+	known   []p4.Table // tables of switch programs, used to look up their names
 }
 
 // Error returns a sentence with the index of the update, its object and the reason.
@@ -81,7 +81,7 @@ func (e *UpdateError) Is(target error) bool {
 // errors.
 type BatchError struct {
 	Updates int            // number of updates in the batch
-	Failed  []*UpdateError // in batch order, without updates that were only rolled back
+	Failed  []*UpdateError // failed updates in batch order, without those that were only rolled back
 	Rolled  bool           // no update of the batch was applied
 	status  error
 }
@@ -154,9 +154,9 @@ func (k *kinded) Unwrap() []error { return []error{k.kind, k.err} }
 // ErrPreempted or ErrElectionInUse, and unwraps to the gRPC status if a server sent one.
 type ContestError struct {
 	Target  string
-	Chosen  bool       // the user chose the election id; otherwise it follows the last primary's
+	Chosen  bool       // the user chose the election id; otherwise it is derived from the last primary's
 	Highest ElectionID // highest id that the server has seen; zero if it did not report one
-	Vacant  bool       // no controller is primary
+	Vacant  bool       // there is no primary
 	why     error
 }
 

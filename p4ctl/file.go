@@ -21,7 +21,7 @@ const TablesSchema = "olafctl.tables/v1"
 
 // FileError describes a fault in a file with desired tables. It matches ErrTables.
 type FileError struct {
-	Line  int    // from 1; 0 if the fault concerns the whole file
+	Line  int    // line number from 1; 0 if the fault concerns the whole file
 	Field string // a path such as workers[2].cluster
 	Text  string
 }

@@ -26,7 +26,7 @@ func Diff(actual, desired Tables) Plan {
 		old[o.identity()] = o
 	}
 	var p Plan
-	// Workers and entries of programs are inserted after such deletions, so that a full table can be replaced.
+	// Workers and entries of programs are inserted after the deletions, so that a full table can be replaced.
 	var late []change
 	for _, want := range desired.objects() {
 		was, exists := old[want.identity()]

@@ -28,7 +28,7 @@ func (t *Tables) admit(j program.Job) {
 	for _, e := range t.Entries {
 		if of := &e.Table; of.ByMember() && !known[of.ID] {
 			known[of.ID] = true
-			if added, err := of.Program.Entries(j); err == nil { // a port beyond the field cannot be a member
+			if added, err := of.Program.Entries(j); err == nil { // a port that does not fit the field cannot be a member
 				for _, a := range added {
 					if a.Table == of.Place {
 						t.Entries = append(t.Entries, Entry{e.Table, a.Key, a.Params})

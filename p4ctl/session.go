@@ -37,8 +37,8 @@ const (
 	Disconnected State = iota
 	Connecting
 	Backup  // connected, but not primary
-	Primary // this session writes
-	Closed  // ended for good
+	Primary // may write
+	Closed  // ended permanently
 )
 
 // String returns the name of the state.
@@ -55,29 +55,31 @@ var stateNames = [...]string{"disconnected", "connecting", "backup", "primary", 
 type Event struct {
 	State    State
 	Highest  ElectionID // highest id that the server has seen; zero if it did not report one
-	Err      error      // reason why the state got worse or the restore failed
+	Err      error      // why the state got worse or the restore failed
 	Restored *Plan      // objects that were missing after a reconnect; nil for a change of state
 }
 
 // Options configures a session. Zero values select the defaults that are named here.
 type Options struct {
-	DeviceID   uint64     // p4.DeviceID
-	ElectionID ElectionID // DefaultElectionID
-	Role       string     // the default role, the whole pipeline
-	// Succeed allows the session to replace a primary that is gone: if there is no primary, Dial announces the id above
-	// the highest one that the server remembers. It never replaces a live primary.
+	DeviceID   uint64     // default p4.DeviceID
+	ElectionID ElectionID // default DefaultElectionID
+	Role       string     // default "": the default role, which covers the whole pipeline
+	// Succeed allows the session to replace a primary that has disappeared: if there is no primary, Dial announces the
+	// id above the highest one that the server remembers. It never replaces a live primary.
 	Succeed  bool
-	ReadOnly bool        // no election: the session can only read
-	TLS      *tls.Config // plain; only for unix sockets and loopback
+	ReadOnly bool        // no election, so that the session can only read
+	TLS      *tls.Config // default: no TLS, which is possible only for unix sockets and loopback
 	// Restore writes the last pushed pipeline and the last synced tables again when the session becomes primary
 	// after a reconnect, because the device may have restarted.
 	Restore bool
-	// BackoffMin and BackoffMax bound the pause before a reconnect. The pause doubles, with a fifth of jitter.
-	BackoffMin, BackoffMax time.Duration // 500 ms, 30 s
-	// Programs are the switch programs whose tables the session reads and writes; tables of others are left alone.
+	// BackoffMin and BackoffMax limit the pause before a reconnect. The pause doubles each time and varies at random by
+	// a fifth.
+	BackoffMin, BackoffMax time.Duration // default 500 ms and 30 s
+	// Programs are the switch programs whose tables the session reads and writes. It does not change the tables of
+	// other programs.
 	Programs []program.Description
-	// BatchSize is the number of updates per Write, at most 100: some servers and clients lose the error details of
-	// larger batches.
+	// BatchSize is the number of updates per Write, at most 100, because some servers and clients lose the error
+	// details of larger batches.
 	BatchSize int
 }
 
@@ -126,12 +128,12 @@ type Session struct {
 	id       ElectionID
 	highest  ElectionID
 	err      error         // reason for the state
-	changed  chan struct{} // closed and replaced on every change
+	changed  chan struct{} // closed and replaced at every change
 	closing  bool
-	wasFirst bool                         // was primary before
-	vacant   bool                         // the server's last answer named no primary
-	config   *v1.ForwardingPipelineConfig // last pushed
-	desired  *Tables                      // last synced
+	wasFirst bool                         // the session was primary before
+	vacant   bool                         // the server's last answer did not name a primary
+	config   *v1.ForwardingPipelineConfig // pipeline config that was pushed last
+	desired  *Tables                      // tables that were synced last
 }
 
 // Dial connects to unix:PATH or HOST:PORT and waits for the first answer to its arbitration message. State and Err then
@@ -140,7 +142,7 @@ type Session struct {
 func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	o = o.withDefaults()
 	s, err := dial(ctx, target, o)
-	// the other controller need not be primary any more
+	// The other controller may not be primary any more.
 	if o.Succeed && o.ElectionID.High > 0 && errors.Is(err, ErrElectionInUse) {
 		return DialBeside(ctx, target, o)
 	}
@@ -470,7 +472,7 @@ func (s *Session) runStream(again bool, arbitrated func()) error {
 	for {
 		select {
 		case <-s.leaving:
-			// The server ends the stream once it has forgotten this controller.
+			// The server ends the stream after it has removed this controller.
 			if err := stream.CloseSend(); err != nil {
 				return s.streamError(err)
 			}

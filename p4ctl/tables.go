@@ -65,7 +65,7 @@ type Tables struct {
 	Servers  []netip.Addr // IPv4 addresses of parameter servers
 	Clusters []Cluster
 	Groups   []Group
-	Entries  []Entry // of switch programs' tables, if the pipeline has them
+	Entries  []Entry // entries in tables of switch programs, if the pipeline has them
 }
 
 // Programs returns the programs whose tables have entries, sorted by code.
@@ -154,7 +154,7 @@ func (t Tables) Hash() string {
 // Fault describes a fault in an element of desired tables.
 type Fault struct {
 	List  string // workers, servers, clusters, groups, or the name of a switch program's table
-	Index int    // in that list, from 0
+	Index int    // index in that list, from 0
 	Field string
 	Text  string
 }
@@ -281,10 +281,10 @@ const (
 // object is a table entry or a multicast group in a form that can be compared.
 type object struct {
 	kind    kind
-	key     uint32 // address, cluster or group id, or p4.Table.Number
-	a, b    uint32 // the action's parameters
+	key     uint32 // address, cluster id or group id, or p4.Table.Number
+	a, b    uint32 // parameters of the action
 	members []Member
-	table   *p4.Table // for kindEntry, together with params
+	table   *p4.Table // used with params for kindEntry
 	params  []uint32
 }
 

@@ -131,7 +131,7 @@ func (s *Session) readEntities(ctx context.Context, what []*v1.Entity) (Tables, 
 	if err != nil {
 		return t, rpcError("read tables", err)
 	}
-	seen := make(map[identity]bool) // a response may repeat entities
+	seen := make(map[identity]bool) // a response may contain an entity more than once
 	for {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) || onlyUnimplemented(err) {
@@ -170,9 +170,9 @@ func onlyUnimplemented(err error) bool {
 
 // Applied describes how a plan was applied.
 type Applied struct {
-	Updates int  // updates applied
-	Batches int  // batches sent
-	Atomic  bool // as one batch that would have been rolled back
+	Updates int  // number of updates applied
+	Batches int  // number of batches sent
+	Atomic  bool // sent as one batch that would have been rolled back on an error
 }
 
 // Apply writes a plan. If the plan fits into one batch and the server supports it, the plan is written completely or

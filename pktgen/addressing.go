@@ -12,8 +12,8 @@ import (
 // Addressing configures the addresses in the testbed. Worker w has the IPv4 address Workers + w. Every MAC address is
 // locally administered and ends in the IPv4 address, so that each can be computed from the other.
 type Addressing struct {
-	Workers netip.Addr // of worker 0
-	Server  netip.Addr // of the parameter server
+	Workers netip.Addr // address of worker 0
+	Server  netip.Addr // address of the parameter server
 }
 
 // DefaultAddressing returns an addressing with workers at 10.1.0.0 and the following addresses, and the parameter
@@ -32,7 +32,7 @@ func (a Addressing) Validate(workers int) error {
 	if uint64(base)+uint64(workers) > 1<<32 {
 		return fmt.Errorf("%w: %d workers from %v leave the IPv4 address space", ErrWorkload, workers, a.Workers)
 	}
-	if server-base < uint32(workers) { // also false if the server is below
+	if server-base < uint32(workers) { // false if the server's address is below base, since the difference wraps
 		return fmt.Errorf("%w: the server's address %v is that of worker %d", ErrWorkload, a.Server, server-base)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// Distributions of burst lengths and gaps.
+// Distributions of burst lengths and gaps between bursts.
 const (
 	Fixed       = "fixed"
 	Geometric   = "geometric"
@@ -23,22 +23,22 @@ const (
 type Burst struct {
 	Placement
 	UpdatesPerWorker int       `json:"updates_per_worker"`
-	Size             olaf.Size `json:"size"` // L2 bytes of every frame
-	// Values is the number of 32-bit gradients per update; 0 means as many as fit a frame. More take several
-	// consecutive frames, each a segment of the vector; the last one may be shorter.
+	Size             olaf.Size `json:"size"` // layer 2 size of every frame
+	// Values is the number of 32-bit gradients per update; 0 means as many as fit into a frame. More values take
+	// several consecutive frames, each a segment of the vector; the last one may be shorter.
 	Values   int       `json:"values,omitempty"`
-	LineRate olaf.Rate `json:"line_rate"` // within a burst
-	MeanRate olaf.Rate `json:"mean_rate"` // over bursts and gaps, at most LineRate
+	LineRate olaf.Rate `json:"line_rate"` // rate within a burst
+	MeanRate olaf.Rate `json:"mean_rate"` // mean rate over bursts and gaps, at most LineRate
 	// BurstPackets is the (mean) length of a burst in updates; 1 means smooth traffic.
 	BurstPackets int    `json:"burst_packets"`
 	BurstDist    string `json:"burst_dist"` // Fixed or Geometric
 	GapDist      string `json:"gap_dist"`   // Fixed or Exponential
-	// ClusterSigma spreads the log-normal cluster weights; 0 makes all clusters equal. Weights are redrawn every
-	// HoldBursts bursts.
+	// ClusterSigma is the spread of the log-normal cluster weights; 0 makes all clusters equal. Weights are redrawn
+	// every HoldBursts bursts.
 	ClusterSigma float64 `json:"cluster_sigma"`
 	HoldBursts   int     `json:"weights_hold_bursts"`
-	// ClusterRunProb is the probability that a packet uses its predecessor's cluster without a draw, within a
-	// burst.
+	// ClusterRunProb is the probability that a packet has the same cluster as the packet before it in the burst,
+	// without a draw.
 	ClusterRunProb float64 `json:"cluster_run_prob"`
 	// ActiveClusters is the number of clusters per burst, drawn uniformly for each; 0 means all.
 	ActiveClusters int `json:"active_clusters"`
@@ -88,7 +88,7 @@ func PresetBurst(name string) (Burst, error) {
 const (
 	maxWorkers   = 1 << 16
 	maxUpdates   = 10_000_000
-	maxPackets   = 1 << 29 // 8 words each under 32-bit word addresses
+	maxPackets   = 1 << 29 // 8 words per packet, with 32-bit word addresses
 	maxValues    = 1 << 28
 	maxFlows     = 1 << 16
 	maxBurst     = 100_000
@@ -155,7 +155,7 @@ func (w *Burst) Validate() error {
 			return olaf.InField(c.field, fmt.Errorf("%w: %s", ErrWorkload, c.say))
 		}
 	}
-	// Random gaps may exceed the mean; half of the clock's range leaves room for them.
+	// Random gaps may exceed the mean, so half of the clock's range is reserved for them.
 	if s := w.Seconds(); s > clockSeconds/2 {
 		return olaf.InField("updates_per_worker",
 			fmt.Errorf("%w: at %v it lasts %.0f s, more than half the range of the generator's clock (%.0f s)",

@@ -5,9 +5,9 @@ import "math/bits"
 // fenwick is a binary indexed tree of integer weights. It draws by weight and changes a weight in O(log n). The
 // arithmetic is exact.
 type fenwick struct {
-	sums  []uint64 // 1-based partial sums
+	sums  []uint64 // partial sums, with indexes from 1
 	total uint64
-	top   int // highest power of two not above len(weights)
+	top   int // highest power of two that is not above len(weights)
 }
 
 // build sets all weights in O(n). It retains no reference to the slice.

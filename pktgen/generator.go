@@ -21,7 +21,7 @@ type Registers = regmap.Registers
 // if an update has several segments, identifies a worker and a segment.
 type Source interface {
 	Total() int
-	// Fill writes the next descriptors and returns their number, which is below len(dst) only at the end.
+	// Fill writes the next descriptors to dst and returns their number, which is less than len(dst) only at the end.
 	Fill(dst []regmap.Descriptor) int
 }
 
@@ -29,10 +29,10 @@ type Source interface {
 type Job struct {
 	Placement
 	Addressing Addressing
-	Size       olaf.Size // of a frame whose descriptor has no length
-	Values     int       // per update; more than fit a frame take one flow per segment, worker after worker
-	Template   uint16    // payload; 0 is the built-in one with 1.0 in every lane
-	Wire       Wire      // of all frames
+	Size       olaf.Size // size of frames whose descriptor has no length
+	Values     int       // values per update; more than fit into a frame take one flow per segment, worker after worker
+	Template   uint16    // payload of the frames; 0 is the built-in one with 1.0 in every lane
+	Wire       Wire      // headers of all frames
 	Source     Source    // consumed by Program
 }
 
@@ -75,8 +75,8 @@ type Generator struct {
 	descriptors []regmap.Descriptor
 	words       []uint32
 	bytes       []byte
-	burst       uint32 // the longest burst in words; 0 for no limit
-	collects    bool   // steps are collected, as the device is far away
+	burst       uint32 // the longest burst in words; 0 means unlimited
+	collects    bool   // collect steps instead of running them at once, for a device on another host
 	collected   []regmap.Step
 }
 
@@ -87,7 +87,7 @@ const allEvents = regmap.GeneratorEventsDone | regmap.GeneratorEventsError | reg
 
 const (
 	chunkWords  = 4096      // words between two checks of the context
-	pollsAtMost = 5_000_000 // reads of a busy proxy: seconds over PCIe
+	pollsAtMost = 5_000_000 // limit of polls of a busy proxy; a few seconds over PCIe
 )
 
 // NewGenerator returns a Generator that uses the registers regs. It does not access them yet.
@@ -242,8 +242,8 @@ func (g *Generator) ReadFlows() ([]regmap.Flow, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Each pass continues through the memory, so no word is read twice in a row. After a reset the card has no
-		// flows in use, and the words read after it are meaningless.
+		// Each pass continues through the memory, so that no word is read twice in a row. After a reset the card has no
+		// flows in use, and the words read after that are meaningless.
 		if i > 0 && slices.Equal(flows, before) {
 			return flows, nil
 		}
@@ -470,7 +470,7 @@ func (g *Generator) ArmAndStart() error {
 	steps := append(arm, start...)
 	done, err := regmap.Do(g.regs, steps)
 	switch {
-	case done < len(arm) && errors.Is(err, regmap.ErrUnexpected): // Arm explains it
+	case done < len(arm) && errors.Is(err, regmap.ErrUnexpected): // Arm returns an error that explains it
 		if err := g.Arm(); err != nil {
 			return err
 		}

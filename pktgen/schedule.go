@@ -26,11 +26,11 @@ type Schedule struct {
 	prize *rand.Rand // determines rewards, without affecting the rest
 	prng  *rand.PCG
 
-	members []uint16 // workers that still send, grouped by cluster
-	first   []int32  // where a cluster's members start
-	live    []int32  // how many of them still send
-	next    []uint32 // next sequence, by worker
-	open    []int32  // clusters that still send; position in it by cluster:
+	members []uint16 // workers that have updates left to send, grouped by cluster
+	first   []int32  // index of each cluster's first member
+	live    []int32  // number of each cluster's members that have updates left
+	next    []uint32 // next sequence number, by worker
+	open    []int32  // clusters that have updates left; openAt has the position in open, by cluster
 	openAt  []int32
 
 	logs    []float64 // log of a cluster's weight …
@@ -40,10 +40,10 @@ type Schedule struct {
 	weights []uint64 // by position in active
 	tree    fenwick
 
-	sent   int // number of frames
+	sent   int // number of frames so far
 	bursts int
 	left   int // updates left in the burst
-	last   int // position in active of the previous packet's cluster, negative at the start of a burst
+	last   int // position in active of the previous packet's cluster; negative at the start of a burst
 	clock  burstClock
 
 	frames, segments int
@@ -71,7 +71,7 @@ func NewSchedule(w Burst, seed uint64) (*Schedule, error) {
 	return s, nil
 }
 
-// Second seed words, which separate the random streams of one run.
+// Second words of the seeds, which separate the random streams within a run.
 const (
 	streamTraffic = 0x6f6c61662d747266
 	streamRewards = 0x6f6c61662d727764
@@ -171,7 +171,7 @@ func (s *Schedule) activateClusters() {
 	n := len(s.open)
 	if s.w.ActiveClusters > 0 && s.w.ActiveClusters < n {
 		n = s.w.ActiveClusters
-		for i := range n { // the first n positions of a shuffle
+		for i := range n { // draws the first n positions of a shuffle
 			s.swapOpen(i, i+int(s.uniformBelow(uint64(len(s.open)-i))))
 		}
 	}
@@ -186,8 +186,8 @@ func (s *Schedule) activateClusters() {
 		}
 		top = max(top, s.logs[c])
 	}
-	// Relative to the largest, so that 30 bits represent every relevant weight. Rounding also hides the last bits,
-	// in which math.Exp may differ between processors.
+	// The weights are relative to the largest, so that 30 bits represent every relevant weight. Rounding also hides the
+	// last bits, in which math.Exp may differ between processors.
 	s.weights = s.weights[:n]
 	for i, c := range s.active {
 		s.weights[i] = max(1, uint64(math.Round(exactmath.Exp(s.logs[c]-top)*(1<<30))))
@@ -247,8 +247,8 @@ func (s *Schedule) uniformBelow(n uint64) uint64 {
 // time rounded down.
 type burstClock struct {
 	mean, line    uint64
-	burst         int64 // bits of a mean burst
-	m, p          int64 // bits counted at the mean rate and at the line rate
+	burst         int64 // number of bits in a mean burst
+	m, p          int64 // number of bits counted at the mean rate and at the line rate
 	begun         bool
 	cycles, parts uint64 // m/mean in cycles, and the remainder in cycles·mean
 }

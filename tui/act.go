@@ -76,7 +76,7 @@ func (f *Frame) actFor(a keys.Action) func(*Frame) tea.Cmd {
 	return nil
 }
 
-// Columns by which long lines shift per key, and at most.
+// Number of columns by which a key shifts long lines, and its maximum.
 const (
 	panStep = 12
 	panMost = 20 * panStep

@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Smallest terminal size that shows a page.
+// The smallest terminal size on which a page is drawn.
 const (
 	minWidth  = 60
 	minHeight = 16
@@ -219,7 +219,7 @@ type Listing struct {
 	Columns []list.Column
 	Rows    list.Rows // before filtering
 	Focused bool
-	Click   func() // called before the cursor moves by mouse; may be nil
+	Click   func() // called before a click moves the cursor; may be nil
 }
 
 // DrawList draws a list with the page's cursor inside a box. The border of the box shows how many rows match the

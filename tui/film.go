@@ -20,7 +20,7 @@ type Film struct {
 // frame.
 func (m Film) Record(f *Frame, advance func()) string {
 	f.Update(tea.WindowSizeMsg{Width: m.Width, Height: m.Height})
-	rows := make([][]string, m.Height) // by row and frame
+	rows := make([][]string, m.Height) // indexed by row and frame
 	ticks := CountTicks(f.dashboard.Story)
 	looks, fore, back := f.options.Theme.Looks()
 	for t := range ticks {
@@ -82,7 +82,7 @@ func writeRow(b *strings.Builder, row string, from, to, frames int, seconds floa
 		b.WriteString(row)
 		return
 	}
-	// A negative delay starts the animation in mid-cycle, so that rows are visible before their first turn.
+	// A negative delay starts the animation in mid-cycle, so that rows are visible from the beginning.
 	delay := seconds * float64(from) / float64(frames)
 	if delay > 0 {
 		delay -= seconds

@@ -14,7 +14,7 @@ import (
 
 // Overlay is drawn above the page and receives all key presses until it is closed.
 type Overlay interface {
-	// Size returns the border title and the inner size for a terminal of the given size.
+	// Size returns the title in the border and the inner size for a terminal of the given size.
 	Size(f *Frame, width, height int) (title string, w, h int)
 	Draw(f *Frame, inside screen.Region)
 	Key(f *Frame, msg tea.KeyMsg, a keys.Action) tea.Cmd

@@ -14,12 +14,12 @@ import (
 // Page is a tab of a dashboard. Its position in the dashboard's list determines its number key.
 type Page struct {
 	Title string
-	About string // content and reading instructions, for the help
-	Keys  Acts   // acts on this page, which take precedence over all others
+	About string // describes the page and how to read it, for the help
+	Keys  Acts   // acts on this page; they take precedence over all others
 	Draw  func(*Frame, screen.Region)
-	// Rows returns the lines for cursor and filter. It is nil if there are none.
+	// Rows returns the lines for the cursor and the filter. It is nil for a page without lines.
 	Rows func() list.Rows
-	// Open is the act for the enter key on the row with the given id; may be nil.
+	// Open performs the enter key's act on the row with the given id; may be nil.
 	Open func(f *Frame, id int64) tea.Cmd
 	// Settle is called before the cursor moves, so that a growing list can be frozen; may be nil.
 	Settle func(*Frame)
@@ -34,20 +34,20 @@ type Acts map[keys.Action]func(*Frame) tea.Cmd
 type Dashboard struct {
 	Subject Subject
 	Pages   []Page
-	Keys    Acts                   // on every page
-	Without map[keys.Action]string // actions that this subject does not support, and why
+	Keys    Acts                   // acts on every page
+	Without map[keys.Action]string // actions that this subject does not support, with the reasons
 	Story   []Scene                // guided tour; nil for none
-	Leaving string                 // effect of quitting during a run, as a sentence
+	Leaving string                 // a sentence that describes the effect of quitting during a run
 	Instead string                 // what to do if the terminal is too small
 }
 
 // Subject is the run shown on a dashboard. None of its methods blocks.
 type Subject interface {
-	// Look takes the newest snapshot for Status and the pages; wall is the viewer's time. A returned command fetches
-	// slower data.
+	// Look fetches the newest snapshot for Status and the pages; wall is the viewer's time. A returned command fetches
+	// data that takes longer.
 	Look(wall time.Time) tea.Cmd
 	Status() Status
-	// Seek goes to an instant of the run, or returns why it cannot.
+	// Seek moves to an instant of the run, or returns the reason why it cannot.
 	Seek(olaf.Time) (refusal string)
 }
 
@@ -67,12 +67,12 @@ const (
 type Status struct {
 	State    State
 	Speed    string          // "10.0 µs/s"
-	Word     string          // for a running one; default "running"
-	Head     []screen.Phrase // the run and its device, and its validity
+	Word     string          // replaces "running" as the word for a running subject
+	Head     []screen.Phrase // the run, its device and its validity
 	Now, End olaf.Time
 	Progress string        // progress of the run
-	Left     time.Duration // viewing time; negative if unknown
-	Beside   string        // progress of the background work
+	Left     time.Duration // viewing time that is left; negative if unknown
+	Beside   string        // progress of the work in the background
 	Busy     bool          // quitting would end work in progress
 	Hint     string        // suggested next step
 	Err      error

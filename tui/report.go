@@ -6,7 +6,7 @@ import "github.com/olafctl/olaf/tui/screen"
 // dashboard.
 type Report struct {
 	fold  func(width int) []string
-	width int // of lines and of the page that was drawn last
+	width int // width of the lines and of the page when it was last drawn
 	lines []string
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Scene is a part of a guided tour. It has a caption and defines what the dashboard shows.
 type Scene struct {
-	Length  time.Duration // viewing time
+	Length  time.Duration // viewing time of the scene
 	Caption string
 	Begin   func()
 }

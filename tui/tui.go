@@ -24,10 +24,10 @@ import (
 type Options struct {
 	Keys  *keys.Map
 	Theme *theme.Theme
-	Save  func(name string, data []byte) (path string, err error) // nil disables writing views
+	Save  func(name string, data []byte) (path string, err error) // nil disables saving views
 	Mouse bool
-	ASCII bool // the terminal shows ASCII only
-	// Tick is the clock for drawing; nil is the wall clock.
+	ASCII bool // the terminal can show only ASCII
+	// Tick is the clock that triggers drawing; nil uses the wall clock.
 	Tick func(time.Duration, func(time.Time) tea.Msg) tea.Cmd
 }
 
@@ -43,7 +43,7 @@ type Frame struct {
 	width, height int
 	status        Status
 	page          int
-	lists         []list.State // by page
+	lists         []list.State // state of the list on each page
 	over          Overlay      // may be nil
 	filter        edit.Line
 	filtering     bool
@@ -54,13 +54,13 @@ type Frame struct {
 	last          keys.Action
 	ticks         int
 	scene         int
-	touched       bool // the user has pressed a key: the tour is over
+	touched       bool // the user has pressed a key, so the tour is over
 	quit          bool
 
 	grid  screen.Screen
 	hits  []hit
 	view  string
-	fresh bool // view shows the current state
+	fresh bool // view is up to date
 }
 
 // New returns a frame for a dashboard. The dashboard must have at least one page.

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Clocks that packets and generation times can share.
+// The possible common clocks of packets and generation times.
 const (
 	RunClock  = "run"  // a run's own clock, such as a twin's
 	WallClock = "wall" // the hosts' clock
@@ -27,7 +27,7 @@ type Ages struct {
 	Why   string `json:"why,omitempty"`
 	Clock string `json:"clock,omitempty"` // RunClock or WallClock
 	// ClockErrorNS bounds the difference between the clocks of packets and workers. It is unknown if the hosts' clocks
-	// were not compared; the ages must then not be judged against published numbers.
+	// were not compared; the ages must then not be compared with published numbers.
 	ClockErrorNS results.Float `json:"clock_error_ns"`
 	Metrics      metric.Values `json:"metrics"`
 	// Missing gives the reason for each missing metric.
@@ -60,7 +60,7 @@ type Meter struct {
 
 	deliveries int64
 	numbers    map[uint32]olaf.WorkerID // by cluster and worker, since workers may be numbered within their cluster
-	crowded    bool                     // more workers than there are numbers
+	crowded    bool                     // there are more workers than numbers
 	inside     []olaf.Contributor
 
 	arrivals         int64
@@ -184,7 +184,7 @@ func (m *Meter) Report() *Ages {
 		a.Clock = RunClock
 	}
 	for _, c := range run.Clusters {
-		if c.Deliveries > 0 { // skip clusters that only have a number
+		if c.Deliveries > 0 { // skip clusters without deliveries
 			a.Clusters = append(a.Clusters, c)
 		}
 	}

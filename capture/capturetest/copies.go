@@ -15,7 +15,7 @@ import (
 type Copy struct {
 	Name string
 	Data []byte
-	// GrainNS bounds how much earlier its stamps may be than the original's.
+	// GrainNS bounds how much earlier the copy's stamps may be than the original's.
 	GrainNS int64
 }
 

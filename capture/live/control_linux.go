@@ -66,7 +66,7 @@ func stampNS(b []byte, i int) (int64, error) {
 	default:
 		return 0, errControl
 	}
-	const second, lastSecond = 1_000_000_000, 9_223_372_035 // the last second that fits 64 bits of ns
+	const second, lastSecond = 1_000_000_000, 9_223_372_035 // the last second whose ns fit in 64 bits
 	if sec < 0 || sec > lastSecond || nsec < 0 || nsec >= second {
 		return 0, errControl
 	}

@@ -20,9 +20,9 @@ type link struct {
 
 // linkState is the state of an interface.
 type linkState struct {
-	hardware uint16 // ARPHRD_…
-	flags    uint32 // IFF_…
-	drops    Drops  // since the interface was created
+	hardware uint16 // one of ARPHRD_…
+	flags    uint32 // IFF_… flags
+	drops    Drops  // drops since the interface was created
 }
 
 func openLink(index int) (*link, error) {

@@ -126,7 +126,7 @@ type Info struct {
 	SnapBytes   int
 	Stamps      Stamps   // Hardware or Kernel
 	Loopback    bool     // every frame comes from this host
-	Notes       []string // one sentence for each shortfall
+	Notes       []string // one sentence for each limitation
 }
 
 // Drops counts the packets lost since the socket was opened. The socket loses packets when its buffer is full, and the
@@ -141,7 +141,7 @@ type Drops struct {
 	RXMissed int64 `json:"rx_missed_errors"`
 	RXFIFO   int64 `json:"rx_fifo_errors"`
 	RXOver   int64 `json:"rx_over_errors"`
-	// Damaged on the wire.
+	// RXCRC counts packets that were damaged on the wire.
 	RXCRC    int64 `json:"rx_crc_errors"`
 	RXFrame  int64 `json:"rx_frame_errors"`
 	RXLength int64 `json:"rx_length_errors"`
@@ -159,10 +159,10 @@ func (d Drops) Total() int64 { return d.Socket + d.Interface() }
 type Stamped struct {
 	Hardware int64 `json:"hardware"` // the network card
 	Kernel   int64 `json:"kernel"`   // the kernel, on receipt from the card
-	// Late packets have no stamp because the kernel had not started stamping. They have the system time at which
-	// they were read.
+	// Late counts packets without a stamp because the kernel had not started stamping. They have the system time at
+	// which they were read.
 	Late int64 `json:"late"`
-	// Backwards packets have an earlier stamp than their predecessor, which happens with several receive queues.
+	// Backwards counts packets with an earlier stamp than the packet before, which happens with several receive queues.
 	Backwards int64 `json:"backwards"`
 }
 

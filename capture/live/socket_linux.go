@@ -19,12 +19,12 @@ import (
 type Socket struct {
 	fd      int
 	file    *os.File        // owns fd
-	raw     syscall.RawConn // of file
+	raw     syscall.RawConn // raw connection of file
 	link    *link
 	info    Info
 	restore *unix.HwTstampConfig // the card's earlier stamping configuration; nil if it was not changed
 
-	frame   []byte // vlanBytes of room, then the packet
+	frame   []byte // vlanBytes of free space, then the packet
 	control []byte
 	packets int
 	lastNS  int64
@@ -176,7 +176,7 @@ func (s *Socket) Next(p *capture.Packet) error {
 		case err == unix.EAGAIN:
 			return capture.ErrIdle
 		case err == unix.ENETDOWN || err == unix.ENODEV || err == unix.ENXIO:
-			s.down = true // captured packets are still in the buffer
+			s.down = true // the buffer still contains captured packets
 			continue
 		case err != nil:
 			return fmt.Errorf("capture from %s: %w", s.info.Interface, err)
@@ -268,7 +268,7 @@ func (s *Socket) Wait(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return errors.Join(ctx.Err(), s.file.SetReadDeadline(time.Time{}))
 		}
-		if err := s.file.SetReadDeadline(time.Time{}); err != nil { // from an earlier context
+		if err := s.file.SetReadDeadline(time.Time{}); err != nil { // clear a deadline from an earlier context
 			return err
 		}
 	}
@@ -287,7 +287,7 @@ func (s *Socket) Drops() (Drops, error) {
 	if err != nil {
 		return s.drops, fmt.Errorf("ask for the socket's drops: %w", err)
 	}
-	s.drops.Socket += int64(stats.Drops) // reading resets the counter
+	s.drops.Socket += int64(stats.Drops) // reading the statistics resets the kernel's counter
 	state, err := s.link.query()
 	if errors.Is(err, unix.ENODEV) {
 		return s.drops, fmt.Errorf("%w: %s was removed, and its counters with it", ErrGone, s.info.Interface)
@@ -302,7 +302,7 @@ func (s *Socket) Drops() (Drops, error) {
 
 // DroppedPackets returns the total of Drops, as a capture's decoder expects.
 func (s *Socket) DroppedPackets() int64 {
-	d, _ := s.Drops() // the last known counts are returned; Drops itself returns the error
+	d, _ := s.Drops() // on an error these are the last known counts; Drops returns the error
 	return d.Total()
 }
 

@@ -30,10 +30,11 @@ var ErrTruncated = olaf.NewError(olaf.Usage, "the capture did not keep whole fra
 type Config struct {
 	Queue  string        // one of engine.DisciplineNames
 	Engine engine.Config // Clusters and LaneMemory are set by the replay
-	Output engine.Output // the serialiser and the engine's cycles
+	Output engine.Output // rate and cycles of the output
 	// Lanes merges gradients and passes them to the sink, as needed for writing frames. It costs 9 kB per slot.
 	Lanes bool
-	// ClockErrorNS bounds the difference between the clocks of packets and workers; nil uses the capture's bound.
+	// ClockErrorNS bounds the difference between the clocks of packets and workers; if nil, the capture's bound is
+	// used.
 	ClockErrorNS *int64
 }
 
@@ -48,8 +49,8 @@ func (c *Config) ClockError(src *capture.Decoder) results.Float {
 
 // Delivery is a frame that left the queue. It is valid only during the call.
 type Delivery struct {
-	olaf.Observation                // with At on the decoder's run clock
-	Addresses        olaf.Addresses // of the newest contributor's frame
+	olaf.Observation                // At is on the decoder's run clock
+	Addresses        olaf.Addresses // addresses from the newest contributor's frame
 	Lanes            []int32        // nil unless Config.Lanes is set
 }
 
@@ -79,34 +80,34 @@ type Result struct {
 	MergeCycles   int    `json:"merge_cycles"`
 	OverheadBytes int    `json:"overhead_bytes"`
 
-	Counts  olaf.Counts   `json:"*"` // members of the result itself
+	Counts  olaf.Counts   `json:"*"` // fields of the result itself in JSON
 	Lost    int64         `json:"lost"`
-	LostPct results.Float `json:"lost_pct"` // of sent packets
+	LostPct results.Float `json:"lost_pct"` // share of sent packets
 	// CountIn sums the count fields of accepted arrivals. It exceeds their number if an earlier hop merged updates.
 	CountIn int64 `json:"count_in"`
 
-	Clusters       int           `json:"clusters"` // distinct ones seen
-	Workers        int           `json:"workers"`  // distinct pairs of cluster and worker
+	Clusters       int           `json:"clusters"` // number of distinct clusters seen
+	Workers        int           `json:"workers"`  // number of distinct pairs of cluster and worker
 	FirstArrivalNS int64         `json:"first_arrival_ns"`
 	LastDeliveryNS int64         `json:"last_delivery_ns"`
-	Utilisation    results.Float `json:"utilisation"` // of the output, from the first arrival to the last delivery
-	// AggregationsCDF is the share of delivered frames with at most 0, 1, 2 … updates merged into the newest.
+	Utilisation    results.Float `json:"utilisation"` // utilisation of the output, from the first arrival to the last delivery
+	// AggregationsCDF gives the share of delivered frames whose newest update absorbed at most 0, 1, 2 … other updates.
 	AggregationsCDF []float64 `json:"aggregations_cdf"`
-	// StampsNS is the resolution of the capture's stamps. If the queue is faster than that, Withheld lists the
-	// members that depend on it, which are null in JSON, and WithheldWhy gives the reason.
+	// StampsNS is the resolution of the capture's stamps. If the queue is faster than that, Withheld lists the fields
+	// that depend on the resolution, which are null in JSON, and WithheldWhy gives the reason.
 	StampsNS    float64  `json:"stamp_resolution_ns"`
 	Withheld    []string `json:"withheld,omitempty"`
 	WithheldWhy string   `json:"withheld_reason,omitempty"`
 	// SameClock means that arrivals and generation times come from one clock, as ages require.
 	SameClock bool `json:"same_clock"`
-	// Arriving are the ages in the capture, Ages those behind the queue.
+	// Arriving contains the ages in the capture, Ages those behind the queue.
 	Arriving *ages.Ages `json:"ages_arriving"`
 	Ages     *ages.Ages `json:"ages"`
-	// MergedArrivals counts updates merged before capture, whose contributors are unknown.
+	// MergedArrivals counts updates that were merged before the capture, whose contributors are unknown.
 	MergedArrivals int64          `json:"merged_arrivals"`
 	Capture        capture.Losses `json:"capture"`
 
-	// Valid means that the counters balance and the capture reports no loss; otherwise Reason gives the problem.
+	// Valid means that the counters balance and the capture reports no loss; otherwise Reason gives the reason.
 	Valid   bool   `json:"valid"`
 	Reason  string `json:"reason,omitempty"`
 	Partial bool   `json:"partial,omitempty"` // the replay ended before the capture
@@ -165,7 +166,7 @@ type run struct {
 	delivery  Delivery
 	addresses []olaf.Addresses // by slot, grown as slots are used
 	lanes     []int32
-	failed    error // error of the sink
+	failed    error // error returned by the sink
 
 	arriving, leaving *ages.Meter
 	stamps            StampCheck
@@ -175,7 +176,7 @@ type run struct {
 	arrived        bool
 	first, last    olaf.Time
 	mergedArrivals int64
-	refused        int64 // updates at which the replay ended
+	refused        int64 // updates that were rejected, at which the replay ended
 }
 
 func newRun(cfg Config, sink Sink) (*run, error) {

@@ -19,9 +19,9 @@ import (
 type StampCheck struct {
 	output engine.Output
 	any    bool
-	free   olaf.Time // when the output is idle again after the newest arrival, if it was idle before
-	// service is the time in which the output sends the shortest frame. idle is the shortest gap between the end of
-	// a frame and the next arrival, if each found the output idle.
+	free   olaf.Time // time when the output is idle again after the newest arrival, if it was idle before that
+	// service is the time that the output takes to send the shortest frame. idle is the shortest gap between the end of
+	// a frame and the next arrival, assuming that each frame finds the output idle.
 	service, idle olaf.Duration
 }
 

@@ -13,7 +13,7 @@ import (
 type Event struct {
 	At   int64
 	Ord  uint64
-	What uint64 // kind in the top byte, argument below
+	What uint64 // kind of event in the top byte, argument below
 }
 
 func (e *Event) before(f *Event) bool {
@@ -41,10 +41,10 @@ type Queue struct {
 
 	shift uint  // a bucket is 2^shift ps wide
 	block uint  // a block is 2^block buckets wide
-	now   int64 // number of the current bucket: at >> shift
+	now   int64 // number of the current bucket; an event is in bucket at >> shift
 
 	heads []int32 // per bucket of two blocks, 1 + index of its first node; 0 if empty
-	used  bitset  // of heads
+	used  bitset  // which heads are not 0
 	nodes []node
 	free  int32 // 1 + index of the first free node
 
@@ -56,7 +56,7 @@ type Queue struct {
 
 	far heap
 
-	// Opening, if not nil, is called with the events of a block before they are due, to prefetch the data that they
+	// Opening, if not nil, is called with the events in a block before they are due. It prefetches the data that they
 	// need.
 	Opening func([]Event)
 }
@@ -75,9 +75,9 @@ type chunk struct {
 
 const chunkEvents = 21
 
-// Limits of the calendar. Fewer than minBuckets gain nothing; maxBuckets give as many blocks as fit in a bitset.
-// minBuckets are one block, so that small networks fit in buckets. Otherwise blocks are small enough that the events of
-// two of them, with their workers, stay in or near the first-level cache.
+// Limits of the calendar. Fewer buckets than minBuckets gain nothing. maxBuckets give as many blocks as fit into a
+// bitset. minBuckets are one block, so that small networks need only buckets. For larger networks, blocks are small
+// enough that the events of two blocks, with their workers, stay in or near the first-level cache.
 const (
 	minBuckets = 1 << 10
 	maxBuckets = 1 << 20

@@ -34,7 +34,7 @@ func Open(r io.Reader) (*bufio.Reader, error) {
 		}
 	}
 	if bytes.HasPrefix(start, []byte(byteOrderMark)) {
-		_, _ = in.Discard(len(byteOrderMark)) // peeked above
+		_, _ = in.Discard(len(byteOrderMark)) // the bytes were peeked above
 	}
 	return in, nil
 }

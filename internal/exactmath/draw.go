@@ -7,7 +7,7 @@ import (
 
 // A ziggurat covers a density function with strips of equal area (Marsaglia and Tsang, 2000).
 type ziggurat struct {
-	tail    float64 // start of the tail in the lowest strip
+	tail    float64 // where the tail begins in the lowest strip
 	accept  []uint32
 	width   []float32
 	density []float32

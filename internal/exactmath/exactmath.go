@@ -25,7 +25,7 @@ var expSeries = [...]float64{
 	4.1666666666666666667e-2, 1.6666666666666666667e-1, 0.5, 1,
 }
 
-// logEven and logOdd are the coefficients of log's series in s⁴, the highest first; Log1p takes them in turn.
+// logEven and logOdd are the coefficients of log's series in s⁴, highest first. Log1p uses them alternately.
 var (
 	logEven = [...]float64{1.531383769920937332e-01, 2.222219843214978396e-01, 3.999999999940941908e-01}
 	logOdd  = [...]float64{
@@ -131,7 +131,7 @@ func Log1p(x float64) float64 {
 	}
 	bits := math.Float64bits(u)
 	k := int(bits>>52) - 1023
-	if x < 1<<53 { // c is the rounding error of 1+x
+	if x < 1<<53 { // c corrects for the rounding error of 1+x
 		if k > 0 {
 			c = (1 - (u - x)) / u
 		} else {
@@ -179,7 +179,7 @@ func Pow(x, y float64) float64 {
 	case y == 1:
 		return x
 	case x == 0 || math.IsNaN(x) || math.IsNaN(y) || math.IsInf(x, 0) || math.IsInf(y, 0):
-		return math.Pow(x, y) // 0, 1, infinite or no number, which are exact
+		return math.Pow(x, y) // the result is 0, 1, infinite or NaN, and therefore exact
 	case y == 0.5:
 		return math.Sqrt(x)
 	case y == -0.5:
@@ -215,7 +215,7 @@ func Pow(x, y float64) float64 {
 func powInt(x float64, n int64, power float64) (fraction float64, exponent int) {
 	square, of := math.Frexp(x)
 	for ; n != 0; n >>= 1 {
-		if of < -1<<12 || 1<<12 < of { // beyond every float64, regardless of the remaining factors
+		if of < -1<<12 || 1<<12 < of { // beyond the range of float64, regardless of the remaining factors
 			return power, exponent + of
 		}
 		if n&1 == 1 {

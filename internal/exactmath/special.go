@@ -2,7 +2,7 @@ package exactmath
 
 import "math"
 
-// Coefficients of FreeBSD's s_erf.c, the highest power first.
+// Coefficients from FreeBSD's s_erf.c, highest power first.
 var (
 	erfP = [...]float64{
 		-2.37630166566501626084e-05, -5.77027029648944159157e-03, -2.84817495755985104766e-02,
@@ -75,7 +75,7 @@ func erf(x float64) float64 {
 	return 1 - float64(Exp(float64(-z*z)-0.5625)*Exp(float64((z-x)*(z+x))+r))/x
 }
 
-// Coefficients of FreeBSD's e_lgamma_r.c, the highest power first.
+// Coefficients from FreeBSD's e_lgamma_r.c, highest power first.
 var (
 	gammaA0 = [...]float64{
 		2.52144565451257326939e-05, 2.20862790713908385557e-04, 1.19270763183362067845e-03,

@@ -142,7 +142,7 @@ func continuedFraction(x float64, k [8]float64, up float64) float64 {
 // the function has the values from and to.
 type betaSearch struct {
 	a, b, want float64
-	given      [3]float64 // the caller's a, b and want; if swapped, a, b and want belong to 1-x
+	given      [3]float64 // the caller's a, b and want; if swapped, the fields a, b and want are for 1-x
 	swapped    bool
 
 	x, y           float64

@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// A server sends a ping after Ping without a byte from a client, and drops the client after another Answer.
+// A server sends a ping if it has not received a byte from a client for Ping, and drops the client after another
+// Answer.
 const (
 	Ping   = 30 * time.Second
 	Answer = 10 * time.Second

@@ -13,7 +13,7 @@ import (
 
 const (
 	prefix   = "olafctl-tmp-"
-	lockName = "lock" // locked by the process that made the folder
+	lockName = "lock" // locked by the process that created the folder
 )
 
 // MakeFolder creates a folder that only this user can enter. remove removes it.
@@ -31,7 +31,7 @@ func MakeFolder() (path string, remove func() error, err error) {
 			lock.Close()
 		case !errors.Is(err, lockfile.ErrHeld) && !errors.Is(err, fs.ErrNotExist):
 			return "", nil, errors.Join(err, os.Remove(path))
-		} // another process removed the folder before the lock
+		} // otherwise another process removed the folder before it was locked
 	}
 }
 
@@ -55,7 +55,7 @@ func removeStale(parent string) {
 		}
 		lock, err := lockfile.Open(filepath.Join(folder, lockName), os.O_WRONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {
-			_ = os.Remove(folder) // if it is empty; a process about to lock it makes another folder
+			_ = os.Remove(folder) // fails unless it is empty; a process that is about to lock it creates another folder
 		}
 		if err != nil {
 			continue

@@ -13,9 +13,10 @@ import (
 type Schema struct {
 	ID, Title string
 	Required  []string
-	// Texts describes types with a text form, besides the quantities common to all files.
+	// Texts describes types with a text form, in addition to the quantities common to all files.
 	Texts map[reflect.Type]map[string]any
-	// Field narrows the values of a field of a common type; nil, also as a result, leaves it to the type.
+	// Field returns constraints for the field with this name, whose type is common to several fields. If Field or its
+	// result is nil, only the type applies.
 	Field func(name string) map[string]any
 }
 

@@ -50,11 +50,11 @@ func (p Pos) LineOf(key string) int {
 
 // Format describes a kind of file and the errors for it.
 type Format struct {
-	Name string // the document's name in messages: topology
-	Hint string // advice for an empty file; without one, a file may be empty and changes nothing
-	// Schema is the required value of the field of that name; empty for no check.
+	Name string // name of the document in messages, such as topology
+	Hint string // advice for an empty file; if not set, an empty file is valid and changes nothing
+	// Schema is the required value of the field named schema; empty disables the check.
 	Schema string
-	// Fail makes the error for a mistake in a line; line is 0 if unknown.
+	// Fail returns the error for a mistake in a line; line is 0 if unknown.
 	Fail func(line int, what string) error
 }
 
@@ -122,8 +122,8 @@ func (d *decoder) checkSchema(n *yaml.Node, want string) {
 
 // Error is a mistake in a file.
 type Error struct {
-	Kind error  // for errors.Is
-	File string // for messages; empty for a value built in memory
+	Kind error  // kind of error, for errors.Is
+	File string // name for messages; empty for a value built in memory
 	Line int    // 0 if unknown
 	What string
 }
@@ -146,7 +146,7 @@ func (f Format) syntaxError(text []byte, err error) error {
 	line, what := 0, err.Error()
 	if broken := (*yaml.LoadError)(nil); errors.As(err, &broken) {
 		line, what = broken.Mark.Line, broken.Message
-		if line == 0 { // for a character that YAML forbids, the parser reports only the offset
+		if line == 0 { // for a character that YAML forbids, the parser reports only its offset
 			line = 1 + bytes.Count(text[:min(broken.Mark.Index, len(text))], []byte("\n"))
 		}
 	}
@@ -176,7 +176,7 @@ type decoder struct {
 	fail  func(line int, what string) error
 	errs  []error
 	lines Lines
-	types map[reflect.Type]map[string]reflect.StructField // by name; a cache, because looking up a struct's fields is slow
+	types map[reflect.Type]map[string]reflect.StructField // fields by name; cached because looking up a struct's fields is slow
 }
 
 func (d *decoder) reject(n *yaml.Node, format string, args ...any) {

@@ -23,14 +23,15 @@ func (c chain) next(record []byte) chain {
 // acknowledged marks the part of a journal that the agent has acknowledged to controllers. This is everything before
 // the mark and nothing after it.
 type acknowledged struct {
-	epoch   uint64 // of the journal file; each rewrite starts the next one
+	epoch   uint64 // epoch of the journal file; each rewrite starts the next one
 	records uint64 // number of records: the pipeline and the batches after it
 	sum     chain  // checksum over these records
 }
 
-// The sidecar has two slots in separate sectors, written alternately, so that one acknowledgement survives a failed
-// write of the other. During a rewrite of the journal one slot belongs to the old file and one to the new. No slot
-// is ever left empty: an empty one means a lost sector or a cut, never an acknowledgement that was not written.
+// The sidecar has two slots in separate sectors, which are written alternately, so that one acknowledgement survives if
+// writing the other fails. During a rewrite of the journal, one slot belongs to the old file and one to the new file. A
+// slot is never left empty: an empty slot means that a sector was lost or the file was cut, not that an acknowledgement
+// was not written yet.
 const (
 	slotMagic  = "olafack1"
 	slotBytes  = len(slotMagic) + 8 + 8 + sha256.Size + 4
@@ -113,7 +114,7 @@ func readSidecar(fsys fileSystem, path string, epoch uint64) (acknowledgement, e
 
 // begin creates a new file that contains the acknowledgement in both slots.
 func (s *sidecar) begin(a acknowledged) error {
-	if err := s.close(); err != nil { // the old file, which the new one replaces
+	if err := s.close(); err != nil { // close the old file, which the new one replaces
 		return err
 	}
 	b := make([]byte, slotStride*(slotCount-1)+slotBytes)

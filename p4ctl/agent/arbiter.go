@@ -37,15 +37,15 @@ type connection uint64
 type controller struct {
 	role string
 	id   electionID
-	set  bool // false means no election id: lower than all others and never primary
+	set  bool // false means no election id, which is lower than all ids and never primary
 }
 
 // roleState is the state of the arbitration for one role.
 type roleState struct {
 	highest  electionID // highest id ever accepted; only a restart resets it
-	seen     bool       // an id was accepted before
+	seen     bool       // an id has been accepted
 	primary  connection
-	occupied bool // primary is a live stream
+	occupied bool // primary is the stream of a live controller
 }
 
 // notice is an arbitration message for one stream. Notices to the new primary are sent last, when writes in flight have
@@ -70,10 +70,10 @@ const maxRoles = 256
 // messages, so that tests can call it directly. It is not safe for concurrent use.
 type arbiter struct {
 	device     uint64
-	maxStreams int // per role
+	maxStreams int // limit per role
 	streams    map[connection]*controller
-	// roles contains the configured roles, including the default one, and unconfigured roles in use. An unconfigured
-	// role covers nothing, so it is dropped with its last stream.
+	// roles contains the configured roles, including the default role, and unconfigured roles in use. An unconfigured
+	// role covers no tables, so it is dropped with its last stream.
 	roles      map[string]*roleState
 	configured map[string]bool
 	silence    func(connection) time.Duration // time since a stream's controller last sent anything; may be nil
@@ -99,7 +99,7 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 	var ended []connection
 	if !known {
 		if a.countStreams(role) >= a.maxStreams {
-			oldest, _ := a.oldestIdle(role) // check made sure of one
+			oldest, _ := a.oldestIdle(role) // exists, according to the check before
 			ended = []connection{oldest}
 			delete(a.streams, oldest)
 		}
@@ -118,11 +118,11 @@ func (a *arbiter) elect(c connection, self *controller, id electionID, set bool)
 	self.id, self.set = id, set
 
 	switch {
-	case set && (!r.seen || !id.less(r.highest)): // at least the highest ever seen: becomes or stays primary
+	case set && (!r.seen || !id.less(r.highest)): // at least the highest id ever seen: becomes or stays primary
 		r.highest, r.seen = id, true
 		r.primary, r.occupied = c, true
 		return a.notifyAll(self.role)
-	case wasPrimary: // it demoted itself, and no controller succeeds it
+	case wasPrimary: // the controller demoted itself, and no other controller succeeds it
 		r.occupied = false
 		return a.notifyAll(self.role)
 	default:

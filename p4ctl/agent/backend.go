@@ -11,11 +11,11 @@ import (
 type Backend interface {
 	// Verify returns an error if the device cannot run a pipeline of our shape. It changes nothing.
 	Verify(info *configv1.P4Info, deviceConfig []byte) error
-	// Commit replaces the device's state.
+	// Commit replaces the device's state with a new one.
 	Commit(*State) error
-	// Do applies one change. On an error the device is unchanged.
+	// Do applies one change. If it returns an error, the device is unchanged.
 	Do(Change) error
-	// AtomicBatches reports whether packets see a batch all or nothing, as DATAPLANE_ATOMIC requires.
+	// AtomicBatches reports whether each packet sees either all or none of a batch, as DATAPLANE_ATOMIC requires.
 	AtomicBatches() bool
 	// Publish hands over the state after a batch whose changes were all applied.
 	Publish(*State)

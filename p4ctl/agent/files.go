@@ -13,14 +13,14 @@ import (
 
 // fileSystem is the file system in which a journal is stored. Tests replace it with one that fails.
 type fileSystem interface {
-	// ReadFile is os.ReadFile.
+	// ReadFile works like os.ReadFile.
 	ReadFile(path string) ([]byte, error)
 	// Open opens an existing file for writing. Create creates or truncates a file and refuses a symbolic link, which
 	// another user may have placed in a shared folder.
 	Open(path string) (writable, error)
 	Create(path string) (writable, error)
 	Rename(from, to string) error
-	// SyncFolder makes a rename in the folder of path durable.
+	// SyncFolder makes a rename in the folder that contains path durable.
 	SyncFolder(path string) error
 }
 

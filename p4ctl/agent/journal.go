@@ -33,14 +33,14 @@ type journal struct {
 	file   writable // nil before the first write and after a failed one
 	beside sidecar
 	acknowledged
-	size, base int64 // acknowledged bytes now, and after the last rewrite
+	size, base int64 // number of acknowledged bytes now, and after the last rewrite
 	behind     bool  // the device has a pipeline that could not be written to the journal
-	partial    bool  // the sidecar lacks acknowledgements that read did not need
+	partial    bool  // the sidecar lacks acknowledgements that reading did not need
 }
 
 const (
-	rewriteAfter    = 16 << 20 // appended bytes
-	updatesPerBatch = 1000     // per record of a rewritten file
+	rewriteAfter    = 16 << 20 // number of appended bytes
+	updatesPerBatch = 1000     // number of updates per record of a rewritten file
 )
 
 // openJournal locks the journal at path for this agent until close is called. warn receives messages for the operator.
@@ -49,7 +49,7 @@ func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, err
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
-	lock, err := lockfile.Take(path+".lock", 0o600) // not on the journal itself, which a rewrite replaces
+	lock, err := lockfile.Take(path+".lock", 0o600) // not on the journal itself, because a rewrite replaces it
 	switch {
 	case errors.Is(err, lockfile.ErrHeld):
 		return nil, fmt.Errorf("%w: %s is kept by another agent; end that one, or name another file", ErrJournal, path)
@@ -107,7 +107,7 @@ func (j *journal) judge(b []byte) (content, error) {
 		return content{}, fmt.Errorf("%w: %w", ErrJournal, s.fault)
 	}
 	keep := len(s.records)
-	if s.version == version1 { // it has no acknowledgements
+	if s.version == version1 { // version 1 has no acknowledgements
 		if s.fault != nil {
 			return content{}, fmt.Errorf("%w: %w", ErrJournal, s.fault)
 		}
@@ -159,7 +159,7 @@ func (j *journal) adopt(b []byte, s scanned, records int) (content, error) {
 			j.path, name)
 	}
 	if s.version == version1 {
-		j.size = 0 // rewrite in the current form
+		j.size = 0 // the journal will be rewritten in the current format
 	}
 	return c, nil
 }
@@ -176,7 +176,7 @@ func (j *journal) settle(p *pipeline) error {
 		return j.rewrite(p)
 	}
 	if j.size == 0 {
-		return nil // the first commit creates it
+		return nil // the first commit creates the file
 	}
 	if j.partial { // before any append, whose end would otherwise be unknown
 		if err := j.beside.begin(j.acknowledged); err != nil {
@@ -205,7 +205,7 @@ func (j *journal) add(next *pipeline, changes []Change) error {
 	switch {
 	case j == nil || len(changes) == 0:
 		return nil
-	case j.behind: // a batch alone would follow the wrong pipeline
+	case j.behind: // a single batch would follow the wrong pipeline
 		return j.commit(next)
 	}
 	batch := new(v1.WriteRequest)
@@ -232,7 +232,7 @@ func (j *journal) append(next *pipeline, b []byte, n int) error {
 	}
 	j.behind = false
 	if j.size-j.base > rewriteAfter {
-		if err := j.rewrite(next); err != nil { // the existing file is complete and keeps growing
+		if err := j.rewrite(next); err != nil { // not fatal: the existing file is complete and continues to grow
 			j.base = j.size
 			j.report("%s could not be made smaller: %v", j.path, err)
 		}
@@ -293,7 +293,7 @@ func (j *journal) acknowledge(b []byte, n int) error {
 		a.sum, rest = a.sum.next(rest[:whole]), rest[whole:]
 	}
 	if err := j.beside.write(a); err != nil {
-		// If this fails too, the next start cannot tell whether the record was acknowledged, and refuses.
+		// If this fails too, the next start cannot determine whether the record was acknowledged, and fails.
 		return errors.Join(err, j.beside.withdraw(j.acknowledged))
 	}
 	j.beside.switchSlots()
@@ -314,7 +314,7 @@ func (j *journal) rewrite(p *pipeline) error {
 	if err := writeSynced(j.fs, beside, b); err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
-	if j.epoch == 0 { // from the older form, which had no sidecar
+	if j.epoch == 0 { // the journal had the older format, without a sidecar
 		err = j.beside.begin(a)
 	} else {
 		err = j.beside.write(a)
@@ -337,7 +337,7 @@ func (j *journal) rewrite(p *pipeline) error {
 
 func (j *journal) dropFile() {
 	if j.file != nil {
-		j.file.Close() // an error does not matter: nothing behind the acknowledged bytes counts
+		j.file.Close() // errors can be ignored: only the acknowledged bytes matter
 		j.file = nil
 	}
 }
@@ -391,7 +391,7 @@ func replay(b Backend, o Options, c content) (*pipeline, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: its pipeline does not fit the device: %v", ErrJournal, err)
 	}
-	for i, batch := range c.batches { // not committed yet, so no device changes
+	for i, batch := range c.batches { // the state is not committed yet, so the device does not change
 		t, err := p.try(b, nil, batch)
 		if err != nil || t.faults != nil {
 			return nil, fmt.Errorf("%w: batch %d does not replay: %v", ErrJournal, i, errors.Join(append(t.faults, err)...))

@@ -13,7 +13,7 @@ type pipeline struct {
 	config    *v1.ForwardingPipelineConfig
 	schema    *schema
 	state     *State
-	committed bool   // the device runs it; otherwise it is only saved
+	committed bool   // the device runs the pipeline; otherwise it is only saved
 	onDevice  *State // the device's state while this pipeline is only saved; nil if the device never had one
 }
 
@@ -122,7 +122,7 @@ func (s *schema) fits(st *State) error {
 	for id, t := range s.tables {
 		entries := st.table(id)
 		if entries == nil {
-			continue // a new table begins empty
+			continue // a new table is empty at first
 		}
 		if n := entries.size; n > capacity(t) {
 			return status.Errorf(codes.InvalidArgument, "can't keep the state: %s has %d entries, the new limit is %d",

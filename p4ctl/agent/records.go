@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A journal file is a header and records. The header is a line of magic, the epoch (8 bytes, big-endian) and the
-// CRC-32C of both (4). A record is the length of its payload (4), the CRC-32C of length, kind and payload (4), the
-// kind (1) and the payload (protobuf). Version 1 had no epoch, and its checksums omitted the length.
+// A journal file consists of a header and records. The header is a line with the magic string, the epoch (8 bytes,
+// big-endian) and the CRC-32C of both (4). A record is the length of its payload (4), the CRC-32C of length, kind and
+// payload (4), the kind (1) and the payload (protobuf). Version 1 had no epoch, and its checksums omitted the length.
 const (
 	journalMagic   = "olafctl.journal/v2\n"
 	journalMagic1  = "olafctl.journal/v1\n"
@@ -57,12 +57,12 @@ func recordSum(record []byte, version int) uint32 {
 
 // scanned is the valid part of a file, which ends before the first bytes that are not a record.
 type scanned struct {
-	version int // 0 if the header is invalid
+	version int // version of the format; 0 if the header is invalid
 	epoch   uint64
 	records []record
 	fault   error // reason why the scan ended before the end of the file
 	first   int64 // offset of the first record
-	start   chain // over the header
+	start   chain // checksum of the header
 }
 
 // record is a complete record with the chain of all checksums up to it.

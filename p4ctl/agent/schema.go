@@ -19,7 +19,7 @@ type schema struct {
 	actions map[uint32]*configv1.Action
 	// Limits on multicast groups, from the platform properties.
 	groups, replicas int
-	added            []p4.Table // of switch programs
+	added            []p4.Table // tables of switch programs
 }
 
 // build describes what a device supports: the blocks with their sizes, and the tables of switch programs.
@@ -138,7 +138,7 @@ func tableShape(t *configv1.Table) *configv1.Table {
 	for _, a := range shape.ActionRefs {
 		a.Annotations, a.AnnotationLocations, a.StructuredAnnotations = nil, nil, nil
 	}
-	// p4c also prints a constant default as the initial one, which adds nothing.
+	// p4c prints a constant default also as the initial one, which adds no information.
 	if shape.InitialDefaultAction.GetActionId() == shape.ConstDefaultActionId {
 		shape.InitialDefaultAction = nil
 	}

@@ -28,9 +28,9 @@ const APIVersion = "1.5.0"
 
 // Role defines which tables a named role may access. The default role, which has no name, may access everything.
 type Role struct {
-	Tables   []uint32 // ids
-	Groups   bool     // multicast groups
-	Pipeline bool     // pushing a pipeline config
+	Tables   []uint32 // ids of the tables
+	Groups   bool     // covers multicast groups
+	Pipeline bool     // may push a pipeline config
 }
 
 // allowsTable reports whether the role may access a table. A nil role is the default role, which may access everything.
@@ -54,24 +54,26 @@ func (r *Role) allowsPipeline() bool { return r == nil || r.Pipeline }
 type Options struct {
 	Backend Backend
 	Profile p4.Profile // profile that the device was built for
-	// Programs are the switch programs whose tables a pipeline may have in addition to the blocks' own.
+	// Programs are the switch programs whose tables a pipeline may have in addition to the tables of the blocks.
 	Programs []program.Description
 	// DeviceID defaults to p4.DeviceID.
 	DeviceID uint64
-	// Roles are the named roles; any other name covers nothing.
+	// Roles are the named roles. A role with any other name covers no tables.
 	Roles map[string]Role
-	// Journal is the file that keeps pipeline and tables across restarts; empty keeps them in memory only. After a
-	// crash the device is reset and the journal replayed. Election ids are forgotten, as the specification requires.
+	// Journal is the file that preserves pipeline and tables across restarts; if empty, they are kept only in memory.
+	// After a crash the device is reset and the journal is replayed. Election ids are forgotten, as the specification
+	// requires.
 	Journal string
-	// Check returns an error once the device is no longer the one that the tables were written to. If nil, that cannot
-	// happen.
+	// Check returns an error if the device is no longer the one that the tables were written to. nil means that this
+	// cannot happen.
 	Check func() error
-	// Warn receives sentences for the operator about a journal that was accepted anyway; nil discards them.
+	// Warn is called with sentences for the operator about a journal that was accepted despite faults; nil discards
+	// them.
 	Warn func(string)
-	// MaxStreams bounds the controllers per role; default 64.
+	// MaxStreams limits the number of controllers per role; default 64.
 	MaxStreams int
 
-	// disk is the journal's file system; nil is the operating system's.
+	// disk is the journal's file system; nil uses the operating system's.
 	disk fileSystem
 }
 
@@ -89,10 +91,11 @@ type Agent struct {
 	device  uint64
 	options Options
 
-	// writes serializes batches and pipeline changes, and lets a new primary wait for the old one's last batch.
+	// writes serializes batches and pipeline changes, and makes a new primary wait for the previous primary's last
+	// batch.
 	writes  sync.Mutex
 	current atomic.Pointer[pipeline]
-	version uint64 // of the newest state; guarded by writes
+	version uint64 // version of the newest state; guarded by writes
 	journal *journal
 
 	turns   sync.Mutex // serializes arbitrations until all streams were notified
@@ -117,7 +120,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams,
 		slices.Collect(maps.Keys(o.Roles))...), boxes: make(map[connection]*outbox)}
-	a.arbiter.silence = func(c connection) time.Duration { return a.boxes[c].silence() } // of a live stream, under guard
+	a.arbiter.silence = func(c connection) time.Duration { return a.boxes[c].silence() } // of a live stream; guard is locked
 	if o.Journal == "" {
 		return a, nil
 	}
@@ -284,7 +287,7 @@ func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error 
 	}
 	role := a.roleOf(req.GetRole())
 	answer := new(v1.ReadResponse)
-	var broken error // error of the stream itself
+	var broken error // error returned by the stream itself
 	flush := func() error {
 		if len(answer.Entities) > 0 {
 			broken = stream.Send(answer)
@@ -356,7 +359,7 @@ func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 		DeviceId: a.device, Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: config,
 	})
 	if said, ok := status.FromError(err); ok && err != nil {
-		return errors.New(said.Message()) // for the caller, which is not a gRPC client
+		return errors.New(said.Message()) // without the gRPC status, since the caller is not a gRPC client
 	}
 	return err
 }

@@ -19,23 +19,24 @@ type Entry struct {
 	Key    uint32
 	Action uint32
 	Params [program.MaxParams]uint32
-	// Opaque to the agent; read back unchanged.
+	// Metadata is opaque to the agent and is read back unchanged.
 	Metadata           []byte
 	ControllerMetadata uint64
 }
 
 // Member is a replica in a multicast group.
 type Member struct {
-	Port     uint32 // of the switch shell
+	Port     uint32 // port of the switch shell
 	Instance uint32 // the worker's id
 }
 
 // Group is a multicast group. It is immutable.
 type Group struct {
 	ID       uint32
-	Members  []Member // in the controller's order
+	Members  []Member // members in the controller's order
 	Metadata []byte
-	// legacy marks members that came in the deprecated egress_port field, so that they read back as written.
+	// legacy marks members that were written with the deprecated egress_port field, so that they are read back as
+	// written.
 	legacy []bool
 }
 
@@ -59,8 +60,8 @@ type State struct {
 	clusters trie[*Entry]
 	groups   trie[*Group]
 	users    trie[int] // group id → number of cluster entries that point to it
-	replicas int       // of all groups together
-	added    []added   // tables of switch programs
+	replicas int       // number of replicas in all groups together
+	added    []added   // entries in tables of switch programs
 }
 
 // added contains the entries in a table of a switch program.

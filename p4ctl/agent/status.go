@@ -16,15 +16,15 @@ import (
 const errorSpace = "olaf-xsa-olafctl"
 
 // Limits on the details of a failed batch as a gRPC trailer, in base64. Clients accept 8 KB by default and, by the
-// specification's rule of thumb, 100 bytes more for each update. Go clients accept at most 16 MB; more breaks the
-// connection.
+// specification's rule of thumb, 100 bytes more for each update. Go clients accept at most 16 MB; a longer trailer
+// breaks the connection.
 const (
-	maxMessage       = 160 // bytes per text
+	maxMessage       = 160 // number of bytes per text
 	trailerBytes     = 8 << 10
 	trailerPerUpdate = 100
 	trailerLimit     = 15 << 20
-	trailerReserve   = 1 << 10 // for other headers and the status message, which is sent twice
-	packedDetail     = 48      // bytes of a detail without its text, with its type URL
+	trailerReserve   = 1 << 10 // reserved for other headers and the status message, which is sent twice
+	packedDetail     = 48      // number of bytes in a detail without its text, but with its type URL
 	maxDetails       = (trailerLimit - trailerReserve) * 3 / 4 / packedDetail
 )
 
@@ -34,7 +34,7 @@ const (
 func batchStatus(what string, faults []error) error {
 	details := make([]*v1.Error, len(faults))
 	why, cause := "", error(nil)
-	var texts []int // lengths
+	var texts []int // lengths of the texts
 	for i, fault := range faults {
 		details[i] = new(v1.Error)
 		if fault == nil {
@@ -46,7 +46,7 @@ func batchStatus(what string, faults []error) error {
 		switch named := faultCode(fault).String() + ": " + details[i].Message; {
 		case len(texts) == 1:
 			why, cause = "the first with "+named, fault
-		case faultCode(cause) == codes.Aborted && faultCode(fault) != codes.Aborted: // the cause of the other updates' abort
+		case faultCode(cause) == codes.Aborted && faultCode(fault) != codes.Aborted: // this fault aborted the other updates
 			why, cause = "because of "+named, fault
 		}
 	}
@@ -54,7 +54,7 @@ func batchStatus(what string, faults []error) error {
 		return nil
 	}
 	longest := longestText(texts, len(faults))
-	// Many controllers print only this line, so it includes the reason.
+	// Many controllers print only this line, so it includes the reason for the failure.
 	st := &statuspb.Status{Code: int32(codes.Unknown), Message: fmt.Sprintf("%d of %d %s failed; %s", len(texts),
 		len(faults), what, why)}
 	if len(details) > maxDetails {

@@ -17,9 +17,9 @@ import (
 // other controllers.
 type outbox struct {
 	messages chan *v1.StreamMessageResponse
-	overflow chan struct{} // closed once
+	overflow chan struct{} // closed once, when the outbox overflows
 	full     bool
-	replaced chan struct{} // closed when the stream must make room
+	replaced chan struct{} // closed when the stream must make room for another
 	silence  func() time.Duration
 }
 
@@ -173,7 +173,7 @@ func (a *Agent) announce(c connection, m *v1.MasterArbitrationUpdate) error {
 	_, alive := a.boxes[c]
 	var v verdict
 	err := status.Error(codes.Canceled, "the stream has ended")
-	if alive { // a message may arrive after its stream has left and must not register it again
+	if alive { // a message that arrives after its stream has left must not register the stream again
 		v, err = a.arbiter.announce(c, m)
 	}
 	for _, c := range v.ended {

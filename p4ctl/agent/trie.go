@@ -104,7 +104,7 @@ func (n *node[V]) put(e *edit, h uint32, depth int, leaf child[V], added *bool) 
 		n.kids[at].sub = c.sub.put(e, h>>digitBits, depth+1, leaf, added)
 	case c.key == leaf.key:
 		n.kids[at] = leaf
-	default: // two keys share the digits so far: push the older one down
+	default: // two keys have the same digits so far: move the older key down
 		var ignore bool
 		sub := (*node[V])(nil).put(e, scatterKey(c.key)>>((depth+1)*digitBits), depth+1, c, &ignore)
 		n.kids[at] = child[V]{sub: sub.put(e, h>>digitBits, depth+1, leaf, added)}

@@ -39,7 +39,7 @@ type tried struct {
 	edit        *edit
 	made        []made
 	updates     int
-	faults      []error // one per update; nil while none failed
+	faults      []error // one error per update; nil while none has failed
 	stopAtFault bool
 }
 
@@ -248,7 +248,7 @@ func (s *schema) prepareEntry(st *State, op Op, e *Entry) (step, error) {
 	if op == v1.Update_DELETE {
 		return step{do: Change{Op: op, Entry: old}, undo: Change{Op: v1.Update_INSERT, Entry: old}}, nil
 	}
-	if e.Action == 0 { // a MODIFY that keeps the action
+	if e.Action == 0 { // a MODIFY that does not change the action
 		e.Action, e.Params = old.Action, old.Params
 	}
 	if e.Table == p4.TableClusterGroups {

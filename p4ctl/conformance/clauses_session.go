@@ -183,7 +183,7 @@ var arbitration = []Clause{
 		p.expectStatus("message", p.sendArbitration(p.stream, p.DeviceID, p.id), codes.OK)
 		if a := p.expectNotice("the primary", p.stream, codes.OK); a != nil {
 			p.expectStatus("message", p.sendArbitration(p.stream, p.DeviceID, p.lower()), codes.OK)
-			p.expectNotice("and next", p.stream, codes.NotFound) // a message about the backup would have arrived first
+			p.expectNotice("and next", p.stream, codes.NotFound) // a notification to the backup would have arrived first
 		}
 	}),
 	asPrimary("B17", ofNotifications, "Notifications name the highest id that the server has seen", func(p *probe) {

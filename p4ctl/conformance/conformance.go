@@ -70,7 +70,7 @@ func onEmpty(id, section, sentence string, try func(*probe)) Clause {
 type Result struct {
 	Clause
 	Outcome Outcome
-	Seen    string // the server's answers, step by step
+	Seen    string // answers from the server, step by step
 }
 
 // Target is a server and the pipeline config to push. If Config is nil, the server's own config is used or, if it has
@@ -79,7 +79,7 @@ type Target struct {
 	Conn     grpc.ClientConnInterface
 	DeviceID uint64
 	Config   *v1.ForwardingPipelineConfig
-	Patience time.Duration // how long a clause waits for answers; default 10 s
+	Patience time.Duration // maximum time that a clause waits for answers; default 10 s
 }
 
 // Clauses returns all clauses in order.
@@ -152,7 +152,7 @@ func (s *session) inspect(ctx context.Context, write bool) error {
 		return fmt.Errorf("%w: announce a controller: %w", ErrSilent, err)
 	case write && status.Code(err) == codes.ResourceExhausted:
 		return fmt.Errorf("%w: %s", p4ctl.ErrBusy, status.Convert(err).Message())
-	case err != nil: // it admits no stream without an election id, which a clause reports
+	case err != nil: // the server rejects a stream without an election id, which a clause reports
 		s.high = 1
 		return nil
 	case write && codes.Code(answer.GetStatus().GetCode()) == codes.AlreadyExists:

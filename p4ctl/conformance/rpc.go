@@ -40,7 +40,7 @@ func (p *probe) sendArbitration(stream v1.P4Runtime_StreamChannelClient, device 
 // announce opens a stream, sends an arbitration message and waits for the answer.
 func (p *probe) announce(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, *v1.MasterArbitrationUpdate, error) {
 	stream, err := p.open(id)
-	if err != nil && !errors.Is(err, io.EOF) { // the answer has the reason why the stream has ended
+	if err != nil && !errors.Is(err, io.EOF) { // on io.EOF, the answer has the reason why the stream has ended
 		return nil, nil, err
 	}
 	answer, err := awaitArbitration(stream)

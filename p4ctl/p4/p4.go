@@ -30,8 +30,8 @@ func Blocks() []string { return []string{"vnp4_1", "vnp4_2"} }
 // DeviceID is the P4Runtime device ID of the logical device.
 const DeviceID = 1
 
-// Ids of tables, actions, match fields and parameters. The sources' @id annotations and the P4Info use the same
-// ones.
+// Ids of tables, actions, match fields and parameters. The @id annotations in the sources and the P4Info use the same
+// ids.
 const (
 	TableServers       uint32 = 0x02000001 // vnp4_1.servers: address → set_server
 	TableWorkers       uint32 = 0x02000002 // vnp4_1.workers: address → set_worker
@@ -41,10 +41,10 @@ const (
 	ActionSetServer uint32 = 0x01000003
 	ActionSetGroup  uint32 = 0x01000011
 
-	FieldKey      uint32 = 1 // the single match field of every table
-	ParamCluster  uint32 = 1 // set_worker
-	ParamWorker   uint32 = 2 // set_worker
-	ParamGroup    uint32 = 1 // set_group
+	FieldKey      uint32 = 1 // the only match field in every table
+	ParamCluster  uint32 = 1 // parameter of set_worker
+	ParamWorker   uint32 = 2 // parameter of set_worker
+	ParamGroup    uint32 = 1 // parameter of set_group
 	AddressBits          = 32
 	ClusterIDBits        = 16
 	WorkerIDBits         = 16
@@ -54,9 +54,9 @@ const (
 // Profile describes a build of the blocks. Profiles differ only in sizes.
 type Profile struct {
 	Name     string `json:"name"`
-	Workers  int    `json:"workers"`  // entries of vnp4_1.workers, and replicas of all multicast groups together
-	Servers  int    `json:"servers"`  // entries of vnp4_1.servers
-	Clusters int    `json:"clusters"` // entries of vnp4_2.cluster_groups, and multicast groups
+	Workers  int    `json:"workers"`  // number of entries in vnp4_1.workers, and of replicas in all multicast groups together
+	Servers  int    `json:"servers"`  // number of entries in vnp4_1.servers
+	Clusters int    `json:"clusters"` // number of entries in vnp4_2.cluster_groups, and of multicast groups
 }
 
 // Lab returns the profile that fits on a card together with the queue.
@@ -98,7 +98,7 @@ func (p Profile) InfoText(programs ...program.Description) []byte {
 	if err != nil {
 		panic("p4: P4Info does not print: " + err.Error())
 	}
-	// prototext varies its spaces on purpose; this text is compared with a golden file.
+	// prototext varies its spaces on purpose, but this text is compared with a golden file.
 	return []byte(strings.ReplaceAll(string(text), ":  ", ": "))
 }
 
@@ -106,8 +106,8 @@ func (p Profile) InfoText(programs ...program.Description) []byte {
 type DeviceConfig struct {
 	Schema  string            `json:"schema"`
 	Profile Profile           `json:"profile"`
-	Sources map[string]string `json:"sources"` // block → SHA-256 of its source and what it includes
-	// Programs lists the switch programs whose tables the pipeline has in addition to the blocks' own.
+	Sources map[string]string `json:"sources"` // block → SHA-256 of its source and the files that it includes
+	// Programs lists the switch programs whose tables the pipeline has in addition to the tables of the blocks.
 	Programs []string `json:"programs,omitempty"`
 }
 

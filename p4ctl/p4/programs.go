@@ -13,14 +13,14 @@ import (
 type Table struct {
 	*program.Table
 	Program   *program.Description
-	Place     int // among the program's tables
+	Place     int // index among the program's tables
 	ID        uint32
-	ActionID  uint32 // action of an entry
+	ActionID  uint32 // action of entries
 	DefaultID uint32
 }
 
-// Table and action ids have their kind in the highest byte. Below it are the program's code plus 1 and the place of
-// the table or action. Each table has two actions: the entry's and the default.
+// The highest byte of a table or action id is its kind. The bytes below are the program's code plus 1 and the index of
+// the table or action. Each table has two actions: one for entries and the default action.
 const (
 	tableKind  uint32 = 0x02 << 24
 	actionKind uint32 = 0x01 << 24

@@ -42,11 +42,11 @@ type Replication interface {
 
 // Instance is a VNP4 block on the card.
 type Instance struct {
-	Block   string // vnp4_1 or vnp4_2, as in table names
-	Library string // shared object that the operator built with the bitstream
-	Config  string // its data symbol, XilVitisNetP4TargetConfig_…
+	Block   string // vnp4_1 or vnp4_2, as in the names of tables
+	Library string // shared object that the operator built together with the bitstream
+	Config  string // data symbol in the library, XilVitisNetP4TargetConfig_…
 	Base    uint32 // offset of its registers in BAR2
-	Size    uint32 // bytes; the driver may not access anything outside
+	Size    uint32 // size in bytes; the driver may not access registers outside
 }
 
 // Options configures a backend.
@@ -56,7 +56,7 @@ type Options struct {
 	Replication Replication
 	// Command creates the child process, which must run driver.Main.
 	Command func() *exec.Cmd
-	// Patience bounds how long the driver may be silent before it counts as dead; default 10 s.
+	// Patience is the longest silence of the driver before it counts as dead; default 10 s.
 	Patience time.Duration
 }
 
@@ -64,7 +64,7 @@ type Options struct {
 type Backend struct {
 	options Options
 	profile *configv1.P4Info
-	blocks  map[string]int // by name
+	blocks  map[string]int // indexes of the blocks by name
 	names   map[uint32]string
 	child   *child
 
@@ -81,7 +81,7 @@ func New(o Options) (*Backend, error) {
 	}
 	b := &Backend{options: o, blocks: make(map[string]int), names: make(map[uint32]string),
 		entries: make(map[entryKey]*agent.Entry), groups: make(map[uint32]bool)}
-	b.profile = p4.Lab().Info() // profiles differ in sizes only
+	b.profile = p4.Lab().Info() // profiles differ only in sizes
 	for i, instance := range o.Instances {
 		b.blocks[instance.Block] = i
 	}
@@ -330,9 +330,9 @@ func (c *child) close() error {
 	if err := c.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	for range c.answers { // let receive end
+	for range c.answers { // wait until receive ends
 	}
-	c.command.Wait() // it was killed, so its exit status is known
+	c.command.Wait() // the child was killed, so its exit status is known
 	return nil
 }
 

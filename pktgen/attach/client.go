@@ -15,7 +15,7 @@ var ErrRefused = olaf.NewError(olaf.Failed, "the worker or server refused")
 // Client is the program's end of the socket. It is not safe for concurrent use.
 type Client struct {
 	Greeting
-	// Waits is called with each text that arrives before an answer; nil ignores them.
+	// Waits is called with each text that arrives before an answer; if nil, the texts are ignored.
 	Waits func(text string)
 
 	conn   net.Conn
@@ -49,7 +49,7 @@ func (c *Client) Name() string { return strings.TrimRight(string(c.System[:]), "
 
 // Close ends the session properly and notifies the other end.
 func (c *Client) Close() error {
-	_, _ = c.conn.Write(Append(nil, KindBye, nil, nil)) // the other end may have ended first
+	_, _ = c.conn.Write(Append(nil, KindBye, nil, nil)) // ignore the error: the other end may have closed first
 	return c.conn.Close()
 }
 
@@ -57,7 +57,7 @@ func (c *Client) Close() error {
 func (c *Client) ask(kind Kind, structure any, tail []byte, want Kind) (Message, error) {
 	c.out = Append(c.out[:0], kind, structure, tail)
 	_, unsent := c.conn.Write(c.out)
-	m, err := c.answer(want) // the reason why it could not be sent may be there
+	m, err := c.answer(want) // the answer may contain the reason why the message could not be sent
 	if err != nil && unsent != nil && !errors.Is(err, ErrRefused) {
 		err = unsent
 	}

@@ -39,37 +39,37 @@ const MaxValues = 1 << 24
 type Config struct {
 	System  string  // at most 16 bytes
 	Server  bool    // the parameter server; otherwise a worker
-	Waits   bool    // a worker waits for the sum of every round
+	Waits   bool    // a worker that waits for the sum of every round
 	Worker  int     // number, from 0
-	Workers int     // of the job; 0 if unknown
-	Largest int     // values of the longest vector
-	Lanes   int     // int32 lanes per frame, for values and Overhead
+	Workers int     // number of workers in the job; 0 if unknown
+	Largest int     // number of values in the longest vector
+	Lanes   int     // int32 lanes per frame, for values and Overhead together
 	Scale   float64 // lanes per unit; 0 if Floats
-	Floats  bool    // the network has no scale; it carries NaN and infinities unless RefusesNaN
-	// RefusesNaN means that float32 values become integers with a scale derived from them.
+	Floats  bool    // the network has no scale; it carries NaN and infinities unless RefusesNaN is set
+	// RefusesNaN means that float32 values are converted to integers with a scale that depends on the values.
 	RefusesNaN bool
-	// Conversion, if set, is how the worker's endpoint converts float32 to lanes: Rounds exchanges float32 with it, in
-	// frames of Lanes less Overhead.
+	// Conversion, if set, describes how the worker's endpoint converts float32 to lanes. Rounds and the endpoint then
+	// exchange float32 values, in frames of Lanes less Overhead.
 	Conversion *endpoint.Conversion
 	// Inexact means that a sum may miss or repeat vectors, as published.
 	Inexact bool
-	// Awaited returns the workers whose vectors are missing in a round; if nil, the aggregator's answers determine
-	// them.
+	// Awaited returns the workers whose vectors are missing in a round. If it is nil, they are determined from the
+	// aggregator's answers.
 	Awaited func(round uint32) []int
-	// Children means that the aggregator's answers count its children, which are not the job's workers.
+	// Children means that the aggregator's answers refer to its children, which are not the job's workers.
 	Children bool
-	// Turns means that a network in this process takes the requests of a worker that does not wait one by one, with
-	// Pushes.Ask, and also answers requests for the model.
+	// Turns is for workers that do not wait: a network in this process takes their requests one by one with Pushes.Ask,
+	// and also answers requests for the model.
 	Turns bool
-	// Seen, if set, is called with every arriving vector before its client gets an answer.
+	// Seen, if set, is called with every arriving vector before the client gets an answer.
 	Seen func(*Seen)
 }
 
 // Seen is a vector that arrived from a client.
 type Seen struct {
-	Values  []byte // little-endian float32, valid during the call
+	Values  []byte // little-endian float32, valid only during the call
 	Reward  float32
-	Version uint32 // of the model that the client pulled last
+	Version uint32 // version of the model that the client pulled last
 }
 
 // Overhead is the number of lanes before the values in a frame. They contain the code of the scale and the version.
@@ -94,7 +94,7 @@ func (c *Config) Check() error {
 // the codes of n workers must add up to n times the code.
 func (c *Config) code() int32 {
 	h := math.Float64bits(c.Scale) * 0x9e3779b97f4a7c15
-	return int32(h>>49) | 1 // 15 bits, so that 65,535 codes add up within int32
+	return int32(h>>49) | 1 // 15 bits, so that the sum of 65,535 codes fits in int32
 }
 
 // greeting returns the first message sent to a client.

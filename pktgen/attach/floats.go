@@ -8,9 +8,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// A vector of float32 for an endpoint that converts them begins with digits of 7 bits, each a float32, whose sums are
-// exact in every system's lanes for a thousand workers: a one, the vector's length, its round, and its reward in 1/256,
-// offset so that it is positive. They are in a frame of their own if the frame's scale depends on its values.
+// Layout of a vector of float32 for an endpoint that converts them. It begins with digits of 7 bits, each stored as a
+// float32, whose sums are exact in every system's lanes for a thousand workers: a one, the vector's length, its round,
+// and its reward in 1/256, offset so that it is positive. The digits have a frame of their own if a frame's scale
+// depends on its values.
 const (
 	digitBits    = 7
 	lengthDigits = 4
@@ -54,7 +55,7 @@ func (c *Config) appendFloats(lanes []uint32, h *handed, n *Numbers) []uint32 {
 	for len(lanes) < c.FloatsJob() {
 		lanes = append(lanes, 0)
 	}
-	if c.Conversion.IsExact() || c.Conversion.Block { // the endpoint counts, as it knows the scales
+	if c.Conversion.IsExact() || c.Conversion.Block { // the endpoint counts, because it knows the scales
 		return lanes
 	}
 	perFrame := c.Lanes - Overhead
@@ -106,5 +107,5 @@ func (r *Rounds) applyFloats(a *endpoint.Aggregate) {
 	for _, v := range values {
 		r.message = binary.LittleEndian.AppendUint32(r.message, v)
 	}
-	r.flying.answer <- seal(r.message, 0) // there is room for one
+	r.flying.answer <- seal(r.message, 0) // does not block: the channel has room for one answer
 }

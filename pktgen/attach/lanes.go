@@ -102,7 +102,7 @@ const block = 4
 
 // toLanes converts little-endian float32 values to lanes until into is full.
 func (n *Numbers) toLanes(into []uint32, values []byte, scale float64) {
-	large := math.Float32bits(float32(math.MaxInt32 / scale / 2)) // below it no value is clipped
+	large := math.Float32bits(float32(math.MaxInt32 / scale / 2)) // no smaller value is clipped
 	for len(into) > 0 {
 		if done := convertLanes(into, values, scale, large-1); done > 0 {
 			into, values = into[done:], values[4*done:]

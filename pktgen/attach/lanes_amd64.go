@@ -4,9 +4,9 @@ package attach
 
 import "unsafe"
 
-// laneBlocks and valueBlocks convert blocks of four. They stop before the first block with a value or lane that is
-// counted, and return the number of remaining blocks. most is the largest float32 word, without its sign, that is not
-// clipped.
+// laneBlocks and valueBlocks convert values in blocks of four. They stop before the first block with a value or lane
+// that must be counted, and return the number of remaining blocks. most is the largest float32 word, without its sign,
+// that is not clipped.
 
 //go:noescape
 func laneBlocks(dst *uint32, src *byte, blocks int, scale, rounding float64, most uint32) (left int)

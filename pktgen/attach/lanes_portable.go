@@ -2,7 +2,7 @@
 
 package attach
 
-// Without vector instructions every value is converted alone.
+// Without vector instructions, every value is converted individually.
 
 func convertLanes([]uint32, []byte, float64, uint32) (done int) { return 0 }
 

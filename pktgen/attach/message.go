@@ -16,14 +16,14 @@ var magic = [4]byte{'O', 'L', 'A', 'F'}
 // Kind is the kind of a message. Requests from clients have numbers below 16, and answers have numbers from 16.
 type Kind uint8
 
-// Requests and answers. Structures with the same names precede the values.
+// Requests and answers. The structure with the same name precedes the values.
 const (
 	KindHello  Kind = 1 + iota // answered by Greeting
 	KindVector                 // from a worker: answered by Sum, or by Pushed if the worker does not wait
 	KindPull                   // from a worker that does not wait: answered by Model
 	KindTake                   // from a server: answered by Update, once there is one
 	KindReply                  // from a server, about the last Update: has no answer
-	KindBye                    // the client ends; has no answer
+	KindBye                    // the client closes the connection; has no answer
 	KindRecord                 // from a recorder: the next bytes of its file; has no answer
 )
 
@@ -34,7 +34,7 @@ const (
 	KindPushed
 	KindModel
 	KindUpdate
-	KindWaits // text, any number of times before the answer of a request
+	KindWaits // text; may be sent any number of times before the answer to a request
 	KindError // code and text; the request failed, and the connection ends unless the code is CodeVector
 )
 
@@ -50,10 +50,10 @@ const (
 
 // Codes of errors.
 const (
-	CodeProtocol = 1 + iota // bytes that are not a message, or a message that is out of place
+	CodeProtocol = 1 + iota // bytes that are not a message, or a message that is not expected now
 	CodeVersion             // another version of the protocol
 	CodeBusy                // another client is attached
-	CodeVector              // a vector that is too long, or with a value that cannot be sent; send another
+	CodeVector              // a vector that is too long or has a value that cannot be sent; the client may send another
 	CodeEnded               // the worker or server ended, for the reason in the text
 )
 
@@ -69,12 +69,12 @@ type Greeting struct {
 	Magic   [4]byte // OLAF
 	Version uint16  // 2
 	Role    uint8   // 0 a worker, 1 a server, 2 a recording
-	Flags   uint8   // 1 a vector is answered with the sum of all workers, 2 pull the model before computing
+	Flags   uint8   // 1: a vector is answered with the sum of all workers; 2: pull the model before computing
 	Worker  uint32  // number, from 0
-	Workers uint32  // of the job
-	Largest uint32  // values of the longest vector
-	Frame   uint32  // values of a frame
-	Round   uint32  // of the next vector
+	Workers uint32  // number of workers in the job
+	Largest uint32  // number of values in the longest vector
+	Frame   uint32  // number of values in a frame
+	Round   uint32  // round of the next vector
 	_       uint32
 	Scale   float64  // int32 lanes per unit; 0 if there is no fixed scale
 	System  [16]byte // padded with zeros
@@ -82,28 +82,28 @@ type Greeting struct {
 
 // Vector is the head of a worker's vector. The values follow it.
 type Vector struct {
-	Reward float32 // of the update, 0 if there is none
+	Reward float32 // reward of the update; 0 if there is none
 	_      uint32
 }
 
 // Numbers counts the values that changed in the conversion between float32 and lanes.
 type Numbers struct {
-	Clipped   uint32 // of the vector, cut to the end of the lane's range
-	Vanished  uint32 // of the vector, nonzero but sent as 0
-	Saturated uint32 // of the sum, at the end of the lane's range
+	Clipped   uint32 // values of the vector that were clipped to the lane's range
+	Vanished  uint32 // nonzero values of the vector that were sent as 0
+	Saturated uint32 // values of the sum at the end of the lane's range
 }
 
 // Queue is the status of the queue according to the last ACK.
 type Queue struct {
-	Occupancy uint32 // frames
-	Clusters  uint16 // active
-	Slots     uint16 // capacity in frames
+	Occupancy uint32 // number of frames in the queue
+	Clusters  uint16 // number of active clusters
+	Slots     uint16 // capacity of the queue in frames
 }
 
 // Sum is the answer to a vector from a worker that waits. The values of the sum follow it.
 type Sum struct {
-	Round   uint32 // of the vectors
-	Workers uint32 // vectors inside
+	Round   uint32 // round of the vectors
+	Workers uint32 // number of vectors in the sum
 	Torn    uint32 // 1 if frames of the sum contain different vectors
 	Numbers
 	Reward float32 // sum of the vectors' rewards
@@ -111,8 +111,8 @@ type Sum struct {
 
 // Pushed is the answer to an update from a worker that does not wait.
 type Pushed struct {
-	Round    uint32 // of the vector
-	Withheld uint32 // 1 if transmission control did not send it
+	Round    uint32 // round of the vector
+	Withheld uint32 // 1 if transmission control withheld the vector
 	Numbers
 	Queue
 }
@@ -126,8 +126,8 @@ type Pull struct {
 // Model is the head of the newest model at a worker. The values of the model follow it, but there are none before the
 // server's first answer.
 type Model struct {
-	Version uint32 // of the newest frame: updates inside the server's answers at its place by then
-	Oldest  uint32 // of the oldest frame; below Version the model is torn
+	Version uint32 // version of the newest frame: number of updates in the server's answers for its place until then
+	Oldest  uint32 // version of the oldest frame; if it is below Version, the model is torn
 	Queue
 	Saturated uint32 // values at the end of the range
 	_         uint32
@@ -136,31 +136,31 @@ type Model struct {
 // Update is the head of a frame that arrived at a server. The values of the frame follow it.
 type Update struct {
 	Number     uint32  // from 0
-	Count      uint32  // updates inside
+	Count      uint32  // number of updates in the frame
 	First      uint32  // place of the first value in the vector
-	Job        uint32  // the cluster
-	Worker     uint32  // of the newest update inside
-	Vector     uint32  // its number
-	VersionSum uint64  // of the frames on which the updates inside were computed
-	GenNS      uint64  // when the newest was ready, ns modulo 2^48
+	Job        uint32  // the job's cluster
+	Worker     uint32  // worker of the newest update in the frame
+	Vector     uint32  // number of that update
+	VersionSum uint64  // sum of the versions of the frames on which the updates were computed
+	GenNS      uint64  // when the newest update was ready, ns modulo 2^48
 	Reward     float32 // sum of the updates' rewards
 	Dropped    uint32  // frames dropped so far because the server's line was full
 	Waiting    uint32  // frames in the line
 	Saturated  uint32  // values at the end of the range
-	Version    uint32  // of the model's frame at this place; the reply's is Count higher
+	Version    uint32  // version of the model's frame at this place; the reply's version is higher by Count
 	_          uint32
 }
 
 // Reply is the head of a server's answer to an update. The values for the update's workers follow it. If there are
 // none, the workers receive only an ACK.
 type Reply struct {
-	Number uint32 // of the update
+	Number uint32 // number of the update
 	_      uint32
 }
 
 // Failure is the head of a KindError message. The error text follows it.
 type Failure struct {
-	Code uint32 // see the rules
+	Code uint32 // one of the codes of errors
 }
 
 // headSize is the size in bytes of the header of every message. The header contains the length of the rest of the
@@ -203,7 +203,7 @@ func Append(b []byte, kind Kind, structure any, tail []byte) []byte {
 func begin(b []byte, kind Kind, structure any) []byte {
 	b = append(b, 0, 0, 0, 0, byte(kind), 0, 0, 0)
 	if structure != nil {
-		b, _ = binary.Append(b, binary.LittleEndian, structure) // every structure here has a fixed size
+		b, _ = binary.Append(b, binary.LittleEndian, structure) // cannot fail: every structure here has a fixed size
 	}
 	return b
 }

@@ -22,11 +22,11 @@ type Port struct {
 	listener *net.UnixListener
 	say      func(format string, args ...any)
 	ended    chan struct{}
-	Many     bool          // set it before Serve
-	grace    time.Duration // for a client that does not read, at the end
+	Many     bool          // must be set before Serve
+	grace    time.Duration // time at the end for a client that does not read
 
 	mu       sync.Mutex
-	conns    map[net.Conn]bool // of clients
+	conns    map[net.Conn]bool // connections of clients
 	why      string            // why the worker or server ended
 	closed   bool
 	sessions sync.WaitGroup
@@ -47,7 +47,7 @@ func Listen(address string, say func(format string, args ...any)) (*Port, error)
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
 		return nil, fmt.Errorf("%w at %s: the file is there already and no socket; choose another path", ErrSocket, path)
 	}
-	// The socket gets its permissions in a private folder before it moves to where others can reach it.
+	// The socket gets its permissions in a private folder before it is moved to a place that others can reach.
 	folder, err := os.MkdirTemp(filepath.Dir(path), ".attach")
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", ErrSocket, path, err)
@@ -110,7 +110,7 @@ const greetingTime = 5 * time.Second
 // refuse sends an error message and closes the connection.
 func refuse(c net.Conn, code uint32, text string) {
 	_ = c.SetDeadline(time.Now().Add(greetingTime))
-	_, _ = c.Write(Append(nil, KindError, Failure{code}, []byte(text))) // the client may be gone
+	_, _ = c.Write(Append(nil, KindError, Failure{code}, []byte(text))) // the client may have disconnected
 	_ = c.Close()
 }
 
@@ -138,7 +138,7 @@ func (p *Port) session(c net.Conn, h Handler) {
 		close(stop)
 	}
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded): // it read only a part of an answer
+	case errors.Is(err, os.ErrDeadlineExceeded): // the client read only a part of an answer
 	case errors.Is(err, ErrProtocol):
 		refuse(c, CodeProtocol, err.Error())
 	case p.reason() != "":
@@ -147,7 +147,7 @@ func (p *Port) session(c net.Conn, h Handler) {
 	p.mu.Lock()
 	delete(p.conns, c)
 	p.mu.Unlock()
-	_ = c.Close() // a client that sees the end may attach again
+	_ = c.Close() // a client that sees its connection closed may attach again
 	if err != nil && !errors.Is(err, errEnded) {
 		p.say("the client of %s is gone: %v", p.path, err)
 	}
@@ -160,7 +160,7 @@ const bufferSize = 4 << 20
 // enlarge requests larger socket buffers. The kernel may limit their size.
 func enlarge(c net.Conn) {
 	if u, ok := c.(*net.UnixConn); ok {
-		_ = u.SetWriteBuffer(bufferSize) // any size works
+		_ = u.SetWriteBuffer(bufferSize) // works with any buffer size
 	}
 }
 
@@ -214,7 +214,7 @@ func readRequests(c net.Conn, into chan<- Message, stop <-chan struct{}) {
 	}
 }
 
-// errEnded reports a session that ended normally, errGone a client that closed its connection without a Bye.
+// errEnded reports a session that ended normally, errGone a client that closed its connection without sending a Bye.
 var (
 	errEnded = errors.New("the session ended")
 	errGone  = errors.New("it closed the connection")
@@ -275,7 +275,7 @@ func await[T any](s *session, answer <-chan T, state func(time.Duration) string)
 			return got, bye, err
 		case <-s.done:
 			select {
-			case got = <-answer: // it was there before the end
+			case got = <-answer: // an answer that arrived before the end
 				return got, false, nil
 			default:
 				return got, false, errEnded
@@ -303,7 +303,7 @@ func (p *Port) Close(why error) error {
 	p.mu.Unlock()
 	close(p.ended)
 	for _, conn := range conns {
-		_ = conn.SetDeadline(time.Now().Add(p.grace)) // a client that does not read causes no longer delay
+		_ = conn.SetDeadline(time.Now().Add(p.grace)) // limits the delay by a client that does not read
 	}
 	err := errors.Join(p.listener.Close(), os.Remove(p.path))
 	p.sessions.Wait()

@@ -28,13 +28,13 @@ type Pushes struct {
 	lanes    []uint32
 	queue    Queue
 	model    []uint32 // lanes of the newest frames, without overhead
-	versions []uint32 // of the frames; 0 before the first one
-	lengths  []int    // values of the frames
+	versions []uint32 // versions of the frames; 0 before the first version
+	lengths  []int    // number of values in each frame
 	pulled   []uint32 // versions of the client's frames
 	pulls    Pulls
 	changed  chan struct{}
-	attached time.Time // the newest client
-	asking   handed    // the pull to answer, with Config.Turns
+	attached time.Time // when the newest client attached
+	asking   handed    // the pull request to answer, with Config.Turns
 	whole    []byte    // the model, with Config.Floats
 }
 
@@ -189,7 +189,7 @@ func (w *Pushes) current() (m Model, values []byte) {
 		frames--
 	}
 	for i, v := range w.versions[:frames] {
-		if v == 0 { // a frame between others is missing
+		if v == 0 { // an earlier frame is missing
 			return Model{Queue: w.queue}, nil
 		}
 		if m.Version = max(m.Version, v); i == 0 || v < m.Oldest {
@@ -256,7 +256,7 @@ func (w *Pushes) Answer(sent bool) {
 	if !sent {
 		p.Withheld = 1
 	}
-	w.flying.answer <- Append(nil, KindPushed, p, nil) // there is room for one
+	w.flying.answer <- Append(nil, KindPushed, p, nil) // does not block: the channel has room for one answer
 }
 
 // Apply implements process.Work. It stores a frame of the model.
@@ -274,7 +274,7 @@ func (w *Pushes) Apply(a *endpoint.Aggregate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if frame >= len(w.versions) || len(values) == 0 ||
-		version <= w.versions[frame] { // an answer that a newer one overtook
+		version <= w.versions[frame] { // a newer answer has already arrived
 		return
 	}
 	w.versions[frame] = version

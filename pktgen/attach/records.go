@@ -16,11 +16,11 @@ import (
 // served by a Port with Many set.
 type Records struct {
 	folder string
-	done   func(error) // called when all recorders ended in order, or with the error that ended the recording
+	done   func(error) // called when all recorders have ended in order, or with the error that ended the recording
 
 	mu    sync.Mutex
 	names map[uint32]bool // workers that started
-	ended uint32          // recorders
+	ended uint32          // number of recorders that ended
 }
 
 // NewRecords returns a Records that writes to files in a folder. done is called when the recorders of all workers have

@@ -34,18 +34,18 @@ type Rounds struct {
 	vectors chan handed
 
 	mu       sync.Mutex
-	accepted uint32 // vectors
+	accepted uint32 // number of accepted vectors
 	flying   handed
 	numbers  Numbers // of the vector in flight
-	epoch    uint16  // of the newest sum
+	epoch    uint16  // epoch of the newest sum
 	awaits   uint64  // workers whose frames the aggregator lacked when asked; 0 if unknown
 	lanes    []uint32
-	attached time.Time // the newest client
-	message  []byte    // with the sum; its session has written it before the next one is there
+	attached time.Time // when the newest client attached
+	message  []byte    // contains the sum; the session writes it before the next sum arrives
 }
 
-// roundsOverhead is the number of lanes before the values. lowRound masks the part of the round number that a lane
-// carries, so that sums fit.
+// roundsOverhead is the number of lanes before the values. lowRound masks the part of the round number that is sent in
+// a lane, so that sums fit.
 const (
 	roundsOverhead = 4
 	lowRound       = 1<<15 - 1
@@ -56,9 +56,9 @@ type handed struct {
 	round    uint32
 	values   []byte // little-endian float32
 	reward   float32
-	versions []uint32 // of the model's frames on which it was computed
+	versions []uint32 // versions of the model's frames on which the update was computed
 	at       time.Time
-	pull     *Pull // a request for the model, which has none of the above but at
+	pull     *Pull // set for a request for the model, which uses only at of the fields above
 	answer   chan []byte
 }
 
@@ -206,7 +206,7 @@ func (r *Rounds) leave(bye bool, err error) error {
 type Handed struct {
 	Values []byte
 	Reward float32
-	At     time.Time // when the client handed it over
+	At     time.Time // when the client handed over the vector
 	Since  time.Time // when the client attached
 }
 
@@ -246,7 +246,7 @@ func (r *Rounds) Give(sum Sum, values []uint32) {
 	for _, v := range values[:len(r.flying.values)/4] {
 		r.message = binary.LittleEndian.AppendUint32(r.message, v)
 	}
-	r.flying.answer <- seal(r.message, 0) // there is room for one
+	r.flying.answer <- seal(r.message, 0) // does not block: the channel has room for one answer
 }
 
 // Compute implements process.Work. It waits for a vector from the client and converts it to lanes.
@@ -291,7 +291,7 @@ func rewardOf(r float32) int32 {
 // ErrDisagree.
 func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	if r.config.Conversion != nil {
-		return nil // Apply checks the complete sum
+		return nil // Apply checks the complete sum instead
 	}
 	r.hearAwaited(p)
 	if p.Kind != program.Result || p.Seg != 0 || len(lanes) < roundsOverhead {
@@ -305,7 +305,7 @@ func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	r.mu.Lock()
 	length, round := int32(len(r.flying.values)/4), int32(r.flying.round&lowRound)
 	r.mu.Unlock()
-	if int32(lanes[1]) != n*round { // from another round, a repeat
+	if int32(lanes[1]) != n*round { // from another round, or a repeat
 		return nil
 	}
 	if sum := int32(lanes[2]); sum != n*length {
@@ -342,7 +342,7 @@ func (r *Rounds) Apply(a *endpoint.Aggregate) {
 	}
 	r.message = begin(r.message[:0], KindSum, sum)
 	r.message = r.numbers.appendValues(r.message, a.Values[roundsOverhead:roundsOverhead+length], r.config.Scale)
-	sum.Numbers = r.numbers // known now
+	sum.Numbers = r.numbers // counted by appendValues
 	copy(r.message, begin(nil, KindSum, sum))
-	r.flying.answer <- seal(r.message, 0) // there is room for one
+	r.flying.answer <- seal(r.message, 0) // does not block: the channel has room for one answer
 }

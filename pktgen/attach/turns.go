@@ -13,8 +13,8 @@ import (
 // It is either a request for the model, to be answered with AnswerPull, or an update, to be answered with Answer.
 type Asked struct {
 	Pull    *Pull
-	Handed         // of an update; At is also set for a pull
-	Version uint32 // of the model that the client pulled last
+	Handed         // set for an update; At is also set for a pull
+	Version uint32 // version of the model that the client pulled last
 }
 
 // Ask waits for the next request from the client. ok is false if the context ends first.
@@ -56,7 +56,7 @@ func (w *Pushes) AnswerPull() {
 	defer w.mu.Unlock()
 	m, values := w.current()
 	w.notePull(&m, values)
-	w.asking.answer <- Append(nil, KindModel, m, values) // there is room for one
+	w.asking.answer <- Append(nil, KindModel, m, values) // does not block: the channel has room for one answer
 }
 
 // RefusePull answers a request for the model with an error. The client may request the model again.

@@ -17,12 +17,12 @@ type Updates struct {
 	config   Config
 	end      context.CancelCauseFunc
 	say      func(format string, args ...any)
-	arrivals chan *arrival // room for one; the endpoint has one applied at a time
+	arrivals chan *arrival // has room for one, since the endpoint applies one at a time
 
 	mu       sync.Mutex
-	number   uint32           // updates so far
-	versions map[place]uint32 // updates inside the answers so far
-	refused  int              // frames with another scale
+	number   uint32           // number of updates so far
+	versions map[place]uint32 // number of updates in the answers so far, by place
+	refused  int              // number of frames with another scale
 }
 
 // place identifies a frame in the model of a cluster.
@@ -34,7 +34,7 @@ type arrival struct {
 	done   func()
 	update Update
 	values []byte
-	reply  []byte // for ApplyVector, which has no a
+	reply  []byte // answer to ApplyVector, which has no field a
 }
 
 // NewUpdates returns the work of a server. end has the same meaning as for NewRounds. say is called if workers
@@ -100,7 +100,7 @@ func (u *Updates) ApplyVector(ctx context.Context, update Update, values []byte)
 	u.mu.Unlock()
 	select {
 	case u.arrivals <- k:
-	case <-ctx.Done(): // an update before it may never be taken
+	case <-ctx.Done(): // the update before it may never be taken
 		return nil, false
 	}
 	select {
@@ -129,8 +129,8 @@ func (u *Updates) serve(s *session) error {
 		if err == nil {
 			if bye, err = u.answer(s, k); err != nil {
 				select {
-				case u.arrivals <- k: // there is room: the endpoint waits for this one
-				case <-s.done: // and no more if it ended
+				case u.arrivals <- k: // does not block: the endpoint waits for this update
+				case <-s.done: // not needed once the session has ended
 				}
 			}
 		}

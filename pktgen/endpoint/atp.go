@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// Timeouts of ATP's released client: for the first acknowledgement, and for each further one.
+// Timeouts of ATP's released client for the first acknowledgement and for each later one.
 const (
 	ATPFirstTimeout = 50 * olaf.Millisecond
 	ATPTimeout      = 200 * olaf.Microsecond
@@ -29,12 +29,12 @@ const linger = olaf.Microsecond
 
 // ATP configures ATP's workers and server.
 type ATP struct {
-	// Profile is atp.Released, the default, or atp.Paper. They differ in how an aggregator is chosen, in how many
-	// acknowledgements out of order count as a loss, and in whether the server proposes other aggregators after a
-	// collision.
+	// Profile is atp.Released, the default, or atp.Paper. The profiles differ in the choice of an aggregator, in the
+	// number of acknowledgements out of order that count as a loss, and in whether the server proposes other
+	// aggregators after a collision.
 	Profile string
-	// Aggregators is the number of aggregators that the job may use, beginning with Base; default: all of the released
-	// switch.
+	// Aggregators is the number of aggregators that the job may use, and Base the first of them. The default is all
+	// aggregators of the released switch.
 	Aggregators, Base int
 	// Window is the maximum number of packets in flight; default ATPWindow.
 	Window int
@@ -44,13 +44,14 @@ type ATP struct {
 	// FirstTimeout is the timeout for the first acknowledgement of a vector, Timeout for each further one. Defaults are
 	// ATPFirstTimeout and ATPTimeout.
 	FirstTimeout, Timeout olaf.Duration
-	// Congestion makes congestion marks adjust the window.
+	// Congestion adjusts the window when acknowledgements have congestion marks.
 	Congestion bool
-	// Silent makes workers never resend: ATP without its recovery.
+	// Silent disables resending by workers: ATP without its recovery.
 	Silent bool
-	// Batch is the number of acknowledgements that a server sends together; those of repeats are sent at once.
+	// Batch is the number of acknowledgements that a server sends together. Acknowledgements of repeated packets are
+	// sent at once.
 	Batch int
-	// PerRack is the number of workers per switch below the server's; 0 if all are on the server's switch.
+	// PerRack is the number of workers at each switch below the server's; 0 if all are at the server's switch.
 	PerRack int
 	Fixed   Fixed
 }
@@ -138,8 +139,8 @@ func (o *ATP) inRack(rack, workers int) int {
 type aggregators struct {
 	atp   *ATP
 	job   olaf.ClusterID
-	table []uint32 // for the released profile, by place in the window
-	used  []bool   // by the job
+	table []uint32 // used by the released profile, by place in the window
+	used  []bool   // aggregators used by the job
 }
 
 func newAggregators(o *ATP, job olaf.ClusterID) aggregators {
@@ -151,7 +152,7 @@ func newAggregators(o *ATP, job olaf.ClusterID) aggregators {
 	for i := range a.table {
 		for salt := uint16(0); ; salt++ {
 			at := hash16(uint16(job), uint16(i), salt) % o.Aggregators
-			if salt == 0xffff { // 16 bits of hash miss some: use the next free one
+			if salt == 0xffff { // 16 bits of hash do not reach every index: use the next free one
 				at = slices.Index(a.used, false)
 			}
 			if !a.used[at] {
@@ -231,7 +232,7 @@ func (c contributors) add(w int)      { c[w/64] |= 1 << (w % 64) }
 func (o *ATP) inside(into []int, p *program.Packet, workers int) []int {
 	into = into[:0]
 	racks, one := uint32(p.Bitmap>>rackShift), uint32(p.Bitmap)
-	whole := racks&(racks-1) != 0 // packets of several racks leave the server's switch only when complete
+	whole := racks&(racks-1) != 0 // packets from several racks leave the server's switch only when complete
 	for r := range o.racks(workers) {
 		if o.racks(workers) > 1 && racks>>r&1 == 0 {
 			continue

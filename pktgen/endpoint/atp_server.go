@@ -14,13 +14,13 @@ type atpSum struct {
 	seq      uint64
 	from     contributors
 	missing  int
-	index    uint32 // of the aggregator that the workers chose
+	index    uint32 // index of the aggregator that the workers chose
 	done     bool
-	marked   bool // congestion was marked
+	marked   bool // a packet had a congestion mark
 	collided bool
 	proposes bool
-	floats   bool   // it requested floats
-	proposal uint32 // of an aggregator
+	floats   bool   // floats were requested
+	proposal uint32 // proposed aggregator
 	lanes    uint16
 	values   []uint32
 	trace    program.Trace
@@ -34,9 +34,9 @@ type atpServer struct {
 	atp      ATP
 	host     Host
 	propose  proposals
-	sums     []atpSum // by sequence number modulo its length
+	sums     []atpSum // sums, by sequence number modulo the length
 	complete uint64
-	line     []uint64 // complete, to be acknowledged in a batch
+	line     []uint64 // complete packets that will be acknowledged in a batch
 	due      olaf.Time
 	inside   []int
 	out      program.Packet
@@ -52,8 +52,8 @@ func NewATPServer(cfg Config, o ATP, host Host) (Endpoint, error) {
 	}
 	s := &atpServer{cfg: cfg, atp: o, host: host, due: Never}
 	s.propose = newProposals(&s.atp, cfg.Job)
-	// Even if the slowest worker lacks one acknowledgement, the others may have received a whole window of them,
-	// beginning with that one, and sent another window.
+	// Even if the slowest worker lacks one acknowledgement, the others may have received a whole window of
+	// acknowledgements, beginning with that one, and sent another window.
 	s.sums = make([]atpSum, 2*o.Window)
 	words := (cfg.Workers + 63) / 64
 	all := make(contributors, words*len(s.sums))

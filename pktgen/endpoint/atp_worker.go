@@ -8,11 +8,11 @@ import (
 
 // atpPacket is the state of a packet that is in flight or that was acknowledged before an earlier packet.
 type atpPacket struct {
-	have     bool // acknowledged
-	again    bool // resent because later ones were acknowledged
-	floats   bool // the server requested floats
-	marked   bool // its acknowledgement had a mark of congestion
-	proposes bool // its acknowledgement proposes another aggregator for its place
+	have     bool // the packet was acknowledged
+	again    bool // resent because later packets were acknowledged
+	floats   bool // the server requested float32 values
+	marked   bool // the acknowledgement had a congestion mark
+	proposes bool // the acknowledgement proposes another aggregator for this place
 	proposal uint32
 }
 
@@ -21,18 +21,18 @@ type atpWorker struct {
 	rounds
 	atp   ATP
 	place aggregators
-	one   uint64 // its bit in bitmaps
-	fan   uint16 // workers of its rack
+	one   uint64 // the worker's bit in bitmaps
+	fan   uint16 // number of workers in the rack
 	aimd  AIMD
 
 	base   uint64 // sequence number of the vector's first packet
 	low    int    // first unacknowledged packet
 	next   int    // first packet not sent yet
 	window int
-	turn   uint64 // sequence number at which the window is adjusted
-	late   int    // acknowledgements out of order since low moved
+	turn   uint64 // sequence number at which the window is next adjusted
+	late   int    // number of acknowledgements out of order since low moved
 	due    olaf.Time
-	packet []atpPacket // of the window, by number modulo its length
+	packet []atpPacket // packets in the window, by number modulo the length
 
 	first program.Trace
 	mixed bool

@@ -29,15 +29,16 @@ const (
 // Host is the environment of an endpoint. It delivers results by calling the endpoint's methods later, never during a
 // call from the endpoint.
 type Host interface {
-	// Compute starts a gradient; Computed follows. vector counts a worker's gradients from 0.
+	// Compute starts computing a gradient; OnComputed is called when it is ready. vector is the number of the worker's
+	// gradient, from 0.
 	Compute(vector uint32)
-	// Message begins a message: the packets until the next call belong to it. Hosts charge their cost by message.
+	// Message begins a message, which consists of the packets until the next call. Hosts charge their cost per message.
 	Message()
 	// Send sends a packet and returns when it will have left the host, if known. p and lanes are valid during the call;
-	// lanes is nil, or p.Lanes long.
+	// lanes is nil or has length p.Lanes.
 	Send(to Peer, p *program.Packet, lanes []uint32) (left olaf.Time)
-	// Apply starts an update of the weights with a sum; Applied follows. a is valid during the call, and for a server
-	// until Applied.
+	// Apply starts an update of the weights with a sum; OnApplied is called when it is done. a is valid during the
+	// call, and at a server until OnApplied.
 	Apply(a *Aggregate)
 }
 
@@ -45,27 +46,27 @@ type Host interface {
 type Endpoint interface {
 	// Start begins the job.
 	Start(now olaf.Time)
-	// OnComputed reports that the requested gradient is ready, with its values, or nil if none are carried.
+	// OnComputed reports that the requested gradient is ready. values is nil if no values are carried.
 	OnComputed(now olaf.Time, values []uint32)
 	// OnApplied reports that the requested update is done.
 	OnApplied(now olaf.Time)
 	// Receive handles an arriving packet. It does not retain its arguments.
 	Receive(now olaf.Time, p *program.Packet, lanes []uint32)
-	// Next returns when to call Timer, or Never.
+	// Next returns the time at which Timer must be called, or Never.
 	Next() olaf.Time
 	Timer(now olaf.Time)
-	// Done reports whether the job is over on this side.
+	// Done reports whether this endpoint's part of the job is over.
 	Done() bool
-	// Counts returns the values of the ledger that Describe declares, in its order.
+	// Counts returns the counters in the order in which Describe declares them.
 	Counts() []uint64
 }
 
 // Leaver is an endpoint whose peers wait for it and must be notified when it gives up.
 type Leaver interface {
 	Endpoint
-	// Leave notifies them with packets that are sent at once.
+	// Leave notifies the peers with packets that are sent at once.
 	Leave()
-	// Superseded reports whether a peer began another job, so that this one cannot finish.
+	// Superseded reports whether a peer began another job, which means that this one cannot finish.
 	Superseded() bool
 	// Refused returns why the job cannot begin, or "" if it can.
 	Refused() string
@@ -73,29 +74,30 @@ type Leaver interface {
 
 // Aggregate is a sum of gradients that is to be applied.
 type Aggregate struct {
-	Number  uint32 // of the update, from 0
-	Vectors uint32 // contributions in its first packet
+	Number  uint32 // number of the update, from 0
+	Vectors uint32 // number of contributions in its first packet
 	Torn    bool   // its packets contain different sets of contributions
-	// For packets applied one by one: the index of the first value in the vector and, at a server, the job, the newest
-	// update inside, and the sum of their rewards in 1/256.
+	// The next fields are for packets that are applied one by one: the index of the first value in the vector and, at a
+	// server, the job, the newest update in the packet, and the sum of the rewards in 1/256.
 	First  int
 	Job    olaf.ClusterID
 	Worker olaf.WorkerID
 	Vector uint32
 	Reward int32
-	Trace  program.Trace // of its first packet
+	Trace  program.Trace // trace of its first packet
 	Values []uint32      // nil if none are carried
-	// Vanished is the number of the worker's own nonzero values that a scale derived from them made 0.
+	// Vanished is the number of the worker's own nonzero values that became 0 because of a scale that depends on the
+	// values.
 	Vanished int
-	// At a server that applies packets one by one: the number of packets waiting behind this one, and of those dropped
-	// for lack of room.
+	// Waiting and Dropped are set at a server that applies packets one by one: the number of packets waiting behind
+	// this one, and the number dropped for lack of room.
 	Waiting, Dropped int
 }
 
 // Layout defines how a vector is divided into packets.
 type Layout struct {
-	Values    int // 32-bit words of a vector
-	PerPacket int // of them in one packet
+	Values    int // number of 32-bit words in a vector
+	PerPacket int // number of these words in one packet
 	Messages  int // messages per vector; default one
 }
 
@@ -131,11 +133,11 @@ func (l Layout) cut(values []uint32, i int) []uint32 {
 // Config contains the settings that all endpoints have in common.
 type Config struct {
 	Job     olaf.ClusterID
-	Worker  olaf.WorkerID // also its number in the job
+	Worker  olaf.WorkerID // also the worker's number in the job
 	Workers int
 	Layout
-	Updates uint32    // of the weights; the job ends after these
-	Line    olaf.Rate // of the host's link, for protocols that divide rates; 0 if unknown
+	Updates uint32    // number of updates of the weights, after which the job ends
+	Line    olaf.Rate // rate of the host's link, for protocols that divide rates; 0 if unknown
 }
 
 // badTimeout rejects negative timeouts.

@@ -10,12 +10,12 @@ import (
 type gather struct {
 	layout Layout
 	have   []bool
-	left   int // packets that are missing
-	low    int // first of them
+	left   int // number of missing packets
+	low    int // first missing packet
 	traces []program.Trace
 	mixed  bool     // packets contain different contributions
 	first  uint64   // contributions of one packet
-	values []uint32 // of the packets so far; nil until one carries values
+	values []uint32 // values in the packets so far; nil until a packet carries values
 }
 
 func newGather(l Layout) gather {

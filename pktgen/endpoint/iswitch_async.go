@@ -9,10 +9,10 @@ import (
 
 // Async configures a worker that runs iSwitch's Algorithm 1.
 type Async struct {
-	// Bound is S: a gradient is sent if its weights are at most S updates old when it is ready; 0 sends only fresh
-	// ones.
+	// Bound is S: a gradient is sent if its weights are at most S updates old when it is ready. With 0, only gradients
+	// of the current weights are sent.
 	Bound int
-	// Slots is the length of the switch's table, which must have room for a vector; 0 means long enough.
+	// Slots is the length of the switch's table, in which a vector must fit; 0 means long enough.
 	Slots int
 }
 
@@ -24,11 +24,11 @@ type asyncWorker struct {
 	cfg   Config
 	isw   Async
 	host  Host
-	ready uint32 // updates applied, t_s
-	read  uint32 // of them in the weights for the next gradient, t_w
-	made  uint32 // gradients
-	// Sums overlap: next is, per packet, the number of the sum that its next result belongs to, and sums are those from
-	// ready on.
+	ready uint32 // number of updates applied, t_s
+	read  uint32 // number of updates in the weights for the next gradient, t_w
+	made  uint32 // number of gradients computed
+	// Sums can overlap. next is the number of the sum that each packet's next result belongs to, by packet. sums
+	// contains the sums from number ready on.
 	next     []uint32
 	sums     []*gather
 	free     []*gather

@@ -12,9 +12,9 @@ import (
 type Recovery string
 
 const (
-	RecoverHelp  Recovery = "help"   // asks the others, then all resend
-	RecoverForce Recovery = "fbcast" // uses what has arrived, or zeros
-	RecoverNone  Recovery = "none"   // waits for ever
+	RecoverHelp  Recovery = "help"   // asks the others, then all workers resend
+	RecoverForce Recovery = "fbcast" // uses the values that have arrived, or zeros
+	RecoverNone  Recovery = "none"   // waits forever
 )
 
 // DefaultTimeout is the default time for which a worker waits for the next packet of a sum before it reacts.
@@ -22,11 +22,11 @@ const DefaultTimeout = olaf.Millisecond
 
 // ISwitch configures an iSwitch worker.
 type ISwitch struct {
-	Profile  string // of package iswitch; default the published one
+	Profile  string // profile in package iswitch; default the published one
 	Recovery Recovery
 	Timeout  olaf.Duration // default DefaultTimeout
-	// Ahead is the maximum number of packets between a sent one and the first missing one: the length of the switch's
-	// table, which Wrap lets longer vectors reuse. 0 means unlimited.
+	// Ahead is the maximum distance between a sent packet and the first missing one. It is the length of the switch's
+	// table, which Wrap makes reusable for longer vectors. 0 means unlimited.
 	Ahead int
 	Wrap  bool
 }
@@ -71,15 +71,15 @@ type syncWorker struct {
 	isw   ISwitch
 	exact bool
 
-	sent int // packets of this round
+	sent int // number of packets sent in this round
 	sum  gather
 	// last is the previous round, kept for workers that still need parts of it.
 	last gather
 
-	left     olaf.Time // when the last packet has left
+	left     olaf.Time // when the last packet will have left
 	deadline olaf.Time
-	stage    int            // of the recovery since the last packet
-	out      program.Packet // a field, so that it is not allocated
+	stage    int            // stage of the recovery since the last packet
+	out      program.Packet // a field to avoid allocations
 }
 
 // NewISwitchSync returns a worker for synchronous iSwitch. The error matches ErrConfig.
@@ -199,7 +199,7 @@ func (w *syncWorker) Timer(now olaf.Time) {
 	w.stage++
 	until := w.sent
 	if w.sum.left == len(w.sum.have) {
-		until = min(until, w.sum.low+1) // nothing has arrived: one packet shows whether it is lost
+		until = min(until, w.sum.low+1) // nothing has arrived: one packet is enough to detect a loss
 	}
 	for i := w.sum.low; i < until; i++ {
 		if !w.sum.have[i] {
@@ -259,7 +259,7 @@ func (w *syncWorker) help(p *program.Packet) {
 	if i >= w.cfg.Packets() || int(p.Worker) >= w.cfg.Workers {
 		return
 	}
-	before := w.exact && p.Round == uint16(w.round-1) || w.over // the other's round is the last one here
+	before := w.exact && p.Round == uint16(w.round-1) || w.over // the sender's round is the previous one here
 	switch {
 	case before && w.round > 0:
 		w.answer(p, &w.last, i, w.round-1)

@@ -19,13 +19,14 @@ type Gate interface {
 type Olaf struct {
 	// Gate decides whether each of a worker's updates is sent; nil sends all.
 	Gate Gate
-	// Timeout is the time that a worker waits for an answer before it resends an update, unless a newer one is ready. 0
-	// never resends.
+	// Timeout is the time that a worker waits for an answer before it resends an update, unless a newer update is
+	// ready. 0 disables resending.
 	Timeout olaf.Duration
-	// Members returns the range first ≤ w < end of a job's workers that a server answers together; nil means all
-	// workers.
+	// Members returns the range first ≤ w < end of a job's workers that a server answers together; if nil, it answers
+	// all workers.
 	Members func(job olaf.ClusterID) (first, end int)
-	// Line is the maximum number of packets waiting at a server; later ones are dropped and counted. 0 means unlimited.
+	// Line is the maximum number of packets waiting at a server; further packets are dropped and counted. 0 means
+	// unlimited.
 	Line int
 }
 
@@ -64,14 +65,14 @@ type openWorker struct {
 	cfg     Config
 	olaf    Olaf
 	host    Host
-	vector  uint32 // in computation
-	sent    uint32 // newest sent
+	vector  uint32 // vector in computation
+	sent    uint32 // newest vector sent
 	values  []uint32
 	trace   program.Trace
-	waits   []bool // by packet of the newest update: not answered yet
+	waits   []bool // packets of the newest update that are not answered yet
 	left    int
 	asked   olaf.Time // when the newest update was last sent
-	waiting bool      // for an answer, with a timeout
+	waiting bool      // the worker waits for an answer, with a timeout
 	out     program.Packet
 	apply   Aggregate
 }
@@ -144,7 +145,7 @@ func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	if w.olaf.Gate != nil {
 		w.olaf.Gate.Heard(now, Status(p))
 	}
-	// A merged packet does not name its workers, so its answer counts for every waiting worker.
+	// A merged packet does not identify its workers, so its answer counts for every waiting worker.
 	if w.waits[p.Seg] && (p.Count > 1 || p.Worker == w.cfg.Worker && p.Index == w.sent) {
 		w.waits[p.Seg] = false
 		w.left--

@@ -13,7 +13,7 @@ type P4INC struct {
 	// Base and Size are the job's segment of aggregators.
 	Base, Size int
 	// Window is the maximum number of packets in flight; default Size. Beyond Size, fragments collide in an aggregator,
-	// which the switch marks; then no loss can be recovered.
+	// and the switch marks them; losses can then not be recovered.
 	Window int
 	// Timeout is the time without sums after which the first missing packet is resent; default DefaultTimeout.
 	Timeout olaf.Duration
@@ -69,8 +69,8 @@ type segmentWorker struct {
 	climb climb
 	next  int   // first packet not sent yet
 	again int   // packet that was resent because a later sum arrived; -1 for none
-	turn  int   // marks of earlier packets have been handled
-	held  []int // packets that found their aggregator occupied
+	turn  int   // marks on earlier packets have been handled
+	held  []int // packets whose aggregator was occupied
 	due   olaf.Time
 	out   program.Packet
 }

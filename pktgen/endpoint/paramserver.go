@@ -11,8 +11,8 @@ type psWorker struct {
 	tally
 	cfg   Config
 	host  Host
-	ready uint32 // updates received
-	seen  uint32 // the server's number of the last one
+	ready uint32 // number of updates received
+	seen  uint32 // the server's number for the last update
 	busy  bool
 	sum   gather
 	out   program.Packet
@@ -95,9 +95,9 @@ type server struct {
 	cfg     Config
 	host    Host
 	sync    bool
-	version uint32 // updates
+	version uint32 // number of updates
 	from    []gather
-	line    []int // workers whose vectors are complete, in order; for a synchronous server until all are
+	line    []int // workers whose vectors are complete, in order; a synchronous server waits for all
 	busy    bool
 	sum     []uint32
 	out     program.Packet

@@ -10,13 +10,13 @@ type Fixed struct {
 	Truncates bool
 }
 
-// ATPScale is the scale of the released ATP, and ATPLargest the value beyond which it sends floats.
+// ATPScale is the scale of the released ATP. ATPLargest is the value beyond which it sends floats.
 const (
 	ATPScale   = 1e6
 	ATPLargest = 213
 )
 
-const vectorLanes = 8 // in the released client's vector instructions
+const vectorLanes = 8 // lanes in the released client's vector instructions
 
 // on reports whether values are converted at all.
 func (f Fixed) on() bool { return f.Scale != 0 }
@@ -103,9 +103,9 @@ func unscaleValues(words []uint32, scale float64) {
 // Conversion describes how the hosts of a system convert float32 values to lanes. The zero Conversion sends float32
 // values unchanged.
 type Conversion struct {
-	Fixed         // with one scale
-	Block    bool // with a scale per packet, as in SwitchML
-	Escapes  bool // packets with a value beyond ATPLargest, or a sum at the end of int32, are sent as float32
+	Fixed         // one scale for all packets
+	Block    bool // one scale per packet, as in SwitchML
+	Escapes  bool // packets with a value beyond ATPLargest or a sum at the end of int32's range are sent as float32
 	Wrapping bool // sums beyond int32 wrap instead of saturating
 }
 

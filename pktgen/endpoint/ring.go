@@ -15,16 +15,16 @@ type ringWorker struct {
 	cfg   Config
 	host  Host
 	round uint32
-	busy  bool // not begun, computing or applying
-	step  int  // whose packets are awaited
-	// here counts the packets received from the predecessor in each step. The predecessor may be a step ahead, and may
-	// send before our gradient is ready.
+	busy  bool // not started, computing or applying
+	step  int  // step whose packets are awaited
+	// here counts the packets received from the predecessor in each step. The predecessor may be a step ahead and may
+	// send before this worker's gradient is ready.
 	here   []int
-	traces []program.Trace // per step, of received packets
-	inbox  [][]uint32      // per step, received values
-	chunks []program.Trace // contributions in our chunks
+	traces []program.Trace // traces of received packets, per step
+	inbox  [][]uint32      // received values, per step
+	chunks []program.Trace // contributions in this worker's chunks
 	values []uint32
-	carry  bool // values
+	carry  bool // packets carry values
 	out    program.Packet
 	apply  Aggregate
 }

@@ -13,11 +13,11 @@ type rounds struct {
 	host Host
 
 	round  uint32
-	busy   bool // computing or applying: nothing of this round is in flight
+	busy   bool // computing or applying: no packet of this round is in flight
 	over   bool
-	values []uint32 // of this round's gradient
-	begun  uint64   // when it was ready, in ns
-	marks  uint64   // marks of a sum with one contribution of every worker
+	values []uint32 // values of this round's gradient
+	begun  uint64   // when the gradient was ready, in ns
+	marks  uint64   // marks of a sum with one contribution from every worker
 	apply  Aggregate
 }
 

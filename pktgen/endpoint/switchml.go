@@ -9,13 +9,14 @@ import (
 
 // SwitchML configures a SwitchML worker.
 type SwitchML struct {
-	// Slots is the number of slots that the worker uses at a time, beginning with Base; each has two sets.
+	// Slots is the number of slots that the worker uses at a time, and Base the first of them. Each slot has two sets.
 	Slots, Base int
-	// Timeout is the time without a result after which a packet is resent; it doubles every hundred timeouts, up to
-	// Longest if that is set. Default DefaultTimeout.
+	// Timeout is the time without a result after which a packet is resent; default DefaultTimeout. It doubles every
+	// hundred timeouts, up to Longest if Longest is set.
 	Timeout, Longest olaf.Duration
 	// Floats means that values are float32. Every packet then carries the exponent for the packet one pool later, and
-	// the vector begins with a pool of packets with exponents only, so that all workers scale a packet equally.
+	// the vector begins with a pool of packets that carry only exponents, so that all workers use the same scale for a
+	// packet.
 	Floats bool
 }
 
@@ -43,18 +44,18 @@ type poolWorker struct {
 	rounds
 	sml SwitchML
 
-	shift    int // of this vector's first packet in the 2·Slots places; continues from vector to vector
+	shift    int // place of this vector's first packet among the 2·Slots places; continues from vector to vector
 	sum      gather
-	due      []olaf.Time // by slot, for the outstanding packet; Never for none
-	packet   []int       // by slot, that packet
-	next     olaf.Time   // not after the earliest due
+	due      []olaf.Time // due time of each slot's outstanding packet; Never for none
+	packet   []int       // each slot's outstanding packet
+	next     olaf.Time   // not later than the earliest due time
 	timeouts int
 	out      program.Packet
 
-	ahead    int    // packets with exponents only at the beginning
-	scales   []int8 // by packet of the vector, the largest exponent of any worker, where known
+	ahead    int    // number of packets at the beginning that carry only exponents
+	scales   []int8 // by packet of the vector: the largest exponent of any worker, if known
 	words    []uint32
-	vanished int // of the vector's values
+	vanished int // number of the vector's values that became 0
 }
 
 // total returns the number of packets that are sent for a vector.

@@ -12,23 +12,23 @@ import (
 
 // XAgg configures an XAgg worker.
 type XAgg struct {
-	// Timeout is the time without a result, rate or check after which the worker asks again; it doubles up to 64 times.
-	// Default DefaultTimeout.
+	// Timeout is the time without a result, rate or check after which the worker asks again; default DefaultTimeout. It
+	// doubles up to 64 times its value.
 	Timeout olaf.Duration
-	// Beside is a frame's overhead on the line, for the divided rates.
+	// Beside is a frame's overhead on the line, which counts towards the divided rates.
 	Beside olaf.Size
-	// Epoch is the epoch of the first vector. It must be ahead of those of earlier jobs with the same fragments.
+	// Epoch is the epoch of the first vector. It must be later than those of earlier jobs with the same fragments.
 	Epoch uint16
-	// Ticket, if not 0, makes the worker request Epoch from its parent before the first vector, with this number, which
-	// must differ for each worker instance. During silences it asks whether the epoch is still the same, which changes
-	// if another worker of the job was restarted: the worker then switches to the new epoch, or gives up if it already
-	// had a result.
+	// Ticket, if not 0, makes the worker request Epoch from its parent before the first vector. The request carries
+	// Ticket, which must differ for each worker instance. During silences the worker asks whether the epoch is still
+	// the same. The epoch changes if another worker of the job was restarted: this worker then switches to the new
+	// epoch, or gives up if it already had a result.
 	Ticket uint32
-	// Follows makes the worker wait, after its first round, for the mean duration of rounds and four times their mean
-	// deviation instead of Timeout, as TCP does (RFC 6298): on a busy host sums are late and not lost, and requests for
-	// them cost more than waiting.
+	// Follows makes the worker wait, after its first round, for the mean duration of rounds plus four times their mean
+	// deviation instead of Timeout, as TCP does (RFC 6298). On a busy host sums are late rather than lost, and
+	// requesting them costs more than waiting.
 	Follows bool
-	// Fixed converts gradients of float32 to integers, and sums back.
+	// Fixed converts float32 gradients to integers, and sums back to float32.
 	Fixed Fixed
 }
 
@@ -52,8 +52,8 @@ func (o *XAgg) check() error {
 	return nil
 }
 
-// hushes is the maximum number of doublings of the timeout without packets. idles is the same if the parent has
-// everything but no result has arrived yet: then another worker is still computing.
+// hushes is the maximum number of times that the timeout doubles without packets. idles replaces it if the parent has
+// everything but no result has arrived yet, because another worker is still computing.
 const (
 	hushes = 6
 	idles  = 10
@@ -64,10 +64,10 @@ type stage uint8
 
 const (
 	away    stage = iota // computing or applying
-	joining              // waits for the epoch of the first vector
-	waiting              // for a rate
+	joining              // waiting for the epoch of the first vector
+	waiting              // waiting for a rate
 	sending
-	sent // waits for results
+	sent // waiting for results
 )
 
 // treeWorker sends a vector at the rate that its parent assigns, sends fragments again that the parent lacks, and
@@ -76,26 +76,26 @@ type treeWorker struct {
 	rounds
 	xagg XAgg
 
-	ticket   uint32 // with which it got its epoch; 0 before
-	replaced bool   // by another job, in the middle of this one
+	ticket   uint32 // ticket with which the worker got its epoch; 0 before
+	replaced bool   // another job replaced this one before its end
 	refused  string // why the parent refuses an epoch
-	changes  uint16 // of the tree
+	changes  uint16 // number of changes of the tree
 	first    uint16 // epoch in which the vector was first sent
 	stage    stage
-	ints     []uint32      // of the current fragment, if values are scaled
-	rate     olaf.Rate     // on the line; 0 means unlimited
+	ints     []uint32      // integers for the current fragment, if values are scaled
+	rate     olaf.Rate     // rate on the line; 0 means unlimited
 	next     int           // next fragment to send for the first time in this epoch
-	again    []uint32      // fragments that the parent misses
-	due      olaf.Time     // of the next fragment
-	frame    olaf.Size     // on the line, of the last one
+	again    []uint32      // fragments that the parent lacks
+	due      olaf.Time     // when the next fragment is due
+	frame    olaf.Size     // size of the last frame on the line
 	last     olaf.Time     // when an awaited packet last arrived or left
-	checked  bool          // the parent has everything
-	quiet    int           // timeouts in a row
-	silences uint32        // all timeouts
-	offered  olaf.Time     // when the current vector was
-	before   uint32        // timeouts until then
-	average  olaf.Duration // duration of a round without timeouts; 0 before the first
-	spread   olaf.Duration // mean deviation from it
+	checked  bool          // the parent has all fragments
+	quiet    int           // number of timeouts in a row
+	silences uint32        // number of all timeouts so far
+	offered  olaf.Time     // when the current vector was offered
+	before   uint32        // number of timeouts before that
+	average  olaf.Duration // mean duration of a round without timeouts; 0 before the first
+	spread   olaf.Duration // mean deviation of the duration
 	sum      gather
 	out      program.Packet
 }
@@ -163,7 +163,7 @@ func (w *treeWorker) Refused() string { return w.refused }
 // handleEpoch starts with the requested epoch, or restarts if the epoch is different.
 func (w *treeWorker) handleEpoch(now olaf.Time, p *program.Packet) {
 	first := uint16(p.Value)
-	if w.ticket != 0 && w.xagg.Ticket == 0 { // too late to switch
+	if w.ticket != 0 && w.xagg.Ticket == 0 { // too late to switch to another epoch
 		w.replaced = w.replaced || p.Seg == uint64(w.ticket) && first != w.xagg.Epoch
 		return
 	}
@@ -230,7 +230,7 @@ const behind = 10 * olaf.Millisecond
 // takes returns the transmission time of a frame at the current rate.
 func (w *treeWorker) takes(frame olaf.Size) olaf.Duration {
 	hi, lo := bits.Mul64(uint64(frame)*8, uint64(olaf.Second))
-	if hi >= uint64(w.rate) { // below a bit in centuries
+	if hi >= uint64(w.rate) { // the rate is less than a bit in centuries
 		return olaf.Second
 	}
 	took, _ := bits.Div64(hi, lo, uint64(w.rate))
@@ -292,13 +292,13 @@ func (w *treeWorker) handleControl(now olaf.Time, p *program.Packet) {
 	if p.Action == xagg.Awaits { // it does not end a silence
 		return
 	}
-	if w.stage <= joining || p.Round != w.epoch() && p.Action != xagg.Rate { // rates are divided among children of several epochs
+	if w.stage <= joining || p.Round != w.epoch() && p.Action != xagg.Rate { // a rate counts in any epoch
 		return
 	}
 	w.last, w.quiet = now, 0
 	switch p.Action {
 	case xagg.Rate:
-		w.pace(now, max(olaf.Rate(p.Value), 1)) // 1 is practically a stop until another rate comes
+		w.pace(now, max(olaf.Rate(p.Value), 1)) // a rate of 1 in effect stops the worker until another rate arrives
 	case xagg.Checked:
 		w.checked = true
 	case xagg.Lost:
@@ -382,8 +382,8 @@ func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// leastFollow and longestFollow limit the time that a worker waits because of its rounds. Pauses of a busy host are
-// shorter than the first.
+// leastFollow and longestFollow limit the waiting time that a worker derives from its rounds. leastFollow is longer
+// than the pauses of a busy host.
 const (
 	leastFollow   = 20 * olaf.Millisecond
 	longestFollow = olaf.Second

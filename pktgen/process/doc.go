@@ -39,9 +39,9 @@ const DefaultPatience = 20 * time.Second
 type Job struct {
 	ID      olaf.ClusterID
 	Workers int
-	Values  int // int32 of a vector
-	Lanes   int // of them in a packet
-	Vectors int // of every worker
+	Values  int // number of int32 values in a vector
+	Lanes   int // number of lanes in a packet
+	Vectors int // number of vectors that every worker sends
 }
 
 // MaxVectors is the maximum number of vectors in a job that is not endless.

@@ -58,7 +58,7 @@ const wholeLanes = 32
 
 // MostLanes returns the maximum number of lanes in a frame on a link with the given MTU. It is at least one.
 func MostLanes(mtu int) int {
-	const ethernet = 14 // not in the MTU
+	const ethernet = 14 // the Ethernet header is not part of the MTU
 	const header = olaf.HeaderBytes + olaf.AckStatusBytes - ethernet
 	return min(max((mtu-header)/olaf.LaneBytes&^(wholeLanes-1), 1), MaxOpenLanes)
 }

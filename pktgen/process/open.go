@@ -14,7 +14,7 @@ import (
 // that the network adds. Packet i of a vector in job j has the cluster j × Packets + i, so that only packets with the
 // same place are merged.
 type Open struct {
-	Packets int // of a vector
+	Packets int // number of packets in a vector
 	lanes   []uint32
 	signed  []int32
 }
@@ -94,10 +94,10 @@ func (o *Open) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
 type Numbers struct {
 	Worker  olaf.WorkerID
 	Layout  endpoint.Layout
-	Every   time.Duration // between two updates
-	Checked int           // values of packets with a single update
+	Every   time.Duration // interval between two updates
+	Checked int           // number of values checked, in packets with a single update
 	Wrong   int
-	Inside  int // updates in all packets
+	Inside  int // number of updates in all packets
 }
 
 // Compute implements Work.

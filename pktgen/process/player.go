@@ -18,22 +18,23 @@ import (
 type Work interface {
 	// Compute returns a worker's vector. It runs on a separate goroutine, one call at a time.
 	Compute(ctx context.Context, vector uint32) Computed
-	// Apply applies a sum, or a part of one. A server replaces its values with the answer, or nil for none.
+	// Apply applies a sum or a part of one. A server replaces the sum's values with the answer, or with nil for no
+	// answer.
 	Apply(a *endpoint.Aggregate)
 }
 
 // LaterWork is Work in which applying an update takes time. During this time, the host can receive packets.
 type LaterWork interface {
 	Work
-	// ApplyLater applies a sum like Apply, and calls done once, from any goroutine. a is valid until then.
+	// ApplyLater applies a sum as Apply does and calls done once, from any goroutine. a is valid until then.
 	ApplyLater(a *endpoint.Aggregate, done func())
 }
 
 // Computed is a vector that was computed.
 type Computed struct {
 	Values []uint32      // nil if none are carried
-	Reward int32         // in 1/256
-	Due    time.Duration // since the start; a vector that is ready later is late
+	Reward int32         // in units of 1/256
+	Due    time.Duration // due time since the start; a vector that is ready later counts as late
 }
 
 // Player runs an endpoint over a socket. Packets are sent and received in batches, and vectors are passed to the
@@ -41,19 +42,19 @@ type Computed struct {
 type Player struct {
 	Codec Codec
 	Work  Work
-	// To returns the destination of a packet, From the socket's address to send from; a zero address lets the kernel
-	// choose.
+	// To returns the destination of a packet. From returns the socket's address to send from; a zero address lets the
+	// kernel choose.
 	To   func(to endpoint.Peer, p *program.Packet) netip.AddrPort
 	From func(p *program.Packet) netip.Addr
 	// Start is the origin of the run clock; default now.
 	Start time.Time
 	// Child is the host's number at its parent, for packets that carry it instead of its number in the job.
 	Child *olaf.WorkerID
-	// Above is the server that may take over the host: when it announces a changed tree, all packets go there, with the
-	// child number from it. If unset, no server may.
+	// Above is the server that may take over the host. When it announces a changed tree, all packets go to it, with the
+	// child number from the announcement. If Above is unset, no server may take over.
 	Above   netip.AddrPort
 	Mishaps Mishaps
-	// Patience is the maximum time without packets for an endpoint that waits; default DefaultPatience.
+	// Patience is the maximum time without packets while an endpoint waits; default DefaultPatience.
 	Patience time.Duration
 	// Waits means that the endpoint needs an answer whenever no vector is computed, also if it has no timer.
 	Waits bool
@@ -61,15 +62,15 @@ type Player struct {
 	Check func(p *program.Packet, lanes []uint32) error
 	// Sent, if not nil, is called with every packet before it is sent.
 	Sent func(p *program.Packet)
-	// Handed, if not nil, is called with every vector that is handed over, and the time on the run clock.
+	// Handed, if not nil, is called with every vector that is handed over and the current time on the run clock.
 	Handed func(vector uint32, c *Computed, at time.Duration)
 }
 
 // Mishaps simulates faults in every n-th packet of a vector. A value of 0 means no faults.
 type Mishaps struct {
-	Skip  int // not sent
-	Twice int // sent twice
-	Swap  int // swapped with the next
+	Skip  int // packets to skip
+	Twice int // packets to send twice
+	Swap  int // packets to swap with the next one
 }
 
 func (m *Mishaps) check() error {
@@ -81,23 +82,23 @@ func (m *Mishaps) check() error {
 
 // Report is the result of running a player.
 type Report struct {
-	Counts map[string]uint64 `json:"counts"` // the endpoint's
+	Counts map[string]uint64 `json:"counts"` // counters of the endpoint
 	Traffic
 	Skipped int            `json:"packets_skipped"`           // dropped on purpose
-	Doubled int            `json:"packets_doubled,omitempty"` // sent twice
-	LateNS  olaf.Quantiles `json:"late_ns"`                   // of vectors
+	Doubled int            `json:"packets_doubled,omitempty"` // sent twice on purpose
+	LateNS  olaf.Quantiles `json:"late_ns"`                   // lateness of vectors
 }
 
 // carrier exchanges packets with the network in batches. It is either a UDP socket or a wire.
 type carrier interface {
 	wake()
 	setDeadline(until time.Time) error
-	// read receives packets before the deadline, and returns their number.
+	// read receives packets until the deadline and returns their number.
 	read(take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) (int, error)
 	write(p *program.Packet, lanes []uint32, reward int32, zeroNS uint64, from netip.Addr, to ...netip.AddrPort) error
 	flush()
 	counts() Traffic
-	refused() error // why the first packet could not be sent
+	refused() error // returns why the kernel refused the first unsent packet
 }
 
 // playing is a player that is running. It implements endpoint.Host.
@@ -268,7 +269,7 @@ func (k *playing) listen() error {
 	if err := k.setDeadline(k.until()); err != nil {
 		return err
 	}
-	if k.takeComputed() || k.ctx.Err() != nil { // the wakeup came before the wait
+	if k.takeComputed() || k.ctx.Err() != nil { // the wakeup came before the wait began
 		return nil
 	}
 	_, err := k.read(time.Time{})
@@ -287,7 +288,7 @@ func (k *playing) read(deadline time.Time) (int, error) {
 }
 
 func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort) {
-	if p.Kind != program.Control || p.Action != xagg.Awaits { // an aggregator that itself waits is not progress
+	if p.Kind != program.Control || p.Action != xagg.Awaits { // an aggregator that is itself waiting makes no progress
 		k.heard = time.Now()
 	}
 	k.follow(p, from)
@@ -336,14 +337,14 @@ func (k *playing) takeComputed() bool {
 func (k *playing) hand() {
 	c := k.ready
 	at := time.Since(k.Start)
-	if c == nil || c.Due > at || k.ctx.Err() != nil { // a cancelled computation has no vector
+	if c == nil || c.Due > at || k.ctx.Err() != nil { // a cancelled computation returns no vector
 		return
 	}
 	k.ready, k.reward, k.computing = nil, c.Reward, false
-	if k.end.Next() == endpoint.Never { // while it computed there was nothing to receive
+	if k.end.Next() == endpoint.Never { // during the computation there was nothing to receive
 		k.heard = time.Now()
 	}
-	if c.Due > 0 { // of a schedule
+	if c.Due > 0 { // the vector comes from a schedule
 		k.late = append(k.late, at-c.Due)
 	}
 	if k.Handed != nil {
@@ -369,7 +370,7 @@ func (k *playing) Message() {}
 func (k *playing) Apply(a *endpoint.Aggregate) {
 	if later, ok := k.Work.(LaterWork); ok {
 		later.ApplyLater(a, func() {
-			k.finished <- struct{}{} // there is room: the endpoint applies one sum at a time
+			k.finished <- struct{}{} // does not block: the endpoint applies one sum at a time
 			k.wake()
 		})
 		return

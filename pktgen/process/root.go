@@ -20,37 +20,37 @@ type Root struct {
 	server *xagg.Server
 	c      RootConfig
 
-	heard   time.Time // last packet of the aggregator; zero before the first
-	adopted bool      // workers are the root's children
-	met     []bool    // adopted workers that have sent packets
-	told    time.Time // when the others were last notified
+	heard   time.Time // when the last packet from the aggregator arrived; zero before the first
+	adopted bool      // the workers are the root's children
+	met     []bool    // adopted workers that have sent packets since
+	told    time.Time // when the other workers were last notified
 
-	vectors  int       // complete sums of whole vectors
-	vectorAt time.Time // when the last was complete; zero before the first
+	vectors  int       // number of complete sums of whole vectors
+	vectorAt time.Time // when the last of these sums was complete; zero before the first
 }
 
 // RootConfig configures a Root.
 type RootConfig struct {
 	Job     Job
-	Lanes   int       // that a sum can have, if more than the job's
-	Group   int       // packets that are acknowledged together; default as published
+	Lanes   int       // number of lanes that a sum can have, if more than the job's
+	Group   int       // number of packets that are acknowledged together; default as published
 	Line    olaf.Rate // capacity of its link, for the granted rates; 0 for unlimited
 	Agent   netip.AddrPort
 	Workers []netip.AddrPort // receivers of every sum
-	// Fanout, if valid, is a group to which every sum is sent once; aggregators copy it to the workers.
+	// Fanout, if valid, is a group address to which every sum is sent once; aggregators copy it to the workers.
 	Fanout netip.AddrPort
 	Codec  Codec
-	// Adopt is the maximum silence of the aggregator after its first packet and before the end of the job. After that
-	// the root changes the tree: workers become its children (paper, §V), and are notified until they send. 0 means
-	// never. A root that adopts serves one job.
+	// Adopt is the maximum silence of the aggregator after its first packet and before the end of the job. After a
+	// longer silence the root changes the tree: the workers become its children (paper, §V), and are notified until
+	// they send. 0 means never. A root that adopts workers serves one job.
 	Adopt time.Duration
-	// Slow is the longest time of a vector. After one that took longer, the root changes the tree in the same way, because
-	// the aggregator is loaded (paper, §V). 0 means that load changes nothing.
+	// Slow is the longest acceptable time for a vector. After a vector that took longer, the root changes the tree in
+	// the same way, because the aggregator is overloaded (paper, §V). 0 means that load does not change the tree.
 	Slow time.Duration
 }
 
-// tellEvery is the interval for notifying silent workers of a changed tree, look the interval for checking the
-// aggregator.
+// tellEvery is the interval at which silent workers are notified of a changed tree. look is the interval at which the
+// aggregator is checked.
 const (
 	tellEvery = 100 * time.Millisecond
 	look      = 10 * time.Millisecond
@@ -65,7 +65,7 @@ func NewRoot(c RootConfig) (*Root, error) {
 		return nil, fmt.Errorf("%w: workers are taken over after a silence of %v or a vector of %v; use more than 0, or 0 for never",
 			ErrConfig, c.Adopt, c.Slow)
 	}
-	// The vectors of attached programs begin with additional lanes, for which there is one more fragment.
+	// Vectors of attached programs begin with additional lanes, which need one more fragment.
 	s, err := xagg.New(program.Config{Slots: c.Job.Packets() + 1, LaneMemory: max(c.Job.Lanes, c.Lanes)})
 	if err != nil {
 		return nil, err

@@ -18,13 +18,13 @@ import (
 
 // Codec encodes packets as datagrams and decodes them.
 type Codec interface {
-	// Encode writes a datagram to dst, which is long enough, and returns the used part of dst. generated is the origin
-	// of the run clock of the packet's times, on the common clock.
+	// Encode writes a datagram to dst, which is long enough, and returns the used part of dst. generated is the origin,
+	// on the common clock, of the run clock that the packet's times refer to.
 	Encode(dst []byte, p *program.Packet, lanes []uint32, reward int32, generated uint64) ([]byte, error)
-	// Decode decodes the datagram that b contains from Offset on, after zeros. lanes is overwritten by the next call;
-	// ok is false for an unknown packet.
+	// Decode decodes the datagram that b contains after Offset zero bytes. lanes is overwritten by the next call; ok is
+	// false for an unknown packet.
 	Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool)
-	// Offset returns the room that a datagram needs before it.
+	// Offset returns the number of bytes that Decode needs before the datagram.
 	Offset() int
 }
 
@@ -34,7 +34,7 @@ type Traffic struct {
 	Calls        int `json:"send_calls"`
 	Received     int `json:"packets_in"`
 	ReceiveCalls int `json:"receive_calls"`
-	Strange      int `json:"packets_strange"`          // unknown to the codec
+	Strange      int `json:"packets_strange"`          // not decodable by the codec
 	Unsent       int `json:"packets_unsent,omitempty"` // refused by the kernel
 }
 
@@ -54,20 +54,20 @@ type socket struct {
 	packets   *ipv4.PacketConn
 	traffic   Traffic
 	out, in   []ipv4.Message
-	joins     bool           // see joinPackets
-	joined    []ipv4.Message // of the batch
-	buffers   [][]byte       // of outgoing datagrams
-	rooms     [][]byte       // of received datagrams, after their offset
+	joins     bool           // join packets, see joinPackets
+	joined    []ipv4.Message // joined messages of the batch
+	buffers   [][]byte       // buffers for outgoing datagrams
+	rooms     [][]byte       // buffers for received datagrams, each after the codec's offset
 	addresses map[netip.AddrPort]*net.UDPAddr
 	sources   map[netip.Addr][]byte
-	unsent    error // reason for the first one
+	unsent    error // why the first unsent packet was not sent
 }
 
 func newSocket(conn *net.UDPConn, codec Codec) *socket {
 	s := &socket{codec: codec, conn: conn, packets: ipv4.NewPacketConn(conn),
 		addresses: map[netip.AddrPort]*net.UDPAddr{}, sources: map[netip.Addr][]byte{}, in: make([]ipv4.Message, batch)}
 	room := datagram
-	if receiveJoined(conn) == nil { // packets that were sent joined come joined
+	if receiveJoined(conn) == nil { // packets that were sent joined are received joined
 		room = joinedRoom
 	}
 	for i := range s.in {
@@ -111,7 +111,7 @@ func (s *socket) read(take func(p *program.Packet, lanes []uint32, from netip.Ad
 		offset, end := s.codec.Offset(), s.codec.Offset()+s.in[i].N
 		size := joinedSize(&s.in[i])
 		for at := offset; ; at += size {
-			clear(s.rooms[i][at-offset : at]) // the codec's room, after the packet before was taken
+			clear(s.rooms[i][at-offset : at]) // free space for the codec, after the previous packet was taken
 			s.decode(s.rooms[i][at-offset:min(at+size, end)], from, take)
 			if at+size >= end {
 				break
@@ -190,7 +190,7 @@ func (s *socket) flush() {
 	s.join()
 	for left := s.joined; len(left) > 0; {
 		n, err := s.packets.WriteBatch(left, 0)
-		if err != nil && len(left[0].Buffers) > 1 { // this way cannot take them in one piece
+		if err != nil && len(left[0].Buffers) > 1 { // the kernel cannot send them in one piece on this path
 			s.joins = false
 			left = slices.Concat(split(&left[0]), left[1:])
 			continue
@@ -210,7 +210,7 @@ func (s *socket) flush() {
 	s.out = s.out[:0]
 }
 
-// mostJoined and mostBytes limit the packets that the kernel cuts apart again.
+// mostJoined and mostBytes limit the number and the size of packets that the kernel splits again.
 const (
 	mostJoined = 64
 	mostBytes  = 65_000

@@ -24,25 +24,26 @@ type Station struct {
 	Switch Switch
 	// Number is the station's number at its parent.
 	Number olaf.WorkerID
-	// Port returns the port of a sender; false for strangers, whose packets are ignored.
+	// Port returns the port for a sender's address, or false for unknown senders, whose packets are ignored.
 	Port func(from netip.Addr) (program.Port, bool)
 	// To returns the addresses for a packet, one per copy.
 	To func(to program.Dest, p *program.Packet) []netip.AddrPort
-	// Beside, if not nil, is called before the station waits, at least every Every.
+	// Beside, if not nil, is called before each wait of the station, and at least once per interval Every.
 	Beside func(out program.Out) error
 	Every  time.Duration
-	// Joins sends successive packets for one address in one piece, with checksums: no kernel program reads them.
+	// Joins sends successive packets for one address in one piece, with checksums. It requires that no kernel program
+	// reads them.
 	Joins bool
-	// Heard, if not nil, is called with every packet before the program; false drops it.
+	// Heard, if not nil, is called with every packet before the program gets it; false drops the packet.
 	Heard func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool
 }
 
 // StationReport is the result of a station.
 type StationReport struct {
-	Counts map[string]uint64 `json:"counts,omitempty"` // the program's
+	Counts map[string]uint64 `json:"counts,omitempty"` // counters of the program
 	Traffic
 	Strangers int  `json:"packets_of_strangers"`
-	Adopted   bool `json:"adopted,omitempty"` // a root: workers became its own children
+	Adopted   bool `json:"adopted,omitempty"` // at a root: the workers became its own children
 }
 
 // standing is a station that is running. It implements program.Out.
@@ -52,7 +53,7 @@ type standing struct {
 	begun     time.Time
 	strangers int
 	failed    error
-	own       program.Packet // sent upwards
+	own       program.Packet // copy of the packet that is sent upwards
 }
 
 // Run runs the station until the context ends, which is not an error. The caller adds the counters of the program to
@@ -106,7 +107,7 @@ func (k *standing) receive(p *program.Packet, lanes []uint32, from netip.AddrPor
 
 // Emit implements program.Out.
 func (k *standing) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
-	if to == program.Up { // packets upwards are copied, since the packet is the program's
+	if to == program.Up { // copied, since the packet belongs to the program
 		k.own = *p
 		k.own.Worker = k.Number
 		p = &k.own

@@ -14,7 +14,7 @@ import (
 type Sums struct {
 	Job            Job
 	Worker         olaf.WorkerID
-	Every          time.Duration // minimum between two vectors
+	Every          time.Duration // minimum interval between two vectors
 	Checked, Wrong int
 }
 

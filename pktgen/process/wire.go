@@ -14,8 +14,8 @@ import (
 
 // FrameConn is a socket for whole frames.
 type FrameConn interface {
-	// Receive waits for frames until the deadline, and returns how many it passed to take, whose argument is valid
-	// during the call. After the deadline the error matches os.ErrDeadlineExceeded.
+	// Receive waits for frames until the deadline and returns the number of frames that it passed to take. The argument
+	// of take is valid only during the call. After the deadline, the error matches os.ErrDeadlineExceeded.
 	Receive(take func(frame []byte)) (int, error)
 	Send(frame []byte) error
 	SetReadDeadline(until time.Time) error
@@ -23,10 +23,10 @@ type FrameConn interface {
 
 // FrameCodec encodes the packets of a host as whole frames that include all headers.
 type FrameCodec interface {
-	// Encode writes a frame for an address to dst, which has room for one, and returns its length.
+	// Encode writes a frame for an address to dst, which has room for a frame, and returns the frame's length.
 	Encode(dst []byte, p *program.Packet, lanes []uint32, to netip.AddrPort) (int, error)
-	// Decode decodes a frame for this host, which computes or computed this vector last. lanes is overwritten by the next
-	// call; ok is false for other frames.
+	// Decode decodes a frame for this host. vector is the vector that the host is computing or computed last. lanes is
+	// overwritten by the next call; ok is false for other frames.
 	Decode(frame []byte, vector uint32, p *program.Packet) (lanes []uint32, from netip.AddrPort, ok bool)
 }
 
@@ -34,7 +34,7 @@ type FrameCodec interface {
 type wire struct {
 	conn    FrameConn
 	codec   FrameCodec
-	vector  *uint32 // in computation, or the last one
+	vector  *uint32 // number of the vector in computation, or of the last one
 	traffic Traffic
 	out     []byte
 	unsent  error

@@ -17,9 +17,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Layout of a trace: a line with name and version, a line of JSON, then blocks. A block has four little-endian
-// words (updates, bytes compressed, bytes raw, CRC-32C of the compressed bytes) and one zstd frame. A block without
-// updates is the end mark; its 8 bytes are the total.
+// Layout of a trace file: a line with name and version, a line of JSON, and then blocks. A block has four little-endian
+// words (updates, compressed bytes, raw bytes, CRC-32C of the compressed bytes) and one zstd frame. A block without
+// updates marks the end; its 8 bytes are the total.
 const (
 	magic         = "olaftrace/"
 	version       = 1
@@ -28,7 +28,7 @@ const (
 	maxHeaderJSON = 1 << 24
 	maxBlockBytes = 1 << 24
 	endBytes      = 8
-	fixedBytes    = 8 + 4 + 8 // of a row: reward, gradient norm, digest; the rest are varints
+	fixedBytes    = 8 + 4 + 8 // fixed-length part of a row: reward, gradient norm, digest; the rest are varints
 )
 
 var noHeader [blockHeader]byte
@@ -44,7 +44,7 @@ type Writer struct {
 	raw     []byte
 	packed  []byte
 	rows    uint32
-	lastNS  int64 // of the block's last update
+	lastNS  int64 // time of the block's last update
 	err     error
 }
 
@@ -87,7 +87,7 @@ func (w *Writer) Write(u *Update) error {
 
 // Flush ends the current block, which makes all written updates readable.
 func (w *Writer) Flush() error {
-	if w.rows == 0 { // no update is accepted after an error
+	if w.rows == 0 { // after an error, no update is accepted and rows stays 0
 		return w.err
 	}
 	w.packed = w.encoder.EncodeAll(w.raw, append(w.packed[:0], noHeader[:]...))
@@ -168,8 +168,8 @@ type Reader struct {
 	head    [blockHeader]byte
 	packed  []byte
 	raw     []byte
-	rest    []byte // of raw
-	rows    uint32 // left in the block
+	rest    []byte // unread part of raw
+	rows    uint32 // rows left in the block
 	lastNS  int64
 	done    bool
 }

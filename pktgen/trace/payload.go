@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// FNV-1a 64.
+// Constants of FNV-1a with 64 bits.
 const (
 	fnvOffset = 14695981039346656037
 	fnvPrime  = 1099511628211

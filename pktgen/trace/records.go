@@ -33,7 +33,7 @@ type recordHeader struct {
 
 // record is the structure that precedes the values of an update.
 type record struct {
-	AtNS    uint64 // since 1970
+	AtNS    uint64 // ns since 1970
 	CostNS  uint64
 	Reward  float64
 	Version uint32
@@ -44,7 +44,7 @@ type record struct {
 type Records struct {
 	header Header
 	rows   []recordedUpdate
-	names  []string // of the files
+	names  []string // names of the files
 	at     int
 	order  *order
 }

@@ -17,7 +17,7 @@ import (
 // ErrScaling is matched by errors about invalid scalings.
 var ErrScaling = olaf.NewError(olaf.Usage, "cannot scale the trace")
 
-// Averaging windows for the target rate.
+// Averaging windows, over which the target rate is met.
 const (
 	// Stationary is the averaging window in which the trace has the target rate while all workers send.
 	Stationary = "stationary"
@@ -29,17 +29,17 @@ const (
 // Scaling describes the trace that is made from a recording.
 type Scaling struct {
 	pktgen.Placement
-	Updates   int       // per worker; 0 never ends, for a Source but not a file
-	Rate      olaf.Rate // of all workers
-	Frame     olaf.Size // of every update
+	Updates   int       // updates per worker; 0 means endless, which a Source accepts but a file does not
+	Rate      olaf.Rate // total rate of all workers
+	Frame     olaf.Size // size of every update
 	Line      olaf.Rate // link capacity, the maximum of Rate
 	Averaging string    // Stationary or WholeRun
-	Block     int       // updates replayed in a row before the bootstrap jumps; preserves their autocorrelation
-	Drift     bool      // keep the growth of intervals during training instead of removing it
-	Spread    float64   // time of the slowest cluster over the fastest's, geometric in between
+	Block     int       // number of updates replayed in a row before the bootstrap jumps; preserves their autocorrelation
+	Drift     bool      // keep the growth of intervals during training, which is otherwise removed
+	Spread    float64   // the slowest cluster's time divided by the fastest's; geometric in between
 	Jitter    float64   // standard deviation of the log of a worker's speed
-	// ActiveClusters limits the clusters that send at once, in turns of TurnUpdates updates per worker; 0 means
-	// all.
+	// ActiveClusters limits the number of clusters that send at the same time, in turns of TurnUpdates updates per
+	// worker; 0 means all.
 	ActiveClusters int
 	TurnUpdates    float64
 	Seed           uint64
@@ -210,12 +210,12 @@ func (b *bootstrap) nextInterval() float64 {
 // emulated is a worker in the scaled trace.
 type emulated struct {
 	bootstrap
-	factor float64 // ratio of its time to the recorded time
-	clock  float64 // in units of the mean interval
+	factor float64 // ratio of the worker's time to the recorded time
+	clock  float64 // the worker's time, in units of the mean interval
 	nextNS int64
 	seq    uint32
 	worker olaf.WorkerID
-	turn   int64 // turn in which its cluster sends
+	turn   int64 // turn in which the worker's cluster sends
 }
 
 // Scaler is a Source of scaled updates. It causes no allocation per update.
@@ -286,7 +286,7 @@ func (sc *Scaler) setUpWorker(w *emulated, r *Recording, j int) {
 		spread = float64(exactmath.Log(s.Spread) * (float64(cluster)/float64(s.Clusters-1) - 0.5))
 	}
 	own := float64(exactmath.NormFloat64(rand.New(rand.NewPCG(s.Seed, 1<<32+uint64(j)))) * s.Jitter)
-	// Rounded to 30 bits, for the same results as runs made before exactmath.
+	// Rounding to 30 bits gives the same results as in runs made before exactmath.
 	w.factor = math.Round(exactmath.Exp(spread+own)*(1<<30)) / (1 << 30)
 	w.turn = int64(cluster) % sc.turns
 }
@@ -395,7 +395,7 @@ type ScaleReport struct {
 	Updates     uint64    `json:"updates"`
 	Compression float64   `json:"compression"`
 	Target      olaf.Rate `json:"target_rate"`
-	Achieved    olaf.Rate `json:"achieved_rate"` // over the averaging window
+	Achieved    olaf.Rate `json:"achieved_rate"` // rate over the averaging window
 	Averaging   string    `json:"averaging"`
 	Kept        []Kept    `json:"kept"`
 }

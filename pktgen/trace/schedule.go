@@ -29,10 +29,10 @@ type Schedule struct {
 // DepartureError compares planned or measured departure times with the times in the trace.
 type DepartureError struct {
 	Updates uint64        `json:"updates"`
-	Late    uint64        `json:"late"` // by more than a frame's transmission time
-	Mean    olaf.Duration `json:"mean"` // of the absolute error
+	Late    uint64        `json:"late"` // number of frames that are late by more than their transmission time
+	Mean    olaf.Duration `json:"mean"` // mean absolute error
 	Max     olaf.Duration `json:"max"`
-	Sum     olaf.Duration `json:"-"` // of the absolute errors
+	Sum     olaf.Duration `json:"-"` // sum of the absolute errors
 }
 
 // Merge adds the numbers of o to e. The order of merges does not matter.

@@ -13,9 +13,9 @@ type Splitter struct {
 	Source
 	header  Header
 	frames  int
-	members int // of a cluster
+	members int // number of members in a cluster
 	update  Update
-	next    int // fragment; 0 reads the next update
+	next    int // next fragment; 0 means that the next update must be read
 }
 
 // NewSplitter returns a Splitter for the updates of a source. All clusters in the source must have the same size. The

@@ -11,9 +11,9 @@ const trendHalf = 15
 
 // Moments contains statistical moments of the intervals between updates.
 type Moments struct {
-	Count      int     `json:"count"` // intervals
+	Count      int     `json:"count"` // number of intervals
 	MeanNS     float64 `json:"mean_ns"`
-	CV         float64 `json:"cv"`         // standard deviation over mean
+	CV         float64 `json:"cv"`         // standard deviation divided by the mean
 	Lag1       float64 `json:"lag1"`       // autocorrelation at lag 1
 	Burstiness float64 `json:"burstiness"` // (sd − mean)/(sd + mean): −1 regular, 0 Poisson, towards 1 bursty
 	MaxOverAvg float64 `json:"max_over_mean"`
@@ -25,8 +25,8 @@ type WorkerStatistics struct {
 	Cluster   int     `json:"cluster"`
 	Updates   int     `json:"updates"`
 	Intervals Moments `json:"intervals"`
-	Detrended Moments `json:"detrended"` // intervals over their moving mean; mean about 1
-	Reward    float64 `json:"reward"`    // mean over its updates
+	Detrended Moments `json:"detrended"` // intervals divided by their moving mean; their mean is about 1
+	Reward    float64 `json:"reward"`    // mean reward over the worker's updates
 	EnvSteps  float64 `json:"env_steps"` // mean per update
 }
 
@@ -36,10 +36,10 @@ type Statistics struct {
 	SpanNS   int64              `json:"span_ns"` // from the first to the last update
 	PerWork  []WorkerStatistics `json:"workers"`
 	Mean     Moments            `json:"mean"`           // mean over the workers' moments of intervals
-	MeanFlat Moments            `json:"mean_detrended"` // of detrended intervals
-	Total    Moments            `json:"aggregate"`      // of all updates
-	// Dispersion is the index of dispersion for intervals of the aggregate: the variance of sums of k gaps over k
-	// times the squared mean, by k; 1 for Poisson.
+	MeanFlat Moments            `json:"mean_detrended"` // mean over the workers' moments of detrended intervals
+	Total    Moments            `json:"aggregate"`      // moments of all updates together
+	// Dispersion is the index of dispersion for intervals, for all updates together: the variance of sums of k gaps
+	// divided by k times the squared mean, by k. It is 1 for a Poisson process.
 	Dispersion map[int]float64 `json:"dispersion"`
 	EarlyMean  float64         `json:"early_reward"` // mean reward of the first tenth of the updates …
 	LateMean   float64         `json:"late_reward"`  // … and of the last
@@ -91,8 +91,8 @@ func (s *series) moments() Moments {
 
 // flattener divides each value by the mean of the window around it. It works in one pass with bounded memory.
 type flattener struct {
-	recent []float64 // window of the current value, oldest first
-	center int       // index of the current value in recent
+	recent []float64 // window around the current value, oldest first
+	center int       // index of the window's current value in recent
 	out    func(float64)
 }
 

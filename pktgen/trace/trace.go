@@ -32,7 +32,7 @@ var (
 
 // Update is a finished update from a worker. It does not depend on the network.
 type Update struct {
-	GenNS       int64 // end of the iteration, when the update was handed over, ns since the start
+	GenNS       int64 // when the iteration ended and the update was handed over, in ns since the start
 	CostNS      int64 // CPU time of the iteration at speed 1; allows re-timing
 	BaseVersion uint64
 	Digest      uint64  // FNV-1a 64 of the gradients as little-endian float32
@@ -57,20 +57,20 @@ type Header struct {
 	GoVersion string          `json:"go_version,omitempty"`
 	GOOS      string          `json:"goos,omitempty"`
 	GOARCH    string          `json:"goarch,omitempty"`
-	GOAMD64   string          `json:"goamd64,omitempty"` // fused multiply-add changes the bits
+	GOAMD64   string          `json:"goamd64,omitempty"` // fused multiply-add changes the last bits of results
 	Box2D     string          `json:"box2d,omitempty"`
 	Seed      uint64          `json:"seed"`
 	Clock     string          `json:"clock"`
 	Env       string          `json:"env,omitempty"`
 	Workers   int             `json:"workers"`
 	Clusters  int             `json:"clusters"`
-	Lanes     int             `json:"lanes"` // gradients in an update
+	Lanes     int             `json:"lanes"` // number of gradients in an update
 	Network   string          `json:"network,omitempty"`
-	Payload   bool            `json:"payload,omitempty"`         // there is a payload file
+	Payload   bool            `json:"payload,omitempty"`         // the trace has a payload file
 	Initial   string          `json:"initial_weights,omitempty"` // SHA-256 of the little-endian float32 weights
-	Speeds    []float64       `json:"speeds,omitempty"`          // per worker: its time over that of the fastest possible worker
+	Speeds    []float64       `json:"speeds,omitempty"`          // by worker: its time over the fastest possible time
 	Job       json.RawMessage `json:"job,omitempty"`             // all training options
-	Scaled    *Scaled         `json:"scaled,omitempty"`          // set if the trace was made from another
+	Scaled    *Scaled         `json:"scaled,omitempty"`          // set if the trace was made from another trace
 }
 
 // Scaled describes how a trace was made from a recording.
@@ -78,9 +78,9 @@ type Scaled struct {
 	Source      string    `json:"source"` // SHA-256 over the source's header and updates
 	Method      string    `json:"method"` // bootstrap method and shape
 	Block       int       `json:"block"`
-	Spread      float64   `json:"spread"`      // slowest over fastest cluster
+	Spread      float64   `json:"spread"`      // time of the slowest cluster divided by the fastest's
 	Jitter      float64   `json:"jitter"`      // standard deviation of the workers' log speed
-	Compression float64   `json:"compression"` // recorded over emulated time
+	Compression float64   `json:"compression"` // recorded time divided by emulated time
 	Rate        olaf.Rate `json:"rate"`
 	Averaging   string    `json:"averaging"`
 	FrameBytes  olaf.Size `json:"frame_bytes"`

@@ -14,21 +14,21 @@ import (
 // already scaled is played unchanged and is the same in every run.
 type Traffic struct {
 	Name      string  `json:"name"`
-	Digest    string  `json:"sha256"` // of the recording
+	Digest    string  `json:"sha256"` // SHA-256 of the recording
 	Averaging string  `json:"averaging"`
 	Block     int     `json:"block"`
-	Spread    float64 `json:"spread"` // slowest over fastest cluster
+	Spread    float64 `json:"spread"` // time of the slowest cluster divided by the fastest's
 	Jitter    float64 `json:"jitter"`
-	// MaxDeparture is the largest deviation of a frame from its instant in the trace before a run counts as invalid.
+	// MaxDeparture is the largest deviation of a frame from its instant in the trace with which a run is still valid.
 	MaxDeparture olaf.Duration `json:"max_departure"`
 	// Updates is the number of updates in a trace that is played unchanged; 0 for a recording that is scaled.
 	Updates uint64 `json:"updates,omitempty"`
-	// Fragments is the number of consecutive frames of an update. The workload's workers and clusters then count every
-	// fragment; see Splitter. 0 means one frame.
+	// Fragments is the number of consecutive frames in an update. The workload's numbers of workers and clusters then
+	// include every fragment; see Splitter. 0 means one frame.
 	Fragments int `json:"fragments,omitempty"`
 
 	recording *Recording
-	values    int // of an update in the recording
+	values    int // number of values in an update of the recording
 }
 
 // NewTraffic loads the trace at a path, or an embedded trace. If the trace is to be played unchanged, NewTraffic sets
@@ -89,7 +89,7 @@ func (t *Traffic) Scaling(w *pktgen.Burst, seed uint64) Scaling {
 	n := t.Frames()
 	s.Placement = pktgen.Placement{Workers: w.Workers / n, Clusters: w.Clusters / n}
 	s.Updates, s.Frame = w.UpdatesPerWorker, w.Size
-	s.Rate, s.Line = w.MeanRate/olaf.Rate(n), w.LineRate/olaf.Rate(n) // of updates, each as long as n frames
+	s.Rate, s.Line = w.MeanRate/olaf.Rate(n), w.LineRate/olaf.Rate(n) // rates of updates, each as long as n frames
 	s.Averaging, s.Block, s.Spread, s.Jitter, s.ActiveClusters, s.Seed = t.Averaging, t.Block, t.Spread, t.Jitter,
 		w.ActiveClusters, seed
 	return s
@@ -118,7 +118,7 @@ type Player struct {
 	Workload *pktgen.Burst
 
 	schedule *Schedule
-	file     io.Closer // of a trace that is played unchanged
+	file     io.Closer // file of a trace that is played unchanged
 }
 
 // Load starts the stream of descriptors for a seed.

@@ -11,7 +11,7 @@ import (
 // Span is the visible part of a run's time axis.
 type Span struct{ From, To olaf.Time }
 
-// Divisors of the run for a partial view: 1/128 at the start, 1/8 later.
+// Divisors of the run's length for a partial view: 1/128 at the start, 1/8 later.
 const (
 	recent  = 8
 	atStart = 128

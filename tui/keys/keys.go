@@ -68,7 +68,7 @@ type Binding struct {
 	Keys   []string // in Bubble Tea's names
 	About  string
 	Group  string
-	Brief  string // for the footer; empty omits it
+	Brief  string // short label for the footer; empty omits it
 }
 
 // table contains the default bindings.

@@ -16,16 +16,16 @@ import (
 type State struct {
 	Selected int
 	Filter   string
-	Pan      int // columns that lines are shifted to the left by
+	Pan      int // number of columns by which lines are shifted to the left
 }
 
 // Column contains the heading and the layout of a column.
 type Column struct {
 	Name  string
-	Width int  // minimum, which numbers widen; 0 takes the remaining width
-	Right bool // right-aligned numbers, never cut
-	Least int  // for Width 0: the minimum, below which the column is dropped
-	Drop  int  // columns with the highest value are dropped first; 0 is never dropped
+	Width int  // minimum width, extended for longer numbers; 0 takes the remaining width
+	Right bool // right-aligned numbers that are never cut
+	Least int  // minimum width if Width is 0; below it, the column is dropped
+	Drop  int  // columns with the highest value are dropped first; columns with 0 are never dropped
 }
 
 // Cell is a text or a picture. Style 0 is the plain style.
@@ -46,8 +46,8 @@ type Rows struct {
 	Len  int
 	Row  func(i int) Row
 	Text func(i int) string // text for the filter; nil uses all cells
-	Of   string             // replaces Len in captions if there are more: "the newest 256 events"
-	Tall int                // maximum lines per row if there is room; below 1 counts as 1
+	Of   string             // replaces Len in captions if there are more rows: "the newest 256 events"
+	Tall int                // maximum lines per row if there is enough room; below 1 counts as 1
 }
 
 // FromRows returns Rows for a slice of existing rows.
@@ -287,7 +287,7 @@ func layoutColumns(columns []Column, rows []Row, width int) []place {
 		}
 		free := max(width-x, 0)
 		if columns[i].Right && out[i].width > free {
-			free = 0 // no number is better than half of one
+			free = 0 // half a number would be misleading, so it is left out
 		}
 		out[i].x, out[i].width = x, min(out[i].width, free)
 		x += out[i].width + 1

@@ -34,7 +34,7 @@ func (s *session) hostsPage() tui.Page {
 // sortings lists the sort orders for the hosts. All are descending.
 var sortings = []struct {
 	name string
-	key  func(*closedloop.HostSnapshot) float64 // nil for the order of jobs
+	key  func(*closedloop.HostSnapshot) float64 // nil sorts in the order of jobs
 }{
 	{"job", nil},
 	{"sent again", func(h *closedloop.HostSnapshot) float64 { return float64(h.Counts.Of("packets_resent")) }},

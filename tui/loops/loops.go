@@ -23,7 +23,7 @@ import (
 // Source is the run that the pages show. None of its methods blocks. Player implements it.
 type Source interface {
 	pace.Run
-	Snapshot() *closedloop.Snapshot // nil before the first
+	Snapshot() *closedloop.Snapshot // nil before the first snapshot
 	History() *History
 	End() olaf.Time
 }
@@ -37,10 +37,10 @@ type Options struct {
 	System string // system under test
 	About  string // a few words about the run
 	Seed   uint64
-	// Work names the measurement in the background. Leaving is a sentence about the effect of quitting on it.
+	// Work names the measurement in the background. Leaving is a sentence that describes how quitting affects it.
 	Work, Leaving string
 	Runs          func() Runs
-	Report        func() *tui.Report // of all runs, nil until they have finished
+	Report        func() *tui.Report // report on all runs; nil until they have finished
 }
 
 // session is the state of the pages: the most recent snapshot of the run, and the view settings.
@@ -51,7 +51,7 @@ type session struct {
 	hand     pace.Hand
 	runs     Runs
 	report   *tui.Report
-	whole    bool // time axes show the whole run
+	whole    bool // time axes span the whole run
 	order    int  // sort order of the hosts, an index into sortings
 }
 

@@ -39,9 +39,9 @@ type History struct{ Instants []Instant }
 // Instant is the state of a run at one instant.
 type Instant struct {
 	At       olaf.Time
-	Held     []int32   // slots in use, by switch
-	Underway int32     // frames on links
-	Busy     []float32 // by host: the share of the time so far in which its link to the switch was busy
+	Held     []int32   // number of slots in use, by switch
+	Underway int32     // number of frames on links
+	Busy     []float32 // by host: share of the time so far during which its link to the switch was busy
 }
 
 // chronicle records the history of a run while the run proceeds.

@@ -21,13 +21,13 @@ type Fate struct {
 	Mark, Name string
 	Count      int64
 	Style      screen.Style
-	Part       bool // part of the previous fate
+	Part       bool // this loss is part of the previous fate
 }
 
-// Widths next to a bar.
+// Widths of the text next to a bar.
 const (
 	nameWidth   = 12
-	leastBar    = 3 // minimum for a part, whose name is cut first
+	leastBar    = 3 // minimum for a part; the part's name is cut first
 	numberWidth = 15
 	shareWidth  = 8
 )

@@ -38,7 +38,7 @@ func (s *session) clustersPage() tui.Page {
 // sortings lists the sort orders for the clusters. All are descending.
 var sortings = []struct {
 	name string
-	key  func(*netsim.ClusterSnapshot, olaf.Reading) float64 // nil for the order of ids
+	key  func(*netsim.ClusterSnapshot, olaf.Reading) float64 // nil sorts in the order of ids
 }{
 	{"id", nil},
 	{"AoM now", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.AoM[r]) }},

@@ -15,8 +15,8 @@ type History struct{ Instants []Instant }
 // Instant is the state of a run at one instant. Ports and clusters have the same order as in the run's snapshots.
 type Instant struct {
 	At           olaf.Time
-	Mean, Oldest [olaf.Readings]float32   // age in ns over the clusters that have one; NaN if there is none
-	Ages         [olaf.Readings][]float32 // of every cluster in ns; NaN before the first delivery
+	Mean, Oldest [olaf.Readings]float32   // age in ns over all clusters that have one; NaN if none has
+	Ages         [olaf.Readings][]float32 // age of every cluster in ns; NaN before the first delivery
 	Ports        []PortInstant
 }
 
@@ -28,7 +28,7 @@ type PortInstant struct {
 	Dropped   uint64
 }
 
-// Limits of a history: instants, and ages in total.
+// Limits of a history: the number of instants, and the total number of ages.
 const (
 	mostInstants  = pace.MostInstants
 	leastInstants = 32

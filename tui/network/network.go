@@ -26,7 +26,7 @@ import (
 // Source is the run that the pages show. None of its methods blocks. Player implements it.
 type Source interface {
 	pace.Run
-	Snapshot() *netsim.Snapshot // nil before the first
+	Snapshot() *netsim.Snapshot // nil before the first snapshot
 	History() *History
 }
 
@@ -36,8 +36,8 @@ type Seeds struct{ Done, Total int }
 // Options configures the dashboard. Only Source is required.
 type Options struct {
 	Source Source
-	Seeds  func() Seeds       // nil if there is only the run shown
-	Report func() *tui.Report // nil until all runs have finished; a nil function means no report
+	Seeds  func() Seeds       // nil if only the displayed run exists
+	Report func() *tui.Report // returns nil until all runs have finished; a nil function means that there is no report
 }
 
 // session is the state of the pages: the most recent snapshot of the run, and the view settings.
@@ -50,8 +50,8 @@ type session struct {
 	report   *tui.Report
 
 	reading olaf.Reading
-	whole   bool // time axes show the whole run
-	watched int  // cluster whose age is drawn, by its index in the snapshot
+	whole   bool // time axes span the whole run
+	watched int  // index in the snapshot of the cluster whose age is drawn
 	order   int  // sort order of the clusters, an index into sortings
 	sorted  sorted
 }

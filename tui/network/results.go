@@ -76,7 +76,7 @@ func (s *session) drawGroups(r screen.Region) {
 // group contains the clusters that have the same group name.
 type group struct {
 	*netsim.GroupResult
-	places []int // indexes of its clusters in the snapshot
+	places []int // indexes of the group's clusters in the snapshot
 }
 
 func (s *session) groups() []group {

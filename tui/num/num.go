@@ -84,7 +84,7 @@ func FormatDuration(d olaf.Duration) string { return FormatNS(d.NS()) }
 // that the width is constant.
 func FormatInstant(t, end olaf.Time) string {
 	unit := unitUntil(end)
-	thousandths := math.Floor(float64(t) / unit.worth) // in picoseconds, which are thousandths of the unit of worth
+	thousandths := math.Floor(float64(t) / unit.worth) // t in ps and worth in ns give thousandths of the unit
 	return strconv.FormatFloat(thousandths/1000, 'f', 3, 64) + unit.name
 }
 

@@ -2,7 +2,7 @@ package pace
 
 import "github.com/olafctl/olaf"
 
-// Maximum number of instants in a grid, and how much finer it is at first, for slow motion.
+// The maximum number of instants in a grid, and the factor by which a new grid is finer, for slow motion.
 const (
 	MostInstants = 512
 	fineAtStart  = 16
@@ -11,7 +11,7 @@ const (
 // Grid contains the state of a run at regularly spaced instants, beginning at its start. When the grid is full, every
 // second state is removed.
 type Grid[I any] struct {
-	Instants    []I // elements that were handed out never change
+	Instants    []I // elements never change once they have been returned
 	every, next olaf.Time
 }
 

@@ -22,7 +22,7 @@ type Run interface {
 // Hand lets a dashboard control a run. It contains the run's last known state and the keys that change its pace.
 type Hand struct {
 	run   Run
-	what  string // the run's name with its article
+	what  string // the run's name, with an article
 	pace  Pace
 	now   olaf.Time
 	speed Meter

@@ -11,8 +11,8 @@ import (
 
 // Log records snapshots of type S at instants that the Log chooses.
 type Log[S any] interface {
-	Next() olaf.Time // first instant not recorded
-	Take(picture *S) // snapshot at that instant
+	Next() olaf.Time // the first instant that is not recorded yet
+	Take(picture *S) // records the snapshot at that instant
 }
 
 // Pace is the pace that the user has chosen for a run.
@@ -34,10 +34,10 @@ type Player[S any] struct {
 	pace    Pace
 	changes int
 	stopped bool
-	goal    olaf.Time // advance there at full speed
-	steps   int       // events to process while paused
+	goal    olaf.Time // the run advances to this instant at full speed
+	steps   int       // number of events to process while paused
 
-	// Used by the run only: the change whose pace it keeps, and since when.
+	// Used only by the run: the number of the change whose pace is applied, and the time since when.
 	kept int
 	wall time.Time
 	from olaf.Time
@@ -111,9 +111,9 @@ func (p *Player[S]) wakeUp() {
 }
 
 const (
-	behind = 250 * time.Millisecond // a run that is later than this does not catch up
-	ahead  = 2 * time.Millisecond   // how long a run proceeds at once
-	nap    = time.Second            // longest wait for the clock
+	behind = 250 * time.Millisecond // a run that is later than this does not try to catch up
+	ahead  = 2 * time.Millisecond   // how far ahead a run may proceed at once
+	nap    = time.Second            // the longest wait between two looks at the clock
 )
 
 // wish contains the user's requests to the run at one instant.

@@ -24,7 +24,7 @@ type Speed float64
 // Full is the speed at which the run is as fast as the machine allows.
 var Full = Speed(math.Inf(1))
 
-// Range of speeds that keys select; above it is Full.
+// The range of speeds that keys select; anything above it is Full.
 const (
 	slowest Speed = 1e-9
 	fastest Speed = 1e6
@@ -84,7 +84,7 @@ func (s *Meter) Note(wall time.Time, sim olaf.Time, p Pace) {
 		*s = Meter{pace: p}
 	}
 	if n := len(s.marks); n > 0 && s.marks[n-1].sim == sim && !p.Paused {
-		return // nothing new, or the run is over: keep the last speed
+		return // nothing changed or the run has ended: keep the last speed
 	}
 	marks := append(slices.Clone(s.marks), mark{wall, sim})
 	for len(marks) > 2 && wall.Sub(marks[0].wall) > meterSpan {
@@ -119,7 +119,7 @@ func (s *Meter) Text(p Pace) string {
 
 // TimeLeft returns the time that part of a run takes at the measured speed. It is negative if unknown.
 func (s *Meter) TimeLeft(of olaf.Duration) time.Duration {
-	const ever = 1e9 // in seconds; more does not fit a time.Duration and means never
+	const ever = 1e9 // in seconds; more does not fit into a time.Duration and means never
 	speed, known := s.Rate()
 	seconds := of.Seconds() / float64(speed)
 	if !known || !(seconds < ever) {

@@ -17,7 +17,7 @@ const (
 	boxHeight = 4
 	boxWidth  = 7
 	boxWidest = 11
-	cellWidth = 7 // of a slot without a box
+	cellWidth = 7 // width of a slot without a box
 )
 
 // Draw draws q. selected is the slot under the cursor in departure order, or -1.

@@ -57,7 +57,7 @@ func clusterHeads(top float64) []list.Column {
 // sortings lists the sort orders for the clusters. All are descending.
 var sortings = []struct {
 	name string
-	key  func(*slowmotion.ClusterSnapshot, olaf.Reading) float64 // nil for the order of ids
+	key  func(*slowmotion.ClusterSnapshot, olaf.Reading) float64 // nil sorts in the order of ids
 }{
 	{"id", nil},
 	{"AoM now", func(c *slowmotion.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.AoM[r]) }},

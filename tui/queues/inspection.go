@@ -17,8 +17,8 @@ import (
 // snapshot.
 type inspecting struct {
 	seen    *slowmotion.Inspection
-	changed map[uint32]bool // registers, by address
-	wanted  bool            // a page has shown it since the last look
+	changed map[uint32]bool // changed registers, by address
+	wanted  bool            // a page has shown the inspection since the last look
 	asking  bool
 	err     string
 }
@@ -56,8 +56,8 @@ type inspection struct {
 	head    func(*slowmotion.Inspection) screen.Phrase
 	columns []list.Column
 	rows    func(*slowmotion.Inspection) list.Rows
-	about   func(*slowmotion.Inspection, list.Row) string // full text of a line, below the list; may be nil
-	below   func(screen.Region)                           // charts, if rows are left; may be nil
+	about   func(*slowmotion.Inspection, list.Row) string // returns the full text of a line, shown below the list; may be nil
+	below   func(screen.Region)                           // draws charts if rows are left; may be nil
 }
 
 // inspectionPage returns the page that an inspection defines.

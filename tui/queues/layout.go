@@ -18,9 +18,10 @@ const (
 // border.
 type shape struct {
 	least, good int
-	// comfort is the height that a panel gets before less important panels get any.
+	// comfort is the height that a panel gets before less important panels get any height.
 	comfort int
-	// drop is the order in which panels are dropped if rows are short, smallest first; the queue is never dropped.
+	// drop is the order in which panels are dropped if there are too few rows, smallest first. The queue is never
+	// dropped.
 	drop int
 }
 
@@ -53,7 +54,7 @@ func arrangePanels(width, height int) []row {
 	for i := range kept {
 		kept[i] = true
 	}
-	// The last panels to be dropped get their comfort height at the cost of those dropped before them.
+	// Panels that are dropped late get their comfort height at the cost of those that are dropped earlier.
 	for totalHeight(stackPanels(kept, width))+missingRows(kept) > height {
 		victim := panel(-1)
 		for p := range panelKinds {
@@ -68,7 +69,7 @@ func arrangePanels(width, height int) []row {
 	}
 	out := stackPanels(kept, width)
 	spare := height - totalHeight(out)
-	for _, p := range []panel{panelQueue, panelLog} { // first complete boxes, then some lines of events
+	for _, p := range []panel{panelQueue, panelLog} { // complete boxes first, then some lines for events
 		for i := range out {
 			if out[i].panels[0] == p {
 				more := min(max(shapes[p].comfort-out[i].height, 0), max(spare, 0))

@@ -19,7 +19,7 @@ type Plain struct {
 	out     io.Writer
 	started bool
 	full    map[int]bool
-	paired  map[int]bool // queues whose ages next to the twin's were printed
+	paired  map[int]bool // queues whose ages were printed next to the twin's
 	state   slowmotion.State
 }
 

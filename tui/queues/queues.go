@@ -23,7 +23,7 @@ import (
 
 // Source is the run that the pages show. slowmotion.Player implements it.
 type Source interface {
-	Snapshot() *slowmotion.Snapshot // the newest; never blocks
+	Snapshot() *slowmotion.Snapshot // returns the newest snapshot; never blocks
 	Do(slowmotion.Command) bool     // never blocks
 	Life(queue int, update int64) (slowmotion.Life, bool)
 	Inspect(context.Context) (*slowmotion.Inspection, error)
@@ -42,11 +42,12 @@ type Bench struct {
 // disabled.
 type Options struct {
 	Source   Source
-	Bench    func() *Bench // newest state; never blocks
+	Bench    func() *Bench // returns the newest state; never blocks
 	Workbook func(context.Context) (path string, err error)
 	Figures  func(context.Context) (folder string, err error)
 	Demo     bool // play a one-minute tour
-	// Beside means that Bench compares ages with the twin's, on Measured, a device other than the Source's.
+	// Beside means that Bench compares ages with the twin's on the device Measured, which differs from the Source's
+	// device.
 	Beside   bool
 	Measured string
 }
@@ -59,7 +60,7 @@ type session struct {
 	looks    int
 
 	reading  olaf.Reading
-	whole    bool // time axes show the whole run
+	whole    bool // time axes span the whole run
 	order    int  // sort order of the clusters, an index into sortings
 	run      panels
 	inspects inspecting

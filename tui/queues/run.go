@@ -23,7 +23,7 @@ import (
 type panels struct {
 	focus int // index into places
 	zoom  bool
-	area  screen.Region // region of the page when it was last drawn
+	area  screen.Region // the page's region when it was last drawn
 }
 
 // runPage returns the page that shows both queues side by side.

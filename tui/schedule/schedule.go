@@ -21,7 +21,7 @@ import (
 // session is the state of the pages: the plan and the selected slot.
 type session struct {
 	plan   *sched.Plan
-	lines  []string // the checker's lines
+	lines  []string // lines of the checker's output
 	broken bool
 	slot   int
 }

@@ -9,7 +9,7 @@ func (s *Screen) ASCII() {
 	for i := range s.cells {
 		c := &s.cells[i]
 		switch {
-		case c.Rune == 0: // the second half of a wide character, whose first half is one question mark
+		case c.Rune == 0: // second half of a wide character; its first half becomes one question mark
 			c.Rune = '?'
 		case c.Rune == '±' && s.blank(i, -1) && s.blank(i, 1):
 			s.cells[i-1].Rune, c.Rune, s.cells[i+1].Rune = '+', '/', '-'

@@ -122,7 +122,7 @@ func (s *Screen) Text() string {
 // Region is a rectangular part of a grid with its own origin. Drawing outside the region has no effect.
 type Region struct {
 	s    *Screen
-	X, Y int // of its origin, in the grid
+	X, Y int // position of its origin in the grid
 	W, H int
 }
 
@@ -235,7 +235,7 @@ func (r Region) Restyle(style Style) {
 // Frame contains the characters for the border of a box.
 type Frame [6]rune // ─ │ ┌ ┐ └ ┘
 
-// The borders in use.
+// The available borders.
 var (
 	Thin   = Frame{'─', '│', '┌', '┐', '└', '┘'}
 	Heavy  = Frame{'━', '┃', '┏', '┓', '┗', '┛'}

@@ -73,7 +73,7 @@ func (s *Screen) SVGRow(y int, looks []Look) string {
 		blank, back := true, lookOf(looks, style).Back
 		for ; x < end && row[x].Style == style; x++ {
 			if back == "" && row[x].Rune == ' ' && (x+1 == end || row[x+1].Rune == ' ') {
-				break // the next span has its own position
+				break // the next span has an explicit position
 			}
 			blank = blank && row[x].Rune == ' '
 		}
@@ -105,7 +105,7 @@ func writeSpan(b *strings.Builder, cells []Cell, x int, style Style, styled bool
 		cells = cells[:len(cells)-1]
 	}
 	fmt.Fprintf(b, `<tspan x="%d"`, margin+x*cellWidth)
-	if hasBraille(cells) { // few fonts have these patterns, and fallback fonts are wider
+	if hasBraille(cells) { // few fonts contain braille patterns, and fallback fonts are wider
 		fmt.Fprintf(b, ` textLength="%d" lengthAdjust="spacingAndGlyphs"`, len(cells)*cellWidth)
 	}
 	if styled {
@@ -130,7 +130,7 @@ func lookOf(looks []Look, s Style) Look {
 func writeEscaped(b *strings.Builder, text string) {
 	for _, c := range text {
 		switch {
-		case c < ' ': // the second half of a wide character, or invalid in XML
+		case c < ' ': // second half of a wide character, or a character that XML does not allow
 		case c == '<':
 			b.WriteString("&lt;")
 		case c == '>':

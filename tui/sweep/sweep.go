@@ -24,9 +24,9 @@ import (
 // Options configures the dashboard. Progress is required and must not block.
 type Options struct {
 	ID       string
-	What     string // what is varied, in words
+	What     string // the varied parameters, in words
 	Progress func() sweep.Progress
-	Report   func() *tui.Report // of the finished sweep, nil until then; a nil function means no report
+	Report   func() *tui.Report // report on the finished sweep, nil until then; a nil function means that there is no report
 }
 
 // session is the state of the pages: the most recent progress of the sweep and its history.
@@ -117,7 +117,7 @@ func (s *session) rate() (perSecond float64, known bool) {
 // timeLeft returns the remaining time at the current rate. It is negative if unknown.
 func (s *session) timeLeft() time.Duration {
 	rate, known := s.rate()
-	const ever = 1e9 // in seconds; more does not fit a time.Duration and means never
+	const ever = 1e9 // in seconds; more does not fit into a time.Duration and means never
 	seconds := float64(s.progress.Lots-s.progress.LotsDone) / rate
 	if !known || !(seconds < ever) {
 		return -1

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// Styles by purpose.
+// Styles, named by purpose.
 const (
 	Text screen.Style = iota
 	Dim
@@ -26,7 +26,7 @@ const (
 	Key
 	Selected
 	Subject // the queue under test
-	Versus  // the queue to compare with
+	Versus  // the queue that it is compared with
 	Locked
 	Caption
 	Changed

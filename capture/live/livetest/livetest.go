@@ -27,7 +27,7 @@ func EnterNamespace(t testing.TB) {
 		runtime.UnlockOSThread()
 		t.Skipf("this needs root and network namespaces; unshare: %v", err)
 	}
-	// Keeps interfaces silent until a test sends: no neighbour discovery. A kernel without IPv6 has no such file.
+	// Keep interfaces silent until a test sends: no neighbour discovery. A kernel without IPv6 has no such file.
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 }
 

@@ -57,9 +57,9 @@ type Flags struct {
 	ageError  float64
 	swept     sweepcmd.Flags
 	beside    string
-	rows      *bench.Rows // for a dashboard that compares ages with the twin's; nil otherwise
+	rows      *bench.Rows // results for a dashboard that compares ages with the twin's; nil otherwise
 	timeScale string
-	tc        tc.Control // settled into Spec, with tcCount
+	tc        tc.Control // converted into Spec, together with tcCount
 	tcCount   netsim.Count
 	notes     []string
 	wires     testbed.Wires // from a testbed file
@@ -506,7 +506,7 @@ func (f *Flags) eventSinks(cmd *cobra.Command, env *cli.Env) []bench.Sink {
 // report that cannot be stored is still exported and printed.
 func (f *Flags) concludeRun(env *cli.Env, report *bench.Measurement, kept *cli.Keeping, err error) error {
 	unkept := kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet)
-	// before the report is printed to a reader that may exit early, such as head
+	// Before the report is printed: its reader may exit early, as head does.
 	if err = cli.MarkGeneratorInterrupted(err); err == nil {
 		err = f.writeExports(env, report)
 	} else {

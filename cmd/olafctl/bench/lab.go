@@ -24,7 +24,7 @@ func isLab(name string) bool {
 func (f *Flags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 	device, name, err := env.Devices.Lookup(f.Device)
 	if err != nil || !isLab(name) || !device.Can(testbed.AddsModels) {
-		return err // a device whose files have another meaning, or none
+		return err // a device that interprets files differently or takes none
 	}
 	if f.file.path != "" {
 		return cli.UsageError("--file %s and --device %s each describe what to run; use one of them", f.file.path,

@@ -32,8 +32,7 @@ const modeFlag = "mode"
 // slotRanges is the name of the flag that sets the slots reserved for each job.
 const slotRanges = "slot-ranges"
 
-// loopOnly are flags that do not apply to workers that do not wait, openOnly those that do not apply to workers that
-// do.
+// loopOnly lists flags that apply only to closed-loop workers, openOnly those that apply only to other workers.
 var (
 	loopOnly = append([]string{"jobs", "fan", "aggregators", "model", "fraction", "compute", "spread", "delay", "loss",
 		"racks", "limit", slotRanges}, waitingOptions()...)
@@ -152,7 +151,7 @@ func (f *loopFlags) asksToWait(given func(string) bool) bool {
 func (f *loopFlags) checkMode(given func(string) bool, env *cli.Env, device string, s *system.System,
 	spec *bench.Spec) error {
 	switch {
-	case !given(modeFlag) || s.OnServers: // such a system has its own check
+	case !given(modeFlag) || s.OnServers: // a system on servers has its own check
 		return nil
 	case f.asksToWait(given):
 		_, err := env.Systems.LoopedOnes().Mode(s, f.Mode)
@@ -189,7 +188,7 @@ func checkLoopDevice(env *cli.Env, device string, spec *bench.Spec) error {
 	for _, name := range spec.Queues() {
 		found, err := env.Systems.Find(name)
 		if err != nil || !found.CanLoop() {
-			continue // the specification has a better error
+			continue // the check of the specification returns a better error
 		}
 		if !found.HasFrames() {
 			needs |= testbed.TakesLengths

@@ -34,8 +34,8 @@ var (
 		"explain", "line-rate", "rate", "pcap", "force"}, modelOnly...)
 )
 
-// Default rates of a worker's line, and of an aggregator for all its children: as much as two processors can carry on
-// time.
+// Default rates for a worker's line and for an aggregator's line to all its children: as much as two processors sustain
+// on time.
 const (
 	modelLine = 200 * olaf.Mbps
 	modelRate = 400 * olaf.Mbps
@@ -256,7 +256,7 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, repor
 	by := cli.NewProvenance(env, started)
 	by.Device = b.Device
 	found := report.Result(by)
-	// The first run and its capture are complete, even if a later one failed.
+	// The first run and its capture are complete even if a later run failed.
 	err = errors.Join(cli.MarkInterrupted(err), kept.Finish(env, found, by, found.Partial, b.quiet),
 		b.commitCapture(env, "run 1"))
 	if err = errors.Join(err, cli.PrintReport(env, found, b.format, b.explain)); err != nil {

@@ -137,7 +137,7 @@ type session struct {
 	drops   live.Drops
 	started time.Time
 	read    time.Time // from the socket
-	drawn   time.Time // the progress line
+	drawn   time.Time // when the progress line was last drawn
 	line    bool      // the progress line is on the terminal
 	blind   error     // why the drop counters could not be read
 
@@ -314,7 +314,7 @@ func (s *session) finishCapture(ended error) error {
 	_ = s.Flush() // keep returns its error
 	limited := s.flags.duration > 0 || s.flags.count > 0
 	if errors.Is(ended, context.Canceled) && !limited {
-		ended = nil // an interrupt is the normal end
+		ended = nil // an interrupt is the normal way to end
 	}
 	if err := s.commitFile(); err != nil { // such as a full disk
 		ended, s.File = err, nil

@@ -41,7 +41,7 @@ type choice[T ~string] struct {
 }
 
 func (c *choice[T]) String() string {
-	if c.value == nil { // pflag makes zero values
+	if c.value == nil { // pflag calls String on zero values
 		return ""
 	}
 	return string(*c.value)

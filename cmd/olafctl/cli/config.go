@@ -208,7 +208,7 @@ func (c *config) applyTo(env *Env, flags *pflag.FlagSet) error {
 			continue
 		}
 		value, from, where := c.lookupSetting(env, s)
-		// a variable with a special name is read where it is used
+		// A variable with a special name is read elsewhere, where it is used.
 		if from == fromDefault || value == "" || s.env != "" && from == fromEnvironment {
 			continue
 		}

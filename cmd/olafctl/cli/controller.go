@@ -23,7 +23,8 @@ type ControllerFlags struct {
 	id     string
 	DryRun bool
 	Out    Format
-	// Whole rejects changes that do not fit into one batch. A batch is rolled back if any part of it fails.
+	// Whole rejects changes that do not fit into one batch. If any part of a batch fails, the whole batch is rolled
+	// back.
 	Whole bool
 	// confirm, if set, asks before existing entries are changed or deleted.
 	confirm *ConfirmFlag
@@ -189,7 +190,7 @@ type planDocument struct {
 	Deleted int      `json:"deleted"`
 	Batches int      `json:"batches"`
 	Atomic  bool     `json:"atomic"` // one batch, applied fully or not at all
-	Hash    string   `json:"sha256"` // of the tables afterwards
+	Hash    string   `json:"sha256"` // SHA-256 of the tables afterwards
 	Changes []string `json:"changes"`
 }
 

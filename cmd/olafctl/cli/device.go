@@ -18,8 +18,8 @@ import (
 type DeviceFlags struct {
 	Address string
 	after   string
-	system  string // for that run; empty for its own system
-	h       int    // for that run; 0 for a cluster's number of workers
+	system  string // system for that run; empty for the experiment's own
+	h       int    // H for that run; 0 for a cluster's number of workers
 	record  string
 }
 

@@ -41,28 +41,28 @@ type Env struct {
 	Terminal bool
 	// Asks is set if stdin and stderr are a terminal, so that a question can be answered.
 	Asks bool
-	// Systems, Devices and Published are the known systems, devices and experiments. Declared returns the metrics of a
-	// system's runs.
+	// Systems, Devices and Published are the known systems, devices and published experiments. Declared returns the
+	// metrics of a system's runs.
 	Systems   system.Set
 	Devices   testbed.Devices
 	Published experiments.Set
 	Declared  archive.Declarations
 	// Programs are the switch programs whose tables agents and controllers know.
 	Programs []program.Description
-	// Layouts turns documents of kept experiments into tables and figures.
+	// Layouts turns documents of stored experiments into tables and figures.
 	Layouts archive.Layouts
-	// Readers read the documents of kept measurements.
+	// Readers read the documents of stored measurements.
 	Readers result.Readers
 	// SweepCommands returns the commands whose runs can be swept; WorkCommands adds those whose jobs only workers run.
 	SweepCommands, WorkCommands func(*Env) sweep.Commands
-	// Bus finds cards. CardClock passes time for them; nil means this host's clock.
+	// Bus finds cards. CardClock is their clock; nil means this host's clock.
 	Bus       pcie.Bus
 	CardClock pcie.Clock
 	// OpenCapture starts a capture from an interface.
 	OpenCapture func(live.Options) (testbed.Frames, error)
 	// TLS contains the flags for connections to agents.
 	TLS ClientTLS
-	// Push copies this program to hosts of ssh:// addresses that lack it, without asking.
+	// Push copies this program, without asking, to hosts of ssh:// addresses that lack it.
 	Push bool
 }
 

@@ -215,7 +215,7 @@ func frameTargets(env *Env, f *store.Folder, dir string) []export.Target {
 		err = archive.VisitObservations(f, func(ordinal uint32, o *olaf.Observation) bool {
 			run := labels[ordinal]
 			if run == nil {
-				return true // a run without results because of an interruption
+				return true // an interrupted run without results
 			}
 			failed = take(&export.Labelled{Queue: run.Run.Queue, OutRateBPS: run.Run.OutRateBPS, Run: run.Run.Index,
 				Observation: *o})

@@ -106,7 +106,7 @@ func OnTerminal(text string) string {
 // Head is the beginning of every JSON document (docs/reference/output.md).
 type Head struct {
 	Schema string `json:"schema"`
-	Kind   string `json:"document,omitempty"` // of a list, an object or a check
+	Kind   string `json:"document,omitempty"` // kind of the entries, the object or the check
 }
 
 // List returns the head of a document that lists entries of this kind.

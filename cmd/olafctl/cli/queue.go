@@ -13,7 +13,7 @@ func IsAddress(text string) bool { return strings.Contains(text, "://") }
 // NumberOrQueue is the value of --workers. The flag may be given twice: once with the number of the command's workers,
 // and once with the address of a work queue whose machines run the sweep.
 type NumberOrQueue struct {
-	pflag.Value // the number
+	pflag.Value // value of the number
 	Address     string
 	flag        *pflag.Flag
 	numbered    bool

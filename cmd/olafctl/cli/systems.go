@@ -77,7 +77,7 @@ type systemFlag struct {
 }
 
 func (f *systemFlag) String() string {
-	if f.sharedSystem == nil { // pflag makes zero values
+	if f.sharedSystem == nil { // pflag calls String on zero values
 		return ""
 	}
 	return *f.value

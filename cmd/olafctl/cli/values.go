@@ -60,7 +60,7 @@ func AddCount(flags *pflag.FlagSet, value *int, name, usage string) {
 }
 
 func (c *count) String() string {
-	if c.value == nil || *c.value == 0 { // pflag makes zero values
+	if c.value == nil || *c.value == 0 { // pflag calls String on zero values
 		return ""
 	}
 	return strconv.Itoa(*c.value)

@@ -57,7 +57,7 @@ func (c *cardDriver) openBackend(env *Env) (func(*testbed.CardTables) (agent.Bac
 		if !ok {
 			return nil, UsageError("--vnp4-%d: %q is not LIBRARY:SYMBOL", i+1, text)
 		}
-		// the system's loader looks for other names
+		// A name without a slash is looked up by the system's loader.
 		if _, err := os.Stat(library); strings.Contains(library, "/") && err != nil {
 			return nil, UsageError("--vnp4-%d: %v", i+1, err)
 		}

@@ -114,7 +114,7 @@ func (x *doctor) examine(env *cli.Env, row *testbed.Device, name string) (opened
 // examined is an agent's answer to a request to examine a device on its host.
 type examined struct {
 	Checks []pcie.Check
-	Opened bool // or nothing to check before the device is opened
+	Opened bool // device was opened, or there was nothing to check before opening it
 }
 
 // examineCall is the name of the request to examine a device.

@@ -30,7 +30,7 @@ type flowDocument struct {
 	Worker   olaf.WorkerID  `json:"worker"`
 	Length   uint16         `json:"length"`
 	Template uint16         `json:"template"`
-	Format   string         `json:"format"` // name of the system
+	Format   string         `json:"format"` // name of the system that uses the format
 	ToS      uint8          `json:"tos"`
 	Seg      uint64         `json:"seg"`
 }

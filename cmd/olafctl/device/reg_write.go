@@ -41,7 +41,7 @@ ranges that are safe to write (docs/reference/safety.md).`,
 			}
 			fleeting := !dryRun && env.Devices.Check(device.Address, testbed.Copies) == nil
 			return device.WithRegisters(cmd.Context(), env, o, func(dev fpga.Device) error {
-				if fleeting { // each opening of a twin creates a new one
+				if fleeting { // a twin exists only as long as it is open
 					fmt.Fprintf(env.Stderr,
 						"%s and all writes to it are gone when this command ends; use 'olafctl device serve' to "+
 							"keep one\n", device.Address)

@@ -25,10 +25,10 @@ type serveFlags struct {
 	secure  cli.ServerTLS
 	system  string
 	watch   cli.MetricsFlag
-	// lifeline ends the agent with its standard input, for ssh:// addresses. An agent with noDevice lends only its
-	// host.
+	// lifeline makes the agent exit at the end of its standard input, for ssh:// addresses. noDevice makes it offer
+	// only its host.
 	lifeline, noDevice bool
-	owner              string // for whom the agent runs, user@host; empty for this user
+	owner              string // user@host that the agent runs for; empty for this user
 }
 
 func NewServe(env *cli.Env) *cobra.Command {

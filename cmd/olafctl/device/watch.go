@@ -45,7 +45,7 @@ takes counts away. An interrupt exits with code 0.`,
 				return w.run(cmd.Context(), dev, interval, count)
 			})
 			if errors.Is(err, context.Canceled) {
-				return nil // an interrupt is the normal end
+				return nil // an interrupt is the normal way to end
 			}
 			return err
 		},

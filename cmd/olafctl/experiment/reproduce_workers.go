@@ -20,7 +20,7 @@ import (
 
 // farmFlags are the flags for running experiments in several processes on this machine or through a work queue.
 type farmFlags struct {
-	queue sweepcmd.QueueFlags // its address may also be a number of processes
+	queue sweepcmd.QueueFlags // in place of a queue's address, --workers may be a number of processes
 	where cli.StoreFlag
 }
 
@@ -157,7 +157,7 @@ func (f *reproduceFlags) runElsewhere(ctx context.Context, env *cli.Env,
 	if plan.Build, err = sweepcmd.ThisBuild(env); err != nil {
 		return nil, err
 	}
-	done := map[string]json.RawMessage{} // by specification
+	done := map[string]json.RawMessage{} // finished parts by specification
 	err = f.workers.where.WithStore(env, func(s *store.Store) error {
 		cells, err := f.runPieces(ctx, env, plan, s)
 		for i := range cells {

@@ -124,7 +124,7 @@ const scrapeTime = 10 * time.Second
 func (m *Monitor) Serve(ctx context.Context, l net.Listener) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	server := &http.Server{Handler: m.Handler(), ReadHeaderTimeout: scrapeTime}
-	m.served.Go(func() { _ = server.Serve(l) }) // always ends with an error: that it was closed
+	m.served.Go(func() { _ = server.Serve(l) }) // always returns an error, because the server is closed
 	m.served.Go(func() {
 		<-ctx.Done()
 		_ = server.Close() // nothing left to serve

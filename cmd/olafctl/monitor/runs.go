@@ -17,7 +17,7 @@ type runs struct {
 	mu       sync.Mutex
 	outline  *bench.Outline
 	planned  float64
-	of       []configuration // from the outline
+	of       []configuration // configurations from the outline
 	verdicts map[[2]string]float64
 
 	plannedDesc, doneDesc, meanDesc, ciDesc, verdictDesc *prometheus.Desc
@@ -27,7 +27,7 @@ type runs struct {
 type configuration struct {
 	invalid int
 	metrics []*metric.Metric
-	valid   []measured // in the order of their seeds, so that sums equal a document's bit for bit
+	valid   []measured // ordered by seed, so that sums equal a document's bit for bit
 }
 
 // measured contains the metrics of one run.

@@ -73,7 +73,7 @@ func documentSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 			return nil, err
 		}
 	}
-	config, _ := r.Config.(json.RawMessage) // as Readers leave it
+	config, _ := r.Config.(json.RawMessage) // set by Readers
 	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: config, Runs: runs,
 		Partial: f.Manifest.Partial}, nil
 }

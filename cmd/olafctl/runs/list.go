@@ -144,7 +144,7 @@ func ageOf(started string, now time.Time) string {
 		return text.Missing
 	}
 	age := now.Sub(t)
-	if age < -2*time.Minute { // another clock, or a folder dated by hand
+	if age < -2*time.Minute { // another host's clock, or a folder with an edited date
 		return "in future"
 	}
 	for _, u := range []struct {

@@ -33,7 +33,7 @@ func newScheduleSweepCmd(env *cli.Env) *cobra.Command {
 	s.Units, s.Ports = 8, 4
 	cmd := &cobra.Command{
 		Use:    "sweep",
-		Hidden: true, // olafctl sweep varies schedules as well
+		Hidden: true, // olafctl sweep also varies schedules
 		Short:  "Compare both policies over numbers of jobs and seeds",
 		Long: `Plan generated jobs in the paper's four scenarios (fcfs or tw, with and without aggregation) for several numbers of jobs or
 values of --sweep, and seeds. All scenarios of a seed have the same jobs. See docs/guide/scheduling.md.`,

@@ -56,7 +56,7 @@ func (n *networkCells) begin(file string, options []experimentsweep.Option) (exp
 	if n.given = options; file != "" {
 		n.args = []string{file}
 	}
-	// ignore the error: some options are valid only with a cell's values
+	// Errors are ignored: some options are valid only with a cell's values.
 	return n, sweepcmd.SetOptions(n.cmd.Flags(), options)
 }
 
@@ -174,7 +174,7 @@ func (f *jobCells) sharedSpec(cmd *cobra.Command) (*job.Spec, error) {
 	if err := refuseJobFlags(cmd, sharedCluster()); err != nil {
 		return nil, err
 	}
-	if !cmd.Flags().Changed(system.OptionSharing) { // a sweep may vary systems, not all of which have a choice
+	if !cmd.Flags().Changed(system.OptionSharing) { // a sweep's systems may include some without a choice of sharing
 		f.sharing.sharing = system.Static
 	}
 	g, err := f.sharing.parseGrid(cmd, f.system, &f.job)
@@ -225,7 +225,7 @@ func (c *gridCells) choosesSharing(given []string) bool {
 	}
 	s, err := c.Base.waits.set.ClosedLoop().Find(name)
 	if err != nil {
-		return false // the cell returns a better error
+		return false // running the cell returns a better error
 	}
 	mode, err := s.Mode("sync")
 	return err == nil && mode.CheckOptions(s, []string{system.OptionSharing}) == nil

@@ -24,7 +24,7 @@ const EarlierSchema = "olafctl.simulate"
 // lostPct is the metric for the share of updates that were lost, according to the counts of the whole run.
 var lostPct = result.NewMetric("lost_pct", "Lost, whole run", "%")
 
-// The reduction of ages by the first network against another, over pairs with equal seeds.
+// Reductions of ages by the first network compared with another network, over pairs with equal seeds.
 var (
 	reducedPerCluster = result.NewMetric("aom_reduction_cluster_pct", "Reduced by the first network, per cluster", "%")
 	reducedPerWorker  = result.NewMetric("aom_reduction_worker_pct", "Reduced by the first network, per worker", "%")
@@ -194,7 +194,7 @@ func (s *sweepDocument) addTo(r *result.Result) {
 // sweepPanels lists the panels of a parameter sweep and the statistics that they show.
 var sweepPanels = []struct {
 	name, unit string
-	per        results.Float // per unit in the document
+	per        results.Float // divisor for the document's values
 	series     []sweepSeries
 }{
 	{"Dropped packets", "dropped [% of updates sent]", 1, []sweepSeries{{"dropped", "loss_packets_pct"}}},

@@ -30,7 +30,7 @@ func (f *simulateFlags) readJob(cmd *cobra.Command, args []string) ([]string, er
 	}
 	text, err := os.ReadFile(args[0])
 	if err != nil || !job.IsFile(text) {
-		return args, nil // topology files have their own errors
+		return args, nil // the topology parser reports these errors
 	}
 	file, err := job.ParseFile(args[0], text)
 	if err != nil {

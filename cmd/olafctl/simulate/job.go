@@ -36,7 +36,7 @@ const longestJob = 8_000_000
 
 // jobFlags are the flags for a job on a preset's cluster.
 type jobFlags struct {
-	*waitFlags       // shared with networks
+	*waitFlags       // also used by networks
 	model, versus    string
 	workers, updates int
 	spread           float64
@@ -203,10 +203,10 @@ type jobReport interface {
 // jobWork contains the jobs to simulate on a preset's cluster.
 type jobWork struct {
 	preset string
-	about  string      // of the first run, for the dashboard
+	about  string      // description of the first run, for the dashboard
 	specs  []*job.Spec // all jobs, each for every seed; the dashboard shows the first
 	seeds  []uint64
-	names  []string // of the flags that determine the work
+	names  []string // names of the flags that determine the work
 	// tapped must be called when the frames of the first job are captured.
 	tapped func()
 	// play runs the jobs and calls done after each run.

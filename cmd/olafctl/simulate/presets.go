@@ -22,17 +22,17 @@ type jobPreset struct {
 	model  string            // default model; empty if the preset has its own
 	refuse map[string]string // flags that do not apply to this preset, with the reason
 	takes  []string          // flags that apply only to this preset
-	// headline lists a sweep's default metrics; empty for the command's own.
+	// headline lists a sweep's default metrics; empty for the command's defaults.
 	headline []string
 	// prepare sets defaults of flags that are not given.
 	prepare func(cmd *cobra.Command, f *jobFlags) error
-	// build builds a system's network and job, except for the parts that all presets share.
+	// build builds a system's network and job, apart from the parts that all presets share.
 	build func(f *jobFlags, spec *job.Spec) error
-	// title and basis head the report; states returns a further statement about a system.
+	// title and basis head the report; states returns an additional statement about a system.
 	title  func(f *jobFlags) string
 	basis  func(f *jobFlags) string
 	states func(f *jobFlags, s *system.System) string
-	// printed returns the numbers that a paper printed about job number at; nil for none.
+	// printed returns the numbers that a paper printed about job number at, or nil if there are none.
 	printed func(f *jobFlags, spec *job.Spec, at int) []job.Printed
 }
 

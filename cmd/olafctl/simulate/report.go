@@ -51,7 +51,7 @@ type simulation struct {
 	Partial bool
 
 	topology  *netsim.Topology
-	others    []*netsim.Topology // from --versus
+	others    []*netsim.Topology // networks from --versus
 	simulated *bench.Simulated   // nil for a sweep or an imported trace
 }
 

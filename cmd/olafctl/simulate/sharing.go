@@ -94,7 +94,7 @@ func (f *sharingFlags) parseGrid(cmd *cobra.Command, of string, rest *jobFlags) 
 		return nil, err
 	}
 	if !cmd.Flags().Changed(system.OptionSharing) && mode.CheckOptions(s, []string{system.OptionSharing}) != nil {
-		g.Sharings = []string{system.Static} // there is no other way
+		g.Sharings = []string{system.Static} // the only sharing that the system supports
 	}
 	return g, mode.CheckOptions(s, sharingOptions(cmd))
 }

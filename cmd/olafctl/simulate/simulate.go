@@ -247,7 +247,7 @@ type simulateFlags struct {
 	swept                     sweepcmd.Flags
 	rxTrace, rxImport         string
 	pcap, schedule            string
-	packets                   int // of a schedule
+	packets                   int // number of packets in a schedule
 	force, yes, quiet, schema bool
 	list                      bool
 	tui                       bool
@@ -412,7 +412,7 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	if f.format == cli.YAML {
 		return cli.PrintText(env, t.Text)
 	}
-	t.Expect = nil // expectations do not affect the run
+	t.Expect = nil // the phases of closed-loop workers are not locked
 	if err := f.checkFlags(cmd, env); err != nil {
 		return err
 	}
@@ -730,7 +730,7 @@ func (f *simulateFlags) simulateRuns(ctx context.Context, env *cli.Env, report *
 type deliveries struct {
 	trace     *trace.RxWriter
 	traceFile *renameio.PendingFile
-	captures  []*capture.File // by server
+	captures  []*capture.File // captures by server
 	own       bool            // in a system's own frames, which the network records
 	folder    string          // folder of the captures, if it was created for them
 	addresses pktgen.Addressing
@@ -825,7 +825,7 @@ func (d *deliveries) abandon() error {
 		err = errors.Join(err, c.Abandon())
 	}
 	if d.folder != "" {
-		_ = os.Remove(d.folder) // fails if the folder contains captures, which stay
+		_ = os.Remove(d.folder) // fails if the folder contains captures, which are kept
 	}
 	return err
 }

@@ -69,7 +69,7 @@ func SetOptions(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 // Cells resolves the cells of a sweep from a command's flags.
 type Cells[T any] struct {
 	Cmd  *cobra.Command
-	Said *T // the flags write here
+	Said *T // written by the flags
 	Base T
 	// Spec returns everything that determines a cell's results, for JSON.
 	Spec func(*T) (any, error)

@@ -26,7 +26,7 @@ type oneSweep struct {
 	id      string
 	folders *sweep.Folders
 	store   *store.Store
-	kept    *store.Folder // nil if unfinished
+	kept    *store.Folder // nil if the sweep has not finished
 }
 
 // findSweep finds a sweep by its ID, an unambiguous prefix of the ID, or "last" for the newest sweep.
@@ -196,8 +196,8 @@ type sweepStatus struct {
 	Done    int    `json:"done"`
 	Failed  int    `json:"failed"`
 	Command string `json:"command"`
-	// Host is the host that runs the sweep or ran it last. PerSecond counts lots; RemainingS is the time left at that
-	// rate.
+	// Host is the host that runs the sweep or ran it last. PerSecond is the number of lots per second; RemainingS is
+	// the time left at that rate.
 	Host       string            `json:"host,omitempty"`
 	PerSecond  float64           `json:"lots_per_second,omitempty"`
 	RemainingS float64           `json:"remaining_s,omitempty"`

@@ -34,8 +34,8 @@ const queueProgram = "olafctl-queue"
 // QueueFlags are the flags for using a work queue.
 type QueueFlags struct {
 	Url   string
-	token string  // file
-	share float64 // per cent of the results to repeat here
+	token string  // file that contains the token
+	share float64 // percentage of the results to repeat here
 }
 
 // addAddress adds the flags for connecting to a queue. name is the flag for the queue's address.
@@ -346,7 +346,7 @@ func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, besid
 	select {
 	case err := <-ended:
 		return fmt.Errorf("the queue's server ended: %w", err)
-	case <-ctx.Done(): // an interrupt is the normal end
+	case <-ctx.Done(): // an interrupt is the normal way to end
 		return errors.Join(in.Close(), <-ended)
 	}
 }
@@ -406,7 +406,7 @@ func (f *GridFlags) workFromQueue(ctx context.Context, env *cli.Env, from *Queue
 	me, id := NewPresence(env, queue.Works, build), make([]byte, 4)
 	_, _ = rand.Read(id) // never fails
 	var here sync.WaitGroup
-	here.Go(q.Announce(ctx, me, env.Now)) // first, so that others see this worker even if there is no work
+	here.Go(q.Announce(ctx, me, env.Now)) // first, so that others see this worker even if no work is available
 	if err := q.FollowPresence(ctx, AnnouncePeers(env, queue.HandsOut, build, untilForeign(build, stop))); err != nil {
 		return err
 	}
@@ -430,7 +430,7 @@ func (f *GridFlags) workFromQueue(ctx context.Context, env *cli.Env, from *Queue
 		return cause
 	}
 	if errors.Is(err, context.Canceled) {
-		return nil // an interrupt is the normal end
+		return nil // an interrupt is the normal way to end
 	}
 	return err
 }

@@ -66,7 +66,7 @@ type GridFlags struct {
 	queue     QueueFlags // without an address, processes on this machine do the work
 	Tui       bool
 	View      cli.ViewFlags
-	unkept    bool // the store is not writable, so the sweep works in a temporary one
+	unkept    bool // the store is not writable, so the sweep uses a temporary one
 }
 
 // addWork adds the flags that control how a sweep is run.
@@ -375,7 +375,7 @@ func (f *GridFlags) finishSweep(env *cli.Env, s *store.Store, folder *sweep.Fold
 	d.Provenance, d.Differences, d.Checked = cli.NewProvenance(env, started), from.Differences, from.Checked
 	d.Provenance.Command = folder.Plan.Line
 	id, err := folder.Finish(d, cells)
-	if err != nil { // a full store does not lose the result
+	if err != nil { // the result is not lost even if the store is full
 		d.ID = ""
 		err = fmt.Errorf("the result is shown, but not kept: %w; 'olafctl sweep resume %s' stores it when there is room",
 			err, folder.Plan.ID)
@@ -492,7 +492,7 @@ func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
 			commands := env.WorkCommands(env)
 			err = sweep.ServeJobs(cmd.Context(), commands, build, env.Stdin, env.Stdout)
 			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) {
-				err = nil // the parent process is gone
+				err = nil // the parent process has exited
 			}
 			return errors.Join(err, commands.Close())
 		},
@@ -503,7 +503,7 @@ func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
 type Flags struct {
 	GridFlags
 	Axes    []string
-	machine *cli.NumberOrQueue // the address in --workers, which otherwise counts the workers of a cell
+	machine *cli.NumberOrQueue // the address in --workers; a number there counts the workers of a cell
 }
 
 // AddTo adds --sweep and the related flags to a command that has its own flag --workers.

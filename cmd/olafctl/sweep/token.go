@@ -82,7 +82,7 @@ func ShareToken(env *cli.Env, address, token string) (unshare func()) {
 		fmt.Fprintf(env.Stderr, "clients need --token-file %s (%v)\n", token, err)
 		return func() {}
 	}
-	return func() { _ = os.Remove(pointer) } // a leftover names a useless token
+	return func() { _ = os.Remove(pointer) } // a leftover file refers to a useless token
 }
 
 // OwnToken returns the token for this user's queue at a loopback address, or "" if there is none.
@@ -97,11 +97,11 @@ func OwnToken(env *cli.Env, address string) string {
 	}
 	path, err := ReadToken(pointer)
 	if err != nil {
-		return "" // the queue is another user's, or has no token
+		return "" // the queue belongs to another user or has no token
 	}
 	token, err := ReadToken(path)
 	if err != nil {
-		return "" // its store was removed; the server reports what is missing
+		return "" // its store was removed; the server's error names what is missing
 	}
 	return token
 }

@@ -21,22 +21,22 @@ import (
 // stateDocument describes the state of a switch program on a device.
 type stateDocument struct {
 	Device  string     `json:"device"`
-	Running string     `json:"running"` // the program before the queue
+	Running string     `json:"running"` // name of the program that precedes the queue
 	H       int        `json:"h,omitempty"`
 	Built   int        `json:"built_slots"`
 	Held    int        `json:"held_slots"`
-	Jobs    []stateJob `json:"jobs,omitempty"`   // from the tables
-	Untold  string     `json:"untold,omitempty"` // why no tables were read
+	Jobs    []stateJob `json:"jobs,omitempty"`   // jobs in the tables
+	Untold  string     `json:"untold,omitempty"` // why the tables were not read
 }
 
 // stateJob describes a job according to its table entries.
 type stateJob struct {
 	Job     olaf.ClusterID  `json:"job"`
 	Members []olaf.WorkerID `json:"members"`
-	Fan     int             `json:"fan,omitempty"` // if an entry sets it
+	Fan     int             `json:"fan,omitempty"` // set if an entry sets it
 	First   int             `json:"first_slot,omitempty"`
-	Slots   int             `json:"slots,omitempty"` // if the job has its own slots
-	Above   bool            `json:"above,omitempty"` // sums go to a parent switch
+	Slots   int             `json:"slots,omitempty"` // set if the job has its own slots
+	Above   bool            `json:"above,omitempty"` // sums are sent to a parent switch
 }
 
 // readState reads the state of a program on a device. If the device was not built with the program, the error has the
@@ -50,7 +50,7 @@ func readState(ctx context.Context, env *cli.Env, address string, d *program.Des
 	if err != nil {
 		return nil, err
 	}
-	if row.Lend != nil { // otherwise only the agent knows what its device is built with
+	if row.Lend != nil { // for other devices, only the agent knows their build
 		if err := env.Devices.NotBuilt(address, d); err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ type endpointFlags struct {
 	attach attachFlags
 	wire   wireFlags
 	keep   cli.KeepFlags
-	// started is when the program began, for keep.
+	// started is the time when the program began, for keeping the run.
 	started time.Time
 }
 

@@ -131,7 +131,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	}
 	if f.format == cli.JSONL {
 		p.Handed = func(vector uint32, c *endpoints.Computed, at time.Duration) {
-			// the reader may be gone
+			// Errors are ignored: the reader may have exited.
 			_ = cli.WriteLine(env.Stdout, onwire.Vector{Vector: &vector, AtNS: at.Nanoseconds(),
 				Reward: float64(c.Reward) / 256})
 		}

@@ -92,7 +92,7 @@ func (p *picture) Write(b []byte) (int, error) {
 
 // drawSVG draws the command and its output as SVG. A line shows its time if it differs from that of the previous line.
 func (p *picture) drawSVG(command string) string {
-	const times = 9 // columns
+	const times = 9 // width of the time column
 	width := len(command) + 2
 	for _, l := range p.lines {
 		width = max(width, screen.TextWidth(l.text))

@@ -79,7 +79,7 @@ func readRoles(env *cli.Env, path string) (*lab.RolePlan, testbed.Access, error)
 	}
 	p, err := f.ResolveHosts()
 	if p == nil && err == nil {
-		_, err = f.ResolveRoles() // which says that there are none
+		_, err = f.ResolveRoles() // returns an error that the file has no roles
 	}
 	return p, access, err
 }

@@ -30,7 +30,7 @@ func openDatagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error)
 	return netlab.Datagrams(ctx, at)
 }
 
-// Rates that a machine with two processors carries on time, and higher ones for a short demo.
+// Rates that a machine with two processors sustains on time, and higher ones for a short demo.
 const (
 	demoLine  = 60 * olaf.Mbps
 	demoRate  = 180 * olaf.Mbps
@@ -155,9 +155,9 @@ func printDemo(env *cli.Env, c *demo.Config, r *demo.Report) error {
 type Ability struct {
 	Name   string `json:"name"`
 	Says   string `json:"says"`
-	Remedy string `json:"remedy,omitempty"` // for what is missing
+	Remedy string `json:"remedy,omitempty"` // how to get what is missing
 	OK     bool   `json:"ok"`
-	Better bool   `json:"better,omitempty"` // optional, but better with it
+	Better bool   `json:"better,omitempty"` // optional, but recommended
 }
 
 func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {

@@ -29,7 +29,7 @@ const standing = lab.HeldPrefix
 type upFlags struct {
 	foreground, replace, quiet bool
 	name                       string
-	lasts                      olaf.Duration // of the reservation, for a testbed of roles
+	lasts                      olaf.Duration // duration of the reservation, for a testbed of roles
 	note                       string
 }
 

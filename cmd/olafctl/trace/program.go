@@ -23,7 +23,7 @@ import (
 // traceProgramFlags are the flags for recording the updates of the user's own command.
 type traceProgramFlags struct {
 	command string
-	address string // of a socket for recorders
+	address string // address of a socket for recorders
 	values  int
 }
 

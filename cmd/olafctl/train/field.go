@@ -84,7 +84,7 @@ func (f *trainFlags) settleDevice(cmd *cobra.Command, env *cli.Env) error {
 		return cli.UsageError("--lanes: an update's real packets have %d values; leave it out",
 			onwire.GradientLayout().PerPacket)
 	}
-	n.Profile, n.Lanes = engine.Ideal, onwire.GradientLayout().PerPacket // a kernel has no cycles
+	n.Profile, n.Lanes = engine.Ideal, onwire.GradientLayout().PerPacket // a kernel queue has no clock cycles
 	if f.field.timeScale == "" {
 		if !given("rate") {
 			n.Rate = onwire.TimelyRate
@@ -220,7 +220,7 @@ func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 		if out == nil {
 			return nil, 0, err
 		}
-		return out.Curves, rl.Evaluate(&out.Weights, rl.Flights), err // diverged training has both
+		return out.Curves, rl.Evaluate(&out.Weights, rl.Flights), err // diverged training returns both curves and an error
 	}}
 }
 

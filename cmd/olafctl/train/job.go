@@ -38,7 +38,7 @@ func (f *trainJobFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// trainJobOnly are flags that do not apply to queues, trainQueue those that do not apply to a job.
+// trainJobOnly lists flags that do not apply to queues, trainQueue those that do not apply to a job.
 var (
 	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile,
 		system.OptionRecovery, system.OptionTimeout, system.OptionPacket, system.OptionWindow, system.OptionCongestion}

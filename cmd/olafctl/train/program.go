@@ -52,7 +52,8 @@ func (f *programFlags) add(cmd *cobra.Command) {
 var programForeign = []string{"film", "profile", "size", "quick", "time-scale", "rate", "iterations",
 	"weigh-by-count", "reward-filter", "reward-threshold", "tc", "tc-law", "tc-ack", "slope"}
 
-// programWorkers and programRate are defaults for a program: a few processes, and an output that is not a bottleneck.
+// programWorkers and programRate are the defaults for a program: a few processes, and an output that is not a
+// bottleneck.
 const (
 	programWorkers = 4
 	programRate    = olaf.Gbps

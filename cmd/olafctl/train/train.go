@@ -23,7 +23,7 @@ import (
 type trainFlags struct {
 	set    system.Set // the known systems
 	config rl.Config
-	tc     tc.Control // settled into config
+	tc     tc.Control // converted into config
 	film   string
 	force  bool
 	quiet  bool

@@ -20,7 +20,7 @@ func SweepCommand() *experimentsweep.Command {
 		Timed: true, Metrics: cells.QuestionMetrics(), Run: cells.Verify}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newVerifyCells().cmd.Flags(), []string{"quiet"}, ofSearch)
 	for i := range c.Fields {
-		if f := &c.Fields[i]; f.Name == "interval" || f.Name == "jitter" { // one for all clusters
+		if f := &c.Fields[i]; f.Name == "interval" || f.Name == "jitter" { // one value for all clusters
 			f.Type = grid.Duration
 		}
 	}
@@ -35,7 +35,7 @@ type verifyCells struct {
 	verifyFlags
 	cmd  *cobra.Command
 	file string
-	base aomcheck.Problem // from the file
+	base aomcheck.Problem // problem from the file
 }
 
 func newVerifyCells() *verifyCells {

@@ -141,7 +141,7 @@ type admissionJSON struct {
 	cli.Head
 	Accepted bool             `json:"accepted"`
 	Why      string           `json:"why"`
-	Running  *aomcheck.Answer `json:"running_alone"` // null if it was not checked
+	Running  *aomcheck.Answer `json:"running_alone"` // null if not checked
 	Together *verdictJSON     `json:"together"`
 }
 

@@ -92,7 +92,7 @@ type verifyFlags struct {
 	limit                   time.Duration
 	simulate                int
 	force, quiet, tighten   bool
-	objectives              bool // the command accepts any objective, so its bound has both names
+	objectives              bool // the command accepts any objective, so its bound's flag has both names
 	format                  cli.Format
 }
 

@@ -55,14 +55,14 @@ type Dashboard struct {
 	Env      *cli.Env
 	View     cli.ViewFlags
 	Device   string
-	Access   testbed.Access // to the device
+	Access   testbed.Access // access to the device
 	Index    int
 	Demo     bool
 	Bench    func() *queues.Bench
 	workbook func(context.Context) (string, error)
 	figures  func(context.Context) (string, error)
 	Watch    cli.MetricsFlag
-	Beside   bool   // the bench compares ages with those of the twin, which the dashboard shows
+	Beside   bool   // the bench compares ages with the twin's, which the dashboard shows
 	measured string // the bench's device, if the dashboard shows another device
 }
 
@@ -250,7 +250,7 @@ func RunBeside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec,
 // Background is an experiment that runs while the dashboard is shown.
 type Background struct {
 	Run    func(context.Context) (result.Report, error)
-	Look   func() (done, total int) // progress; never blocks
+	Look   func() (done, total int) // returns the progress without blocking
 	Rows   func() []results.Row     // rows so far; nil if they are not shown
 	wg     sync.WaitGroup
 	result atomic.Pointer[queues.Bench]

@@ -24,9 +24,9 @@ import (
 type Loop struct {
 	Env   *cli.Env
 	View  cli.ViewFlags
-	About loops.Options // of the run; the source and the other runs are added later
+	About loops.Options // description of the run; the source and the other runs are added later
 	Play  func(ctx context.Context, follow closedloop.Follow) (*closedloop.Result, error)
-	Runs  *Background // all runs, measured meanwhile; nil for none
+	Runs  *Background // all runs, measured in the background; nil for none
 }
 
 // NewLoop prepares the run with the given index for the dashboard. It returns an error if the plan has no such run.
@@ -49,7 +49,7 @@ func NewLoop(env *cli.Env, view cli.ViewFlags, plan *bench.Plan, index int, runs
 
 // ShowRun plays the run until the user leaves, or prints it as text until it ends.
 func (w *Loop) ShowRun(ctx context.Context) error {
-	whole, err := w.Play(ctx, nil) // for the run's end, which scales the time
+	whole, err := w.Play(ctx, nil) // for the end of the run, which scales the time axis
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (w *Loop) ShowRun(ctx context.Context) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, played = w.Play(context.WithoutCancel(ctx), player.Follow) // the player ends it
+		_, played = w.Play(context.WithoutCancel(ctx), player.Follow) // player ends the run
 	}()
 	var shown error
 	if w.View.IsPlain(w.Env) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// chooser is the additional variable of a changed package, and the environment variable that sets it.
+// chooser is the name of the variable that is added to a changed package, and of the environment variable that sets it.
 const (
 	chooser     = "mutantChosen"
 	environment = "MUTANT"
@@ -42,7 +42,7 @@ func (r *runner) build(batch []*mutant) (*built, error) {
 			b.remove()
 			return nil, fmt.Errorf("build %s: %w: %s", pkg, err, bytes.TrimSpace(said))
 		}
-		if _, err := os.Stat(program); err == nil { // a package without tests has no program
+		if _, err := os.Stat(program); err == nil { // a package without tests has no test program
 			b.judges = append(b.judges, judge{pkg, program})
 		}
 	}
@@ -129,8 +129,8 @@ func (s *source) copyOf(m *mutant, name string) []byte {
 // dispatch is the call to a mutated copy at the beginning of a function.
 type dispatch struct {
 	names   []edit // names for unnamed parameters
-	call    string // receiver and dot, before the copy's name
-	args    string // type arguments and arguments, after it
+	call    string // receiver and dot, written before the copy's name
+	args    string // type arguments and arguments, written after the name
 	returns bool
 	text    strings.Builder
 }

@@ -24,10 +24,10 @@ type options struct {
 	judges     []string
 	n          int
 	seed       uint64
-	seen       [][]uint64 // seeds of earlier samples that were reviewed, in the order in which they were left out
+	seen       [][]uint64 // seeds of earlier samples that were reviewed, in the order in which they are excluded
 	equivalent string
 	survivors  string
-	kept       string // folder of the results, from which an interrupted run continues
+	kept       string // folder of the results, with which an interrupted run continues
 	fresh      bool
 	verbose    bool
 }

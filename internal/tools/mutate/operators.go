@@ -173,7 +173,7 @@ func (c *collector) negate(cond ast.Expr) {
 		return
 	}
 	if b, ok := cond.(*ast.BinaryExpr); ok && b.Op.Precedence() == token.EQL.Precedence() {
-		return // the other operator is the negation
+		return // the other operator is equivalent to the negation
 	}
 	file := c.fset.File(cond.Pos())
 	c.replace(cond, cond.Pos(), cond.End(), "!("+string(c.file.text[file.Offset(cond.Pos()):file.Offset(cond.End())])+")")
@@ -204,7 +204,7 @@ func (c *collector) useConstant(n *ast.Ident) {
 			c.replace(n, n.Pos(), n.End(), map[string]string{"true": "false", "false": "true"}[n.Name])
 		}
 	case constant.Int, constant.Float:
-		// A selector's package precedes the name, so the sum is written after it.
+		// A selector's package precedes the name, so the sum is added after it.
 		c.out = append(c.out, c.addOne(n))
 	}
 }

@@ -20,7 +20,7 @@ import (
 // kept contains the results of this run and of earlier runs on one package. The file has one result per line.
 type kept struct {
 	file  *os.File
-	tests string // digest of everything but the mutant that determines whether it is noticed
+	tests string // digest of everything that affects whether a mutant is noticed, except the mutant
 	by    map[string]line
 }
 

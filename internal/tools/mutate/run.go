@@ -20,7 +20,7 @@ type fate string
 
 const (
 	noticed    fate = "noticed"
-	endless    fate = "endless" // noticed because it does not end, or takes all memory
+	endless    fate = "endless" // noticed because it does not end or uses up the memory
 	survived   fate = "survived"
 	uncompiled fate = "uncompiled"
 )
@@ -41,7 +41,7 @@ type judge struct{ pkg, program string }
 // limits contains the time limits that stop endless mutants. The main limit is on processor time, because the machine
 // may be busy.
 type limits struct {
-	processor uint64 // seconds
+	processor uint64 // CPU time in seconds
 	wall      time.Duration
 }
 
@@ -128,7 +128,7 @@ var (
 func (b *built) test(j judge, chosen string) (processor time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), b.limits.wall)
 	defer cancel()
-	temp, err := os.MkdirTemp(memoryFolder(), "m") // short, since tests create sockets below it
+	temp, err := os.MkdirTemp(memoryFolder(), "m") // a short path, since tests create sockets below it
 	if err != nil {
 		return 0, err
 	}
@@ -151,7 +151,7 @@ func (b *built) test(j judge, chosen string) (processor time.Duration, err error
 		}
 	}
 	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its remaining children
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // remaining child processes
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if err != nil && ctx.Err() != nil {

@@ -26,14 +26,14 @@ type source struct {
 }
 
 type sourceFile struct {
-	path string // absolute
+	path string // absolute path
 	text []byte
 	tree *ast.File
 }
 
 // mutant is a small wrong change to the text of a file.
 type mutant struct {
-	id   string // function, change, and which of several; stable while these lines are
+	id   string // function, change and index among equal ones; stable as long as these lines do not change
 	line int
 	file *sourceFile
 	fn   *ast.FuncDecl // nil for a change outside functions

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Habits that a comment should not have; CONTRIBUTING.md gives the rules and examples.
+// Habits that comments should avoid; CONTRIBUTING.md gives the rules and examples.
 var (
 	linking    = regexp.MustCompile(`^(is|are|was|were|has|have|had|holds|stands|lies)\b`)
 	predicate  = regexp.MustCompile(`\b(is|are|was|were) (what|how|where|who|whom|of (a|an|the|his|its|their|one|no|all|those))\b`)
@@ -38,8 +38,8 @@ var verbsInEd = strings.Fields("need feed seed speed embed shed")
 var conventional = strings.Fields("main init String Error Unwrap Is")
 
 const (
-	longLine     = 140 // characters
-	longSentence = 30  // words
+	longLine     = 140 // in characters
+	longSentence = 30  // in words
 )
 
 // place is the position at which a habit was found.

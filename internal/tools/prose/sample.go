@@ -26,7 +26,7 @@ type excerpt struct{ file, declared, text string }
 const (
 	sampledComments   = 100
 	sampledParagraphs = 50
-	leastWords        = 8 // of a sampled paragraph
+	leastWords        = 8 // minimum for a sampled paragraph
 )
 
 // runSample implements 'prose sample'.

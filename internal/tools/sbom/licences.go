@@ -68,7 +68,7 @@ func download(m module) (folder string, err error) {
 
 // silent maps modules that have no licence file in the used version to the licence that they state elsewhere.
 var silent = map[string]string{
-	"github.com/mattn/go-localereader": "MIT", // in its README
+	"github.com/mattn/go-localereader": "MIT", // stated in its README
 }
 
 // licenceIn reads the usual licence files of a module. If there are several, all of them apply.

@@ -9,10 +9,10 @@ import (
 
 // program is the parsed part of a P4 source. It contains the types, and the tables and actions of the controls.
 type program struct {
-	fields  map[string]map[string]string // type → field → type; a width for bit<W>
+	fields  map[string]map[string]string // type → field → type, or a width for bit<W>
 	tables  []*table
-	actions map[string]*action // by control-qualified name
-	order   []string           // of actions
+	actions map[string]*action // actions by name, qualified with the control
+	order   []string           // names of the actions in order
 }
 
 type table struct {
@@ -42,7 +42,7 @@ type action struct {
 	name, brief string
 	id          uint32
 	params      []param
-	conditional bool // VNP4 has no conditions inside actions
+	conditional bool // has a condition, which VNP4 does not support inside actions
 }
 
 type param struct {
@@ -230,7 +230,7 @@ func (r *reader) readDeclaration(p *program) {
 	case "parser":
 		r.until("{")
 		r.readBlock()
-	default: // constant or package
+	default: // a constant or a package
 		r.until(";")
 		r.expect(";")
 	}
@@ -278,7 +278,7 @@ func (r *reader) readControl(p *program) {
 	r.expect(")")
 	r.expect("{")
 	first := len(p.tables)
-	applied := make(map[string]int) // by the name within this control
+	applied := make(map[string]int) // indexed by the name within this control
 	for r.err == nil && r.peek() != "}" {
 		notes := r.readAnnotations()
 		switch r.peek() {

@@ -67,7 +67,7 @@ type child struct {
 	blocks  []*block
 	current int // index of the block whose library is running
 
-	write, read, log uintptr // callbacks; made once because they are never freed
+	write, read, log uintptr // callbacks, created once because they are never freed
 }
 
 // Main runs the child process. It serves calls until the parent process exits.
@@ -109,7 +109,7 @@ func (c *child) accessRegister(a Answer, value *uint32) uintptr {
 	a.Block = c.current
 	var reply Call
 	if c.answers.Encode(a) != nil || c.calls.Decode(&reply) != nil {
-		os.Exit(1) // the parent is gone
+		os.Exit(1) // the parent process has exited
 	}
 	if reply.Fault != "" {
 		return 1

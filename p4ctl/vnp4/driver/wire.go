@@ -10,12 +10,12 @@ package driver
 type Call struct {
 	Op    Op
 	Block int // index of the opened block
-	// For Open: the shared library and the data symbol in it that describes the instance.
+	// Library and Config are for Open: the shared library, and the data symbol in it that describes the instance.
 	Library, Config string
 	// Table and Action are control-plane names; Action is for insert and update.
 	Table, Action string
 	Key, Params   []byte
-	// Value answers a Read; a non-empty Fault refuses a Read or Write.
+	// Value is the answer to a Read. A non-empty Fault rejects a Read or Write.
 	Value uint32
 	Fault string
 }
@@ -38,9 +38,9 @@ type Answer struct {
 	Kind    Kind
 	Block   int
 	Address uint32 // relative to the block's base
-	Value   uint32 // to write
-	// For Done: the name of the library's return code, because the numbers change between releases; empty for
-	// success.
+	Value   uint32 // value to write
+	// Fault is for Done: the name of the library's return code, because the numbers change between releases. It is
+	// empty for success.
 	Fault string
 	// For Done after Open and Reset: widths in bits of the table's key and of its widest action's parameters.
 	KeyBits, ParamBits uint32
@@ -55,7 +55,7 @@ const (
 	Write
 )
 
-// File descriptors of the messages in the child; standard output belongs to the library.
+// File descriptors for messages in the child process. Standard output is left to the library.
 const (
 	CallsFD   = 3
 	AnswersFD = 4
