@@ -39,8 +39,8 @@ func update(worker, seq int) *olaf.Update {
 	}
 }
 
-// sample returns a capture of n updates from three workers in turn, one every 1,003 ns from 4 ns on, and an ACK at
-// the end.
+// sample returns a capture with n updates from three workers in turn, one every 1,003 ns beginning at 4 ns, and an ACK
+// at the end.
 func sample(t testing.TB, format Format, n int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -158,7 +158,8 @@ func TestRandomCaptures(t *testing.T) {
 	})
 }
 
-// tshark reads our files, with our times to the nanosecond and no malformed frame; and we read files from editcap.
+// TestTshark checks that tshark reads files written by this package with the same times to the nanosecond and no
+// malformed frame, and that files from editcap can be read.
 func TestTshark(t *testing.T) {
 	tshark := peer.NeedProgram(t, "tshark")
 	for _, name := range []string{"out.pcap", "out.pcapng"} {
@@ -213,7 +214,7 @@ func TestTshark(t *testing.T) {
 	}
 }
 
-// record returns one packet of a classic pcap file, built by hand so that it can be wrong.
+// record returns one packet for a classic pcap file, built by hand so that it can be invalid.
 func record(sec, nsec, kept, wire uint32, data []byte) []byte {
 	b := make([]byte, 16)
 	for i, v := range []uint32{sec, nsec, kept, wire} {
@@ -222,7 +223,7 @@ func record(sec, nsec, kept, wire uint32, data []byte) []byte {
 	return append(b, data...)
 }
 
-// block returns one pcapng block, built by hand so that it can be wrong.
+// block returns one pcapng block, built by hand so that it can be invalid.
 func block(kind uint32, body ...uint32) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, kind)
 	length := uint32(12 + 4*len(body))
@@ -308,7 +309,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// Packets before the damage are delivered.
+// TestCutFileKeepsWhatWasThere checks that packets before the damage are delivered.
 func TestCutFileKeepsWhatWasThere(t *testing.T) {
 	whole := sample(t, PCAP, 5)
 	got, losses, err := decodeAll(whole[:24+272*4+20])
@@ -390,7 +391,8 @@ func TestSequences(t *testing.T) {
 	})
 }
 
-// Arrivals count from the first packet, unless the time at which the generator was armed is known.
+// TestWallClock checks that arrivals count from the first packet, unless the time at which the generator was armed is
+// known.
 func TestWallClock(t *testing.T) {
 	const armed = 1_700_000_000_123_456_789
 	var b bytes.Buffer
@@ -447,7 +449,8 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
-// A finished pcapng file states how many packets it has and that none was dropped.
+// TestClosingStatistics checks that a finished pcapng file records its number of packets and that no packet was
+// dropped.
 func TestClosingStatistics(t *testing.T) {
 	var got []pcapgo.NgInterfaceStatistics
 	r, err := pcapgo.NewNgReader(bytes.NewReader(sample(t, PCAPNG, 3)), pcapgo.NgReaderOptions{
@@ -462,7 +465,7 @@ func TestClosingStatistics(t *testing.T) {
 	}
 }
 
-// Link types whose upper bits describe an FCS are Ethernet too.
+// TestFCSBits checks that link types whose upper bits describe an FCS are accepted as Ethernet.
 func TestFCSBits(t *testing.T) {
 	b := sample(t, PCAP, 1)
 	b[23] = 0x14 // 4 bytes of FCS, and the flag for it
@@ -471,7 +474,8 @@ func TestFCSBits(t *testing.T) {
 	}
 }
 
-// Drops that the capturing program reports are counted, over several interfaces and sections.
+// TestInterfaceStatistics checks that drops reported by the capturing program are counted, over several interfaces and
+// sections.
 func TestInterfaceStatistics(t *testing.T) {
 	section := func(drops ...uint64) []byte {
 		var b bytes.Buffer
@@ -576,7 +580,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// For any bytes: no panic, typed errors, balanced accounts, times in order.
+// FuzzReader checks, for any bytes, that there is no panic, that errors are typed, accounts balance and times are in
+// order.
 func FuzzReader(f *testing.F) {
 	f.Add(sample(f, PCAP, 3))
 	f.Add(sample(f, PCAPNG, 3))

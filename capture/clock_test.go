@@ -49,8 +49,8 @@ func captureWith(t *testing.T, shift time.Duration, from ...Interface) []byte {
 
 const wallNS = 1_800_000_000_123_456_789
 
-// TestCapturesCarryTheirClockError reads the bound that a capture was made with. It must not count for stamps that were
-// shifted afterwards, for files with packets of another origin, or where it was not stated.
+// TestCapturesCarryTheirClockError checks that a capture's clock error is read back, but not for stamps that were
+// shifted afterwards, for files with packets from another origin, or where none was recorded.
 func TestCapturesCarryTheirClockError(t *testing.T) {
 	zero, some := int64(0), int64(20_000)
 	one := captureWith(t, 0, Interface{ClockErrorNS: &some})
@@ -83,7 +83,7 @@ func TestCapturesCarryTheirClockError(t *testing.T) {
 	}
 }
 
-// TestForeignCommentsAreNoClockError parses comments that only resemble the one of a capture.
+// TestForeignCommentsAreNoClockError checks that comments that only resemble a capture's clock error are ignored.
 func TestForeignCommentsAreNoClockError(t *testing.T) {
 	c := clockClaim{5, 7}
 	if got, ok := parseClaim(c.String()); !ok || got != c {

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestEndsOfFiles cuts captures at every byte and reads on after each end: the error stays the same.
+// TestEndsOfFiles cuts captures at every byte and checks that reading on after the end returns the same error.
 func TestEndsOfFiles(t *testing.T) {
 	for _, format := range []Format{PCAP, PCAPNG} {
 		whole := sample(t, format, 2)
@@ -36,7 +36,7 @@ func TestEndsOfFiles(t *testing.T) {
 	}
 }
 
-// TestEndsOfYears reads stamps from 1970 to 2261 and all possible frame lengths.
+// TestEndsOfYears checks stamps from 1970 to 2261 and all possible frame lengths.
 func TestEndsOfYears(t *testing.T) {
 	section, ethernet := block(0x0a0d0d0a, 0x1a2b3c4d, 1, 0xffffffff, 0xffffffff), block(1, 1, 0)
 	at := func(year int, month time.Month, day int) uint64 {
@@ -63,8 +63,8 @@ func TestEndsOfYears(t *testing.T) {
 	}
 }
 
-// TestSequencesAgainstASet follows numbers around the window, ahead, behind and twice, and compares the account with
-// a set of all numbers seen.
+// TestSequencesAgainstASet checks the account of numbers around the window, ahead, behind and repeated, against a set
+// of all numbers seen.
 func TestSequencesAgainstASet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a Account

@@ -17,7 +17,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestUnwrapIsTheNearest expects the instant nearest to the arrival with the generation time's 48 bits.
+// TestUnwrapIsTheNearest checks that unwrapping returns the instant nearest to the arrival with the generation time's
+// 48 bits.
 func TestUnwrapIsTheNearest(t *testing.T) {
 	const wrap = int64(1) << 48
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,7 +90,7 @@ func TestTimesOfTheRunClock(t *testing.T) {
 	}
 }
 
-// TestOtherSystems expects the names of the systems whose frames a capture without OLAF frames contains.
+// TestOtherSystems checks that for a capture without OLAF frames, the error names the systems whose frames it contains.
 func TestOtherSystems(t *testing.T) {
 	frames := func(names ...string) *Decoder {
 		i := -1
@@ -126,7 +127,7 @@ func (s *plain) Next(p *Packet) error {
 	return nil
 }
 
-// TestOrderStaysSmall sends many packets through a window that always has some: its memory does not grow.
+// TestOrderStaysSmall checks that the memory of a window does not grow while many packets pass through it.
 func TestOrderStaysSmall(t *testing.T) {
 	o := Order{WindowNS: 10}
 	var p Packet
@@ -155,7 +156,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestFullWriter fills the disk at any byte of a capture: some step fails, whatever was buffered.
+// TestFullWriter checks that some step fails if the disk fills up at any byte of a capture, whatever was buffered.
 func TestFullWriter(t *testing.T) {
 	for _, format := range []Format{PCAP, PCAPNG} {
 		write := func(out io.Writer) error {
@@ -184,7 +185,7 @@ func TestFullWriter(t *testing.T) {
 	}
 }
 
-// TestFramesThatCannotBe expects the writer to reject invalid frames and write nothing.
+// TestFramesThatCannotBe checks that the writer rejects invalid frames and writes nothing.
 func TestFramesThatCannotBe(t *testing.T) {
 	w, err := NewWriter(io.Discard, PCAPNG, 0)
 	if err != nil {
@@ -203,7 +204,7 @@ func TestFramesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestWritersTellWhatWasLost reads the written drop count and packet counts with the library and with the decoder.
+// TestWritersTellWhatWasLost checks the written drop count and packet counts with the library and with the decoder.
 func TestWritersTellWhatWasLost(t *testing.T) {
 	var b bytes.Buffer
 	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 100})
@@ -244,7 +245,7 @@ func TestWritersTellWhatWasLost(t *testing.T) {
 	}
 }
 
-// TestRecordingOfABrokenSource expects the source's own error and no further packets.
+// TestRecordingOfABrokenSource checks that the source's own error is returned and no further packets are recorded.
 func TestRecordingOfABrokenSource(t *testing.T) {
 	broken := errors.New("the interface is gone")
 	r := Recording{Source: &stamped{[]int64{math.MaxInt32, math.MaxInt32 + 5}, broken}}
@@ -278,7 +279,8 @@ func TestFilesAreEverybodysToRead(t *testing.T) {
 	}
 }
 
-// TestAnOrderThatIsFull expects a full order to release its oldest packet, whatever its age, and not before.
+// TestAnOrderThatIsFull checks that a full order releases its oldest packet, whatever its age, and not before it is
+// full.
 func TestAnOrderThatIsFull(t *testing.T) {
 	o := Order{WindowNS: 10}
 	var p Packet
@@ -300,8 +302,7 @@ func TestAnOrderThatIsFull(t *testing.T) {
 	}
 }
 
-// TestNumbersFarBehind checks how far below the newest a number counts as a duplicate; then no missing number is
-// found.
+// TestNumbersFarBehind checks how far behind the newest number a late number still reduces the count of missing ones.
 func TestNumbersFarBehind(t *testing.T) {
 	for behind, missing := range map[uint32]int64{1: 98, 63: 98, 64: 99, 65: 99} {
 		var a Account
@@ -321,7 +322,7 @@ type idleWith struct{}
 
 func (idleWith) Next(*Packet) error { return fmt.Errorf("eth7: %w", ErrIdle) }
 
-// TestIdleInOtherWords expects wrapped ErrIdle to count as idle.
+// TestIdleInOtherWords checks that a wrapped ErrIdle counts as idle.
 func TestIdleInOtherWords(t *testing.T) {
 	r := Recording{Source: idleWith{}}
 	if idle, err := r.Take(3); !idle || err != nil || r.Taken != 0 {
@@ -329,7 +330,7 @@ func TestIdleInOtherWords(t *testing.T) {
 	}
 }
 
-// TestFullAtTheEnd fills the disk while a file that exceeds its buffer writes its statistics.
+// TestFullAtTheEnd checks the error if the disk fills up while a file that exceeds its buffer writes its statistics.
 func TestFullAtTheEnd(t *testing.T) {
 	for size := 3000; size < 4200; size += 4 {
 		w, err := newWriter(&full{0}, PCAPNG, 0, Interface{Name: "a", SnapBytes: 9000}, Interface{Name: "b", SnapBytes: 9000})
@@ -345,7 +346,7 @@ func TestFullAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestLengthOfQueueOutputs expects a capture of a queue's output to announce frames of any length as complete.
+// TestLengthOfQueueOutputs checks that a capture of a queue's output describes frames of any length as complete.
 func TestLengthOfQueueOutputs(t *testing.T) {
 	var b bytes.Buffer
 	w, err := NewWriter(&b, PCAPNG, 0)

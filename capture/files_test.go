@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestKindsOfErrors expects usage errors for all faults of a file.
+// TestKindsOfErrors checks that all faults in a file are usage errors.
 func TestKindsOfErrors(t *testing.T) {
 	for _, err := range []error{ErrFormat, ErrCut, ErrLink, ErrTime, ErrTimeBackwards, ErrNoOLAF, ErrExists} {
 		if kind, declared := olaf.KindOf(err); !declared || kind != olaf.Usage {
@@ -23,7 +23,7 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestZippedFiles reads both formats through gzip and rejects files that only begin like gzip.
+// TestZippedFiles checks that both formats are read through gzip and that files that only begin like gzip are rejected.
 func TestZippedFiles(t *testing.T) {
 	for _, format := range []Format{PCAP, PCAPNG} {
 		got, _, err := decodeAll(zip(t, sample(t, format, 4)))
@@ -37,7 +37,7 @@ func TestZippedFiles(t *testing.T) {
 	}
 }
 
-// TestCloseClosesTheFile expects a reader to close the file that it opened.
+// TestCloseClosesTheFile checks that a reader closes the file that it opened.
 func TestCloseClosesTheFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "in.pcap")
 	if err := os.WriteFile(name, sample(t, PCAP, 1), 0o600); err != nil {
@@ -55,7 +55,7 @@ func TestCloseClosesTheFile(t *testing.T) {
 	}
 }
 
-// TestLongestPacket reads a packet at the length limit and one byte above it.
+// TestLongestPacket checks packets at the length limit and one byte above it.
 func TestLongestPacket(t *testing.T) {
 	header := bytes.Clone(sample(t, PCAP, 1)[:24])
 	copy(header[16:20], []byte{0, 0, 8, 0}) // half a MiB
@@ -71,7 +71,7 @@ func TestLongestPacket(t *testing.T) {
 	}
 }
 
-// TestTheFirstOfEqualFaultsIsNamed reads the same number of packets with two faults.
+// TestTheFirstOfEqualFaultsIsNamed checks that the first of two faults with the same number of packets is named.
 func TestTheFirstOfEqualFaultsIsNamed(t *testing.T) {
 	pcap := sample(t, PCAP, 1)
 	frame := pcap[24+16 : 24+16+256]
@@ -93,7 +93,7 @@ func TestTheFirstOfEqualFaultsIsNamed(t *testing.T) {
 	}
 }
 
-// TestRecordingIsWritten records to a file and reads it back.
+// TestRecordingIsWritten checks that a recording can be read back from its file.
 func TestRecordingIsWritten(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.pcapng")
 	f, err := CreateFrom(name, false, Interface{Name: "eth9", SnapBytes: 64})
@@ -128,8 +128,8 @@ func TestRecordingIsWritten(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOfFiles completes and abandons files under various conditions: a file that exists afterwards is
-// complete, no temporary file is left, and an error names the file.
+// TestWhatIsLeftOfFiles completes and abandons files under various conditions. It checks that a file that exists
+// afterwards is complete, that no temporary file is left, and that an error names the file.
 func TestWhatIsLeftOfFiles(t *testing.T) {
 	const old = "what was there"
 	for what, c := range map[string]struct {
@@ -207,7 +207,7 @@ func TestWhatIsLeftOfFiles(t *testing.T) {
 	}
 }
 
-// TestAbandonedFiles expects abandoned files to be removed, earlier ones to stay, and failures to be reported.
+// TestAbandonedFiles checks that abandoned files are removed, that earlier files stay, and that failures are reported.
 func TestAbandonedFiles(t *testing.T) {
 	for what, c := range map[string]struct {
 		meanwhile func(f *File) error
@@ -239,7 +239,7 @@ func TestAbandonedFiles(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreTaken puts a file next to 1 or 98 others of its name, and gives up at 99.
+// TestNamesThatAreTaken checks the name of a file next to 1 or 98 others with its name, and the error next to 99.
 func TestNamesThatAreTaken(t *testing.T) {
 	for taken, named := range map[int]string{1: "run-2.pcap", 98: "run-99.pcap", 99: ""} {
 		folder := t.TempDir()
@@ -271,7 +271,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}
 }
 
-// TestOrderAllocatesNothing sends packets through a full window after a warm-up.
+// TestOrderAllocatesNothing checks that packets through a full window cause no allocations after a warm-up.
 func TestOrderAllocatesNothing(t *testing.T) {
 	o := Order{WindowNS: 100}
 	data := make([]byte, 64)

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/capture/capturetest"
 )
 
-// checkForms decodes every form of a valid capture: the same updates and losses, and no stamp off by more than the
-// form's grain.
+// checkForms decodes every form of a valid capture and checks that updates and losses are the same and no stamp is off
+// by more than the form's grain.
 func checkForms(t testing.TB, file []byte) {
 	t.Helper()
 	want, losses, err := decodeAll(file)
@@ -92,7 +92,7 @@ func stamps(t *rapid.T, file []byte) []int64 {
 	return out
 }
 
-// TestTicksAreConvertedExactly compares every resolution with math/big.
+// TestTicksAreConvertedExactly checks every resolution against math/big.
 func TestTicksAreConvertedExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := resolution(rapid.Uint8().Draw(t, "resolution"))
@@ -172,7 +172,7 @@ func TestWholeSeconds(t *testing.T) {
 	}
 }
 
-// TestLossesBesidePackets checks every place in which a pcapng file states a loss.
+// TestLossesBesidePackets checks every place in which a pcapng file can report a loss.
 func TestLossesBesidePackets(t *testing.T) {
 	le, frame := binary.LittleEndian, frameBytes(t)
 	u64 := func(n uint64) []byte { return le.AppendUint64(nil, n) }
@@ -210,7 +210,7 @@ func TestLossesBesidePackets(t *testing.T) {
 	}
 }
 
-// TestDamagedBlocks changes the lengths of valid blocks.
+// TestDamagedBlocks checks the errors for valid blocks whose lengths were changed.
 func TestDamagedBlocks(t *testing.T) {
 	le, frame := binary.LittleEndian, frameBytes(t)
 	sound := bytes.Join([][]byte{capturetest.SectionHeader(le), capturetest.InterfaceBlock(le),
@@ -246,7 +246,7 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 }
 
-// TestOneTagAndAnFCSAreRemoved reads frames as captured by DAG cards, with rx-fcs and on VLAN trunks.
+// TestOneTagAndAnFCSAreRemoved checks frames as captured by DAG cards, with rx-fcs and on VLAN trunks.
 func TestOneTagAndAnFCSAreRemoved(t *testing.T) {
 	le, frame := binary.LittleEndian, frameBytes(t)
 	tagged := func(kind byte, b []byte) []byte {

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/internal/fulldisk"
 )
 
-// TestNoRoomForAHeader expects no file if even the header does not fit.
+// TestNoRoomForAHeader checks that there is no file if not even the header fits on the disk.
 func TestNoRoomForAHeader(t *testing.T) {
 	if fulldisk.RunInProcess(t) {
 		return

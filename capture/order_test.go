@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestOrder expects packets that are less than a window late to be sorted, none to be lost or changed, and the
-// others to be returned at once.
+// TestOrder checks that packets that are late by less than a window are sorted, that no packet is lost or changed, and
+// that later ones are returned at once.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const window = 100

@@ -17,7 +17,8 @@ func (l *liveStamps) Next(p *Packet) error {
 	return nil
 }
 
-// TestRecording expects packets in order, late enough and once each, and no loss at a requested end.
+// TestRecording checks that packets are recorded in order and once each, after the window has passed, and that no
+// packet is lost at a requested end.
 func TestRecording(t *testing.T) {
 	source := liveStamps{20, 10, 30, 50, 40}
 	r := Recording{Source: &source, Order: Order{WindowNS: 25}}
@@ -49,7 +50,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestRecordingThatBroke expects a failed write to end a recording; nothing is counted afterwards.
+// TestRecordingThatBroke checks that a failed write ends a recording and that nothing is counted afterwards.
 func TestRecordingThatBroke(t *testing.T) {
 	source := liveStamps{1, 2}
 	broken := errors.New("no room")

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestFormatOf derives formats from file names of any case.
+// TestFormatOf checks the formats derived from file names in upper and lower case.
 func TestFormatOf(t *testing.T) {
 	for name, want := range map[string]Format{"a.pcap": PCAP, "a.PCAP": PCAP, "b/a.b.pcap": PCAP, "a.pcapng": PCAPNG,
 		"a": PCAPNG, "pcap": PCAPNG, "a.pcap.gz": PCAPNG, "": PCAPNG} {
@@ -30,7 +30,7 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
-// TestFilesNameThemselves expects an error to name the file, not its temporary file.
+// TestFilesNameThemselves checks that an error names the file rather than its temporary file.
 func TestFilesNameThemselves(t *testing.T) {
 	f := &File{path: "run.pcapng"}
 	broken := &fs.PathError{Op: "write", Path: ".run.pcapng123", Err: fs.ErrPermission}
@@ -47,7 +47,7 @@ func TestFilesNameThemselves(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBe expects an error and no file for paths that cannot be opened or created.
+// TestFilesThatCannotBe checks that paths that cannot be opened or created give an error and no file.
 func TestFilesThatCannotBe(t *testing.T) {
 	folder := t.TempDir()
 	plain := filepath.Join(folder, "plain")
@@ -82,7 +82,7 @@ func TestFilesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestCommentsOfPackets expects each comment in a pcapng file with its packet.
+// TestCommentsOfPackets checks that each comment in a pcapng file belongs to its packet.
 func TestCommentsOfPackets(t *testing.T) {
 	var b bytes.Buffer
 	w, err := NewWriter(&b, PCAPNG, 0)
@@ -109,7 +109,7 @@ func TestCommentsOfPackets(t *testing.T) {
 	}
 }
 
-// TestPartsOfPackets counts cut packets in their class and as truncated.
+// TestPartsOfPackets checks that cut packets are counted both in their class and as truncated.
 func TestPartsOfPackets(t *testing.T) {
 	frame := make([]byte, olaf.MaxFrame)
 	n, err := olaf.EncodeUpdate(frame, addresses(0), update(0, 0), nil)
@@ -130,8 +130,8 @@ func TestPartsOfPackets(t *testing.T) {
 	}
 }
 
-// TestEveryWorkerIsFollowedByItself gives workers whose cluster or number differs in one bit the same sequence
-// number: none is a duplicate of another.
+// TestEveryWorkerIsFollowedByItself gives the same sequence number to workers whose cluster or number differs in one
+// bit, and checks that none is a duplicate of another.
 func TestEveryWorkerIsFollowedByItself(t *testing.T) {
 	var a Account
 	for bit := range 16 {
@@ -144,8 +144,8 @@ func TestEveryWorkerIsFollowedByItself(t *testing.T) {
 	}
 }
 
-// TestFaultsAreCountedByReason records every fault, each a different number of times, and an error that is not a
-// fault.
+// TestFaultsAreCountedByReason checks the counts of every fault, each recorded a different number of times, and of an
+// error that is not a fault.
 func TestFaultsAreCountedByReason(t *testing.T) {
 	var a Account
 	var want []FaultCount
@@ -167,7 +167,7 @@ func TestFaultsAreCountedByReason(t *testing.T) {
 	}
 }
 
-// TestErrorsInWords checks the text of an error with each of its parts.
+// TestErrorsInWords checks an error's text with each of its parts.
 func TestErrorsInWords(t *testing.T) {
 	for want, e := range map[string]*Error{
 		"a.pcap: the capture is cut": {"a.pcap", 0, ErrCut, ""}, "a.pcap: the capture is cut: stop it": {"a.pcap", 0,
@@ -181,8 +181,8 @@ func TestErrorsInWords(t *testing.T) {
 	}
 }
 
-// TestInterfacesOfFiles checks the interface descriptions of a pcapng file; a packet of an unknown one is an error,
-// not a panic.
+// TestInterfacesOfFiles checks the interface descriptions in a pcapng file, and that a packet from an unknown interface
+// is an error rather than a panic.
 func TestInterfacesOfFiles(t *testing.T) {
 	var b bytes.Buffer
 	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", Comment: "first", Filter: "udp", SnapBytes: 100},
@@ -222,7 +222,7 @@ func TestInterfacesOfFiles(t *testing.T) {
 	}
 }
 
-// TestErrorsOfLibraries converts library errors to kinds, bare or wrapped.
+// TestErrorsOfLibraries checks the kinds that bare and wrapped library errors are converted to.
 func TestErrorsOfLibraries(t *testing.T) {
 	disk := &fs.PathError{Op: "read", Path: "a.pcap", Err: fs.ErrPermission}
 	other := errors.New("a length that cannot be")
@@ -245,7 +245,7 @@ func TestErrorsOfLibraries(t *testing.T) {
 	}
 }
 
-// TestEqualStampsKeepTheirOrder expects packets with equal stamps in arrival order.
+// TestEqualStampsKeepTheirOrder checks that packets with equal stamps are returned in arrival order.
 func TestEqualStampsKeepTheirOrder(t *testing.T) {
 	var o Order
 	for i, at := range []int64{5, 5, 3, 5, 3, 4, 3} {
@@ -260,7 +260,7 @@ func TestEqualStampsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestBounds checks the documented bounds: waiting packets, and the run clock's range in ns.
+// TestBounds checks the documented bounds on waiting packets and on the run clock's range in ns.
 func TestBounds(t *testing.T) {
 	if maxHeld != 65_536 || maxVirtualNS != 9_223_372_036_854_775 || maxPacket != 262_144 {
 		t.Errorf("%d packets, %d ns, %d bytes", maxHeld, int64(maxVirtualNS), maxPacket)
@@ -283,7 +283,7 @@ func (f *frames) Next(p *Packet) error {
 	return nil
 }
 
-// TestRecordingMeasuresUpdates expects ages of updates only, not of ACKs and other frames, on the packets' clock.
+// TestRecordingMeasuresUpdates checks that only updates have ages, not ACKs and other frames, on the packets' clock.
 func TestRecordingMeasuresUpdates(t *testing.T) {
 	const began = int64(1_800_000_000_000_000_000)
 	source := &frames{at: began}
@@ -338,7 +338,7 @@ func TestRecordingMeasuresUpdates(t *testing.T) {
 	}
 }
 
-// TestAgesByAnotherClock expects a recording to find out from arrivals whether packets and workers share a clock.
+// TestAgesByAnotherClock checks that a recording detects from arrivals whether packets and workers share a clock.
 func TestAgesByAnotherClock(t *testing.T) {
 	const wall = int64(1_700_000_000_000_000_000)
 	r := Recording{Source: &stamped{[]int64{wall, wall + 5}, ErrIdle}, Ages: ages.New(metric.OfQueue(engine.FlowLedger(),

@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// BenchmarkConnectAndFill measures the setup of a bench before its first update: start the agent, open a session,
-// push the pipeline, write 27 workers in 9 clusters, and close everything again.
+// BenchmarkConnectAndFill measures the setup for a bench before its first update: starting the agent, opening a
+// session, pushing the pipeline, writing 27 workers in 9 clusters, and closing everything again.
 func BenchmarkConnectAndFill(b *testing.B) {
 	for name, address := range map[string]string{"unix": "unix:" + filepath.Join(b.TempDir(), "p4"),
 		"loopback": "127.0.0.1:0"} {
@@ -44,7 +44,8 @@ func BenchmarkConnectAndFill(b *testing.B) {
 	}
 }
 
-// BenchmarkReconcile fills empty tables through a session: read, diff, write in batches of 100.
+// BenchmarkReconcile measures filling empty tables through a session: reading, comparing, and writing in batches of
+// 100.
 func BenchmarkReconcile(b *testing.B) {
 	for name, workers := range map[string]int{"10k": 10_000, "65536": 65_536} {
 		b.Run(name, func(b *testing.B) {

@@ -37,7 +37,7 @@ programs:
 multicast_port: 7
 `
 
-// TestFilesAtEveryPlace replaces every word of a file, drops and repeats every line, and checks the errors against a
+// TestFilesAtEveryPlace replaces every word in a file, drops and repeats every line, and checks the errors against a
 // golden file.
 func TestFilesAtEveryPlace(t *testing.T) {
 	var text bytes.Buffer
@@ -85,8 +85,8 @@ func TestFilesAtEveryPlace(t *testing.T) {
 	golden.Equal(t, "files.txt", text.Bytes())
 }
 
-// TestRegroupingAtEveryPlace adds, moves and removes every worker and cluster, present or not, in tables whose
-// clusters have a group, share one or have none.
+// TestRegroupingAtEveryPlace checks adding, moving and removing every worker and cluster, present or not, in tables
+// whose clusters have a group, share one or have none.
 func TestRegroupingAtEveryPlace(t *testing.T) {
 	const file = `schema: olafctl.tables/v1
 workers:
@@ -202,7 +202,7 @@ func TestFaultsOfTables(t *testing.T) {
 	}
 }
 
-// TestOrderMeansNothing shuffles every list of tables and expects the same text and the same hash.
+// TestOrderMeansNothing checks that shuffling the lists in tables changes neither text nor hash.
 func TestOrderMeansNothing(t *testing.T) {
 	whole, err := ParseTables([]byte(wholeFile), programs.AllPrograms()...)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// FuzzElectionID parses any text; an id that parses must print so that it reads back as the same id.
+// FuzzElectionID checks that an id that can be parsed is printed in a form that reads back as the same id.
 func FuzzElectionID(f *testing.F) {
 	for _, seed := range []string{"1:1", "0:0", "18446744073709551615:18446744073709551615", "7", "1:", ":1",
 		"1:2:3", "-1:0"} {

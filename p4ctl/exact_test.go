@@ -100,7 +100,7 @@ func refusal(t *testing.T, list ...codes.Code) error {
 	return st.Err()
 }
 
-// TestAnswersWithMoreThanWasAsked decodes details without a matching update.
+// TestAnswersWithMoreThanWasAsked checks details without a matching update.
 func TestAnswersWithMoreThanWasAsked(t *testing.T) {
 	updates := []*v1.Update{object{kind: kindServer, key: 1}.toUpdate(v1.Update_INSERT), object{kind: kindServer,
 		key: 2}.toUpdate(v1.Update_INSERT)}
@@ -114,7 +114,7 @@ func TestAnswersWithMoreThanWasAsked(t *testing.T) {
 	}
 }
 
-// TestOnlyUnimplemented distinguishes a server without a feature from one that failed.
+// TestOnlyUnimplemented checks that a server without a feature is distinguished from one that failed.
 func TestOnlyUnimplemented(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -139,7 +139,7 @@ func TestOnlyUnimplemented(t *testing.T) {
 	}
 }
 
-// TestNumbers reads byte strings of every length.
+// TestNumbers checks byte strings of every length.
 func TestNumbers(t *testing.T) {
 	for text, want := range map[string]uint32{"": 0, "\x00": 0, "\x01": 1, "\x00\x00\x00\x00\x00\x02": 2,
 		"\x01\x02\x03\x04": 0x01020304, "\x00\xff\xff\xff\xff": math.MaxUint32, "\x01\x00": 256} {
@@ -161,7 +161,7 @@ func group(id uint32, replicas ...*v1.Replica) *v1.Entity {
 	return groupEntity(&v1.MulticastGroupEntry{MulticastGroupId: id, Replicas: replicas})
 }
 
-// TestForeignEntities reads entities from other servers: unknown ones are skipped, malformed ones are errors.
+// TestForeignEntities checks that unknown entities from other servers are skipped and that malformed ones are errors.
 func TestForeignEntities(t *testing.T) {
 	entry := func(change func(*v1.TableEntry)) *v1.Entity {
 		u := object{kind: kindWorker, key: 7, a: 1, b: 2}.toUpdate(v1.Update_INSERT)
@@ -201,7 +201,7 @@ func TestForeignEntities(t *testing.T) {
 	}
 }
 
-// TestChangesLeaveTheOriginal adds, moves and removes workers and expects the original tables to be unchanged.
+// TestChangesLeaveTheOriginal checks that adding, moving and removing workers leaves the original tables unchanged.
 func TestChangesLeaveTheOriginal(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")
 	original := Tables{Workers: append(make([]Worker, 0, 8), Worker{a, 0, 1}, Worker{b, 0, 0}),
@@ -275,7 +275,8 @@ func TestPlanInWords(t *testing.T) {
 	}
 }
 
-// TestTableFilesTakeAliases reads a list through its alias and an empty list as null. A member needs all its fields.
+// TestTableFilesTakeAliases checks that a list is read through its alias and an empty list as null, and that a member
+// needs all its fields.
 func TestTableFilesTakeAliases(t *testing.T) {
 	const head = "schema: olafctl.tables/v1\nservers: null\nworkers: [{address: 10.0.0.1, cluster: 0, worker: " +
 		"0}]\nclusters: [{cluster: 0, group: 1}, {cluster: 1, group: 2}]\n"
@@ -292,7 +293,7 @@ func TestTableFilesTakeAliases(t *testing.T) {
 	}
 }
 
-// TestConnectSaysWhatIsWrong rejects a malformed target.
+// TestConnectSaysWhatIsWrong checks the error for a malformed target.
 func TestConnectSaysWhatIsWrong(t *testing.T) {
 	if conn, err := Connect("unix:\x00%", nil); err == nil || conn != nil {
 		t.Errorf("%v, %v", conn, err)
@@ -302,7 +303,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestPortsAsNumbers reads group members with the port field of earlier P4Runtime versions.
+// TestPortsAsNumbers checks group members with the port field of earlier P4Runtime versions.
 func TestPortsAsNumbers(t *testing.T) {
 	//lint:ignore SA1019 it is deprecated and still what others write
 	o, ok, err := toObject(group(3, &v1.Replica{Instance: 9, PortKind: &v1.Replica_EgressPort{EgressPort: 1 << 20}}), nil)
@@ -311,7 +312,8 @@ func TestPortsAsNumbers(t *testing.T) {
 	}
 }
 
-// TestPausesVaryByAFifth draws pauses and expects the shortest and the longest a fifth off.
+// TestPausesVaryByAFifth checks that the shortest and the longest of many pauses differ from the nominal pause by a
+// fifth.
 func TestPausesVaryByAFifth(t *testing.T) {
 	least, most := time.Hour, time.Duration(0)
 	for range 10000 {
@@ -329,7 +331,7 @@ func TestPausesVaryByAFifth(t *testing.T) {
 	}
 }
 
-// TestReadersLeaveAtOnce expects a session without an election to close without waiting.
+// TestReadersLeaveAtOnce checks that a session without an election closes without waiting.
 func TestReadersLeaveAtOnce(t *testing.T) {
 	s, err := Dial(t.Context(), "unix:/nowhere", Options{ReadOnly: true})
 	if err != nil {

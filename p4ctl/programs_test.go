@@ -45,7 +45,8 @@ func admitted(t *testing.T) p4ctl.Tables {
 	return tables
 }
 
-// A file with entries of programs reads back unchanged and has another hash than the same file without them.
+// TestFileOfPrograms checks that a file with entries of programs is read back unchanged and has another hash than the
+// same file without them.
 func TestFileOfPrograms(t *testing.T) {
 	tables := admitted(t)
 	if d := cmp.Diff(admittedFile, string(tables.AppendYAML(nil))); d != "" {
@@ -97,7 +98,7 @@ func TestFileOfPrograms(t *testing.T) {
 	}
 }
 
-// A plan describes entries of programs in words, deletions before insertions.
+// TestPlanOfPrograms checks that a plan describes entries of programs in words, deletions before insertions.
 func TestPlanOfPrograms(t *testing.T) {
 	before, after := admitted(t), admitted(t)
 	after.Entries[0].Params = []uint32{program.UplinkPort}
@@ -114,7 +115,7 @@ func TestPlanOfPrograms(t *testing.T) {
 	}
 }
 
-// Regrouping a worker moves its membership too.
+// TestRegroupingOfMembers checks that regrouping a worker also moves its membership.
 func TestRegroupingOfMembers(t *testing.T) {
 	keys := func(tables p4ctl.Tables, err error) (keys [][]uint32) {
 		t.Helper()
@@ -143,8 +144,9 @@ func TestRegroupingOfMembers(t *testing.T) {
 	}
 }
 
-// A controller adds a program's tables to a device, where the program then reads them. A pipeline that lacks them
-// gets them without losing its entries, and a rejected entry rolls the whole batch back.
+// TestControllerOfPrograms checks that a controller adds a program's tables to a device, where the program then reads
+// them. A pipeline that lacks them gets them without losing its entries, and a rejected entry rolls back the whole
+// batch.
 func TestControllerOfPrograms(t *testing.T) {
 	backend := new(agent.Embedded)
 	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin(), Programs: programs.AllPrograms()})
@@ -213,7 +215,7 @@ func TestControllerOfPrograms(t *testing.T) {
 	}
 }
 
-// The entries for jobs follow from the program's description.
+// TestEntriesOf checks the entries for jobs, which follow from the program's description.
 func TestEntriesOf(t *testing.T) {
 	d := p4inc.Describe()
 	entries, err := p4ctl.EntriesOf(&d, program.Job{ID: 2, Fan: 3, Base: 8, Slots: 4})

@@ -10,8 +10,8 @@ import (
 )
 
 // TestRestoreOfWhatThereWas restarts the agent under sessions that had written no tables, or nothing, and under one
-// whose pipeline the new agent rejects. A session restores what it had written, and never writes tables without a
-// pipeline.
+// whose pipeline the new agent rejects. It checks that a session restores exactly what it had written, and never writes
+// tables without a pipeline.
 func TestRestoreOfWhatThereWas(t *testing.T) {
 	for name, c := range map[string]struct {
 		pushed, synced bool

@@ -349,7 +349,7 @@ func TestScenes(t *testing.T) {
 	golden.Equal(t, "scenes.txt", text.Bytes())
 }
 
-// TestPatienceOfDial expects Dial to give up when its context ends.
+// TestPatienceOfDial checks that Dial gives up when its context ends.
 func TestPatienceOfDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
@@ -367,8 +367,8 @@ func TestPatienceOfDial(t *testing.T) {
 	})
 }
 
-// TestTakeoverWaitsForAStream starts a takeover without a stream: it waits until the session is primary or its
-// context ends.
+// TestTakeoverWaitsForAStream checks that a takeover without a stream waits until the session is primary or the
+// takeover's context ends.
 func TestTakeoverWaitsForAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
@@ -394,8 +394,8 @@ func TestTakeoverWaitsForAStream(t *testing.T) {
 	})
 }
 
-// TestPausesGrow expects the pause before a reconnect to double up to the longest, with a fifth of jitter, and to
-// start over after an answer.
+// TestPausesGrow checks that the pause before a reconnect doubles up to the maximum, varies by a fifth, and starts over
+// after an answer.
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
@@ -426,7 +426,7 @@ func TestPausesGrow(t *testing.T) {
 	})
 }
 
-// TestLeavingHasAnEnd closes a session whose server never ends the stream.
+// TestLeavingHasAnEnd checks that a session closes even if its server never ends the stream.
 func TestLeavingHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{deaf: true}
@@ -463,7 +463,7 @@ func answers(t *testing.T) []answer {
 		answer{"unknown kinds", refusal(t, codes.OK, codes.Unimplemented)}, answer{"of nobody", errors.New("of nobody")})
 }
 
-// TestAnswers combines every request with every response and compares requests and results with a golden file.
+// TestAnswers combines every request with every response and checks requests and results against a golden file.
 func TestAnswers(t *testing.T) {
 	var text bytes.Buffer
 	all := programs.AllPrograms()
@@ -577,7 +577,7 @@ func TestAnswers(t *testing.T) {
 	golden.Equal(t, "answers.txt", text.Bytes())
 }
 
-// TestAddedTables adds the tables of programs to pipelines that have some of them, for both profiles.
+// TestAddedTables checks adding the tables of programs to pipelines that have some of them, for both profiles.
 func TestAddedTables(t *testing.T) {
 	all := programs.AllPrograms()
 	byName := map[string]program.Description{}

@@ -104,7 +104,8 @@ func testbed(workers, clusters int) p4ctl.Tables {
 	return t.WithGroups(1)
 }
 
-// TestTablesReachTheDataPath covers the whole path of a bench: connect, push, write, and look up like the twin.
+// TestTablesReachTheDataPath checks the whole path of a bench: connecting, pushing, writing, and looking up entries as
+// the twin does.
 func TestTablesReachTheDataPath(t *testing.T) {
 	for _, address := range []string{unixAddress(t), "127.0.0.1:0"} {
 		backend, target := serve(t, p4.Lab(), address)
@@ -145,7 +146,8 @@ func TestTablesReachTheDataPath(t *testing.T) {
 	}
 }
 
-// TestRegroupIsOneAtomicBatch moves a worker to another cluster while a data path uses the old tables.
+// TestRegroupIsOneAtomicBatch checks that a worker moves to another cluster in one atomic batch, and that a data path
+// with the old tables is not affected.
 func TestRegroupIsOneAtomicBatch(t *testing.T) {
 	backend, target := serve(t, p4.Lab(), unixAddress(t))
 	s := dial(t, target, p4ctl.ElectionID{})
@@ -183,7 +185,7 @@ func TestRegroupIsOneAtomicBatch(t *testing.T) {
 	}
 }
 
-// TestSecondController runs an election as in a bench.
+// TestSecondController checks an election as in a bench.
 func TestSecondController(t *testing.T) {
 	_, target := serve(t, p4.Lab(), unixAddress(t))
 	bench := dial(t, target, p4ctl.ElectionID{High: 1, Low: 5})
@@ -225,7 +227,7 @@ func TestSecondController(t *testing.T) {
 	}
 }
 
-// TestMixedBatch expects one error for each rejected update; the others are applied.
+// TestMixedBatch checks that there is one error for each rejected update and that the others are applied.
 func TestMixedBatch(t *testing.T) {
 	backend, target := serve(t, p4.Lab(), unixAddress(t))
 	s := dial(t, target, p4ctl.ElectionID{})
@@ -266,7 +268,8 @@ func TestMixedBatch(t *testing.T) {
 	}
 }
 
-// TestSyncReachesEveryTables syncs random tables to other random tables and reads back the desired ones.
+// TestSyncReachesEveryTables syncs random tables to other random tables and checks that the desired tables are read
+// back.
 func TestSyncReachesEveryTables(t *testing.T) {
 	_, target := serve(t, p4.Lab(), unixAddress(t))
 	s := dial(t, target, p4ctl.ElectionID{})
@@ -296,8 +299,8 @@ func TestSyncReachesEveryTables(t *testing.T) {
 	})
 }
 
-// TestCloseFreesTheElectionID opens a session directly after another with the same election id, as commands in a
-// script do.
+// TestCloseFreesTheElectionID checks that a session can be opened directly after another with the same election id, as
+// commands in a script do.
 func TestCloseFreesTheElectionID(t *testing.T) {
 	_, target := serve(t, p4.Twin(), "127.0.0.1:0")
 	for i := range 100 {
@@ -392,7 +395,7 @@ func (p partial) Read(r *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error {
 	return p.Agent.Read(r, stream)
 }
 
-// TestPartialServers expects the client to work with limited servers.
+// TestPartialServers checks that the client works with limited servers.
 func TestPartialServers(t *testing.T) {
 	for _, wholeRead := range []bool{false, true} {
 		a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: p4.Lab()})
@@ -428,7 +431,7 @@ func TestPartialServers(t *testing.T) {
 	}
 }
 
-// TestTLS connects over TCP with certificates; a client without the right one is rejected.
+// TestTLS checks connections over TCP with certificates, and that a client without the right certificate is rejected.
 func TestTLS(t *testing.T) {
 	server, client := certificates(t)
 	target := serveTLS(t, server)
@@ -486,7 +489,7 @@ func certificates(t testing.TB) (server, client *tls.Config) {
 	return server, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
 }
 
-// TestDialTellsWhatIsWrong expects one line with the target.
+// TestDialTellsWhatIsWrong checks that the error is one line with the target.
 func TestDialTellsWhatIsWrong(t *testing.T) {
 	nobody := unixAddress(t)
 	if _, err := p4ctl.Dial(t.Context(), nobody, p4ctl.Options{}); !errors.Is(err, p4ctl.ErrUnreachable) {
@@ -503,7 +506,7 @@ func TestDialTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestPipelineParts pushes a pipeline once and reads the requested parts of it.
+// TestPipelineParts checks reading the requested parts of a pipeline.
 func TestPipelineParts(t *testing.T) {
 	_, target := serve(t, p4.Lab(), unixAddress(t))
 	s := dial(t, target, p4ctl.ElectionID{})
@@ -520,7 +523,7 @@ func TestPipelineParts(t *testing.T) {
 	}
 }
 
-// TestBatchesAreCounted applies a plan in small batches, completely and up to a rejected one.
+// TestBatchesAreCounted checks the counts for a plan in small batches, applied completely and up to a rejected batch.
 func TestBatchesAreCounted(t *testing.T) {
 	_, target := serve(t, p4.Lab(), unixAddress(t))
 	s, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{BatchSize: 4})
@@ -561,8 +564,8 @@ func TestBatchesAreCounted(t *testing.T) {
 	}
 }
 
-// TestRefusalsMentionSilence states that a controller that may not write is told for how long the agent has heard nothing of
-// the other one, which may be behind a dead link.
+// TestRefusalsMentionSilence checks that the error for a controller that may not write includes how long the agent has
+// not heard from the other controller, which may be behind a dead link.
 func TestRefusalsMentionSilence(t *testing.T) {
 	a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: p4.Lab()})
 	if err != nil {

@@ -49,7 +49,7 @@ func TestParseTables(t *testing.T) {
 	}
 }
 
-// TestParseTablesSaysWhere expects line and field of every fault.
+// TestParseTablesSaysWhere checks that every fault names line and field.
 func TestParseTablesSaysWhere(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "the file is empty; start with schema: olafctl.tables/v1"},
@@ -85,7 +85,7 @@ func TestParseTablesSaysWhere(t *testing.T) {
 	}
 }
 
-// FuzzParseTables expects accepted text to print and read back as the same tables.
+// FuzzParseTables checks that accepted text is printed in a form that reads back as the same tables.
 func FuzzParseTables(f *testing.F) {
 	f.Add([]byte(smallFile))
 	f.Add([]byte("schema: olafctl.tables/v1\nworkers: &a\n- {address: 1.2.3.4, cluster: 0x10, worker: 1}\nservers: *a\n"))
@@ -152,8 +152,8 @@ func TestRegrouping(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestPlanLeadsThere replays plans on a model: no duplicate inserts, no changes of missing objects, no cluster
-// without its group at any step, and the desired tables at the end.
+// TestPlanLeadsThere replays plans on a model and checks that there are no duplicate inserts, no changes of missing
+// objects and no cluster without its group at any step, and that the plan ends with the desired tables.
 func TestPlanLeadsThere(t *testing.T) {
 	tables := rapid.Custom(func(r *rapid.T) Tables {
 		var t Tables

@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// everyObject returns one object of each kind and of each program table, with the largest values of its fields, by
-// its name.
+// everyObject returns one object of each kind and one for each program table, with the largest values in its fields, by
+// name.
 func everyObject(known []p4.Table) map[string]object {
 	all := map[string]object{
 		"group 7": {kind: kindGroup, key: 7, members: []Member{{Port: 1, Instance: 2},
@@ -38,7 +38,8 @@ func everyObject(known []p4.Table) map[string]object {
 	return all
 }
 
-// Every object reads back as it was written, also with numeric ports, and each update calls it by its name.
+// TestEveryObjectReadsBack checks that every object is read back as it was written, also with numeric ports, and that
+// each update uses the object's name.
 func TestEveryObjectReadsBack(t *testing.T) {
 	known := p4.TablesOf(programs.AllPrograms())
 	if len(known) < 4 {
@@ -83,7 +84,8 @@ func TestEveryObjectReadsBack(t *testing.T) {
 	}
 }
 
-// Malformed entries of programs are errors that name table and field; entries with other actions are skipped.
+// TestForeignEntriesOfPrograms checks that malformed entries of programs are errors that name table and field, and that
+// entries with other actions are skipped.
 func TestForeignEntriesOfPrograms(t *testing.T) {
 	known := p4.TablesOf(programs.AllPrograms())
 	for i := range known {
@@ -145,8 +147,8 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 	}
 }
 
-// A plan frees space before it uses it: deletions of workers and entries precede insertions, and what they refer to
-// is added before and deleted after them.
+// TestOrderOfAPlan checks that a plan frees space before it uses it. Deletions of workers and entries precede
+// insertions. Objects that they refer to are added before them and deleted after them.
 func TestOrderOfAPlan(t *testing.T) {
 	parse := func(text string) Tables {
 		t.Helper()

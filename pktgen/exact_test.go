@@ -82,7 +82,7 @@ func TestEveryAccess(t *testing.T) {
 	}
 }
 
-// TestEveryAccessMayFail lets each access fail: the operation returns that error.
+// TestEveryAccessMayFail checks that an operation returns the error of any access that fails.
 func TestEveryAccessMayFail(t *testing.T) {
 	for failAt := 0; ; failAt++ {
 		c := &logged{fakeCard: newFakeCard(), failAt: failAt}
@@ -107,7 +107,7 @@ func TestEveryAccessMayFail(t *testing.T) {
 	}
 }
 
-// quick is a card whose generator is done before it can be read.
+// quick is a card whose generator has finished before it can be read.
 type quick struct{ *fakeCard }
 
 func (q quick) Write32(addr, v uint32) error {
@@ -125,7 +125,7 @@ func TestAGeneratorMayBeDoneAtOnce(t *testing.T) {
 	}
 }
 
-// TestEveryReasonHasItsWords checks the text of each event bit.
+// TestEveryReasonHasItsWords checks the text for each event bit.
 func TestEveryReasonHasItsWords(t *testing.T) {
 	for bit, want := range map[uint32]string{
 		0:                               "",
@@ -146,7 +146,7 @@ func TestEveryReasonHasItsWords(t *testing.T) {
 	}
 }
 
-// TestBursts compares one workload of every shape with its hash.
+// TestBursts checks the hash of one workload of every shape.
 func TestBursts(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -178,7 +178,7 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// TestBurstLength draws at known points.
+// TestBurstLength checks the burst lengths that are drawn at known points.
 func TestBurstLength(t *testing.T) {
 	for _, c := range []struct {
 		dist    string
@@ -197,7 +197,7 @@ func TestBurstLength(t *testing.T) {
 	}
 }
 
-// TestLimitsOfAWorkload tries the last valid and the first invalid value of every field.
+// TestLimitsOfAWorkload checks the last valid and the first invalid value for every field.
 func TestLimitsOfAWorkload(t *testing.T) {
 	for name, c := range map[string]struct{ good, bad func(*Burst) }{
 		"workers, least": {func(w *Burst) { w.Workers, w.Clusters = 1, 1 }, func(w *Burst) { w.Workers, w.Clusters = 0, 0 }},
@@ -239,7 +239,7 @@ func TestPresetsAreWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestAddressesReachTheEnd gives the last worker the last possible address.
+// TestAddressesReachTheEnd checks that the last worker can have the last possible address.
 func TestAddressesReachTheEnd(t *testing.T) {
 	a := Addressing{Workers: netip.MustParseAddr("255.255.255.0"), Server: netip.MustParseAddr("10.0.0.1")}
 	if err := a.Validate(256); err != nil {
@@ -253,7 +253,7 @@ func TestAddressesReachTheEnd(t *testing.T) {
 	}
 }
 
-// TestFractionsAddUp adds parts of a cycle to just below one, and to one.
+// TestFractionsAddUp checks that parts of a cycle are added up to just below one, and to one.
 func TestFractionsAddUp(t *testing.T) {
 	for _, c := range []struct {
 		clock burstClock
@@ -271,7 +271,7 @@ func TestFractionsAddUp(t *testing.T) {
 	}
 }
 
-// TestFenwickGrows builds one tree over more and more weights, and over none.
+// TestFenwickGrows checks one tree over more and more weights, and over none.
 func TestFenwickGrows(t *testing.T) {
 	var f fenwick
 	for n := range 40 {

@@ -93,7 +93,7 @@ func (c *fakeCard) WriteBurst(addr uint32, words []uint32) error {
 	return c.fail
 }
 
-// transitions of the state machine in docs/reference/registers.md, without time.
+// command performs the transitions of the state machine in docs/reference/registers.md, without time.
 func (c *fakeCard) command(bits uint32) {
 	state := &c.regs
 	set := func(v State) { (*state)[regmap.GeneratorState] = uint32(v) }
@@ -128,7 +128,8 @@ func testJob(t testing.TB, w Burst) Job {
 	return Job{Placement: w.Placement, Addressing: DefaultAddressing(), Size: w.Size, Values: w.Values, Source: s}
 }
 
-// The card ends up with the flow table and the descriptors of the schedule, whatever its proxy's burst limit.
+// TestProgram checks that the card ends up with the flow table and the descriptors of the schedule, whatever its
+// proxy's burst limit.
 func TestProgram(t *testing.T) {
 	w := table1(t)
 	want := play(t, w, 1)
@@ -165,7 +166,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// Flows can be made another system's, and nothing else of the job changes; what the table has is read back.
+// TestDescribe checks that flows can be converted to another system's without other changes to the job, and that the
+// table is read back.
 func TestDescribe(t *testing.T) {
 	w := table1(t)
 	c := newFakeCard()
@@ -207,7 +209,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// short is a source that breaks its word.
+// short is a source that ends earlier than announced.
 type short struct{ Source }
 
 func (short) Fill([]regmap.Descriptor) int { return 0 }
@@ -335,7 +337,8 @@ func TestAddressing(t *testing.T) {
 	}
 }
 
-// Frames of the schedule's workers carry the addresses that the tables will be asked for.
+// TestAddressesOnTheWire checks that frames of the schedule's workers carry the addresses that are looked up in the
+// tables.
 func TestAddressesOnTheWire(t *testing.T) {
 	a := DefaultAddressing()
 	addr := a.WorkerAddresses(300)
@@ -350,7 +353,7 @@ func TestAddressesOnTheWire(t *testing.T) {
 	}
 }
 
-// sink takes everything: what remains is the cost on our side.
+// sink accepts everything at no cost, so that only the host's cost is measured.
 type sink struct{ *fakeCard }
 
 func (s *sink) WriteBurst(_ uint32, words []uint32) error { return nil }
@@ -363,8 +366,8 @@ func (s *sink) Read32(addr uint32) (uint32, error) {
 	return s.fakeCard.Read32(addr)
 }
 
-// BenchmarkProgram loads Table 1's 13,500 updates, schedule included; the CRC check fails at the very end, because the
-// sink keeps nothing.
+// BenchmarkProgram measures loading Table 1's 13,500 updates, including the schedule. The CRC check fails at the very
+// end, because the sink stores nothing.
 func BenchmarkProgram(b *testing.B) {
 	job := testJob(b, table1(b))
 	schedule := job.Source.(*Schedule)

@@ -11,7 +11,8 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// Kinds say whose an error is: the user's who asked for a workload, or the card's.
+// TestKindsOfErrors checks that an error's kind distinguishes mistakes in the requested workload from faults of the
+// card.
 func TestKindsOfErrors(t *testing.T) {
 	for err, want := range map[error]olaf.Kind{ErrWorkload: olaf.Usage, ErrLimit: olaf.Device, ErrState: olaf.Device,
 		ErrImage: olaf.Device} {
@@ -21,7 +22,8 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestEveryLimitInWords holds what is said of every field at and beyond each end of what it may be, and which field it is said of.
+// TestEveryLimitInWords checks the error for every field at and beyond each end of its range, and that the error names
+// the field.
 func TestEveryLimitInWords(t *testing.T) {
 	var out bytes.Buffer
 	small := func() Burst {
@@ -87,8 +89,8 @@ func TestEveryLimitInWords(t *testing.T) {
 	golden.Equal(t, "limits.txt", out.Bytes())
 }
 
-// TestBurstsThatOutliveTheirClusters lets few clusters take turns in long runs, so that all that are active end within a burst: whoever
-// comes next is drawn anew, and every worker sends all its updates.
+// TestBurstsThatOutliveTheirClusters lets few clusters take turns in long runs, so that all active clusters end within
+// a burst. It checks that the next cluster is drawn anew and that every worker sends all its updates.
 func TestBurstsThatOutliveTheirClusters(t *testing.T) {
 	for seed := range uint64(40) {
 		w := table1(t)
@@ -106,8 +108,8 @@ func TestBurstsThatOutliveTheirClusters(t *testing.T) {
 	}
 }
 
-// TestProgramOfManyFlows loads flow tables around what is written at once: every flow stands in its place, and nothing behind the
-// last.
+// TestProgramOfManyFlows checks flow tables around the size that is written at once: every flow is in its place, and
+// nothing is written behind the last.
 func TestProgramOfManyFlows(t *testing.T) {
 	const chunk = chunkWords / regmap.FlowWords
 	for _, workers := range []int{1, chunk - 1, chunk, chunk + 1, 2*chunk + 300, 16384 + 3} {
@@ -131,7 +133,7 @@ func TestProgramOfManyFlows(t *testing.T) {
 	}
 }
 
-// States have the names of the register map, and those that it does not know their number.
+// TestStatesInWords checks that states have the names in the register map, and that unknown states have their number.
 func TestStatesInWords(t *testing.T) {
 	for s, want := range map[State]string{Idle: "idle", Armed: "armed", Running: "running", Stopping: "stopping", Done: "done",
 		Failed: "error", Failed + 1: "state 6", 255: "state 255"} {

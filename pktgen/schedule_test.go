@@ -120,8 +120,8 @@ func genBurst(t *rapid.T) Burst {
 	}
 }
 
-// Whatever the shape: every worker sends exactly its updates, in sequence, times never fall, nobody sends faster than
-// the line, and a second play gives the same.
+// TestScheduleInvariants checks, for any shape, that every worker sends exactly its updates in sequence, that times
+// never decrease, that the line rate is never exceeded, and that a second play gives the same schedule.
 func TestScheduleInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genBurst(t)
@@ -160,7 +160,7 @@ func TestScheduleInvariants(t *testing.T) {
 	})
 }
 
-// Cycles are the floor of the exact time, computed here with rational numbers.
+// TestTimesAreExact checks that cycles are the floor of the exact time, which is computed here with rational numbers.
 func TestTimesAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := genBurst(t)
@@ -185,7 +185,8 @@ func TestTimesAreExact(t *testing.T) {
 	})
 }
 
-// The clock alone, over gaps of every length and rates whose fractions often add up to whole cycles.
+// TestBurstClock checks the clock alone, over gaps of every length and rates whose fractions often add up to whole
+// cycles.
 func TestBurstClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.SampledFrom([]int64{100e9, 128e9, 99_999_999_977, 1e6}).Draw(t, "line")
@@ -253,7 +254,8 @@ func TestMeanRate(t *testing.T) {
 	}
 }
 
-// The number of packets a cluster gets in a burst spreads as its weights do, and stays put while weights are held.
+// TestClusterWeights checks that the number of packets per cluster in a burst varies as the clusters' weights do, and
+// stays the same while the weights are held.
 func TestClusterWeights(t *testing.T) {
 	shares := func(w Burst, bursts int) [][]float64 {
 		all := play(t, w, 5)
@@ -367,7 +369,8 @@ func TestRewards(t *testing.T) {
 	}
 }
 
-// The stream of one seed is part of the product: results of the same seed must not change unnoticed.
+// TestScheduleIsPinned checks that the stream for one seed is unchanged, because results for a seed are part of the
+// product.
 func TestScheduleIsPinned(t *testing.T) {
 	h := fnv.New64a()
 	words := make([]uint32, regmap.DescriptorWords)
@@ -452,7 +455,7 @@ func BenchmarkSchedule(b *testing.B) {
 }
 
 // TestBurstRate checks the rate inside bursts of either kind for arrivals that are 10 µs apart there, for any gaps, and
-// that there is none without bursts.
+// that there is no such rate without bursts.
 func TestBurstRate(t *testing.T) {
 	for _, c := range []struct {
 		dist  string

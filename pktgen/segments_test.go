@@ -9,14 +9,15 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// vectors is table 1's traffic with updates of 100 values: two frames of 48 and one of 4.
+// vectors returns Table 1's traffic with updates of 100 values: two frames of 48 and one of 4.
 func vectors(t testing.TB) Burst {
 	w := table1(t)
 	w.Values, w.UpdatesPerWorker = 100, 40
 	return w
 }
 
-// An update of several frames is drawn as one of one frame is, and its frames follow each other as fast as the line takes them.
+// TestSegmentsFollowEachOther checks that an update of several frames is drawn like an update of one frame, and that
+// its frames follow each other at the line rate.
 func TestSegmentsFollowEachOther(t *testing.T) {
 	w := vectors(t)
 	all := play(t, w, 3)
@@ -56,7 +57,8 @@ func TestSegmentsFollowEachOther(t *testing.T) {
 	}
 }
 
-// Each segment of each worker has a flow, which says which one it is and how long its frame.
+// TestProgramOfSegments checks that each segment of each worker has a flow with the segment's number and the length of
+// its frame.
 func TestProgramOfSegments(t *testing.T) {
 	w := vectors(t)
 	c := newFakeCard()

@@ -118,7 +118,8 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestFrameInASCII checks that a frame for a terminal without UTF-8 sends nothing but ASCII, and that its text for files keeps all.
+// TestFrameInASCII checks that a frame for a terminal without UTF-8 sends only ASCII, and that its text for files keeps
+// all characters.
 func TestFrameInASCII(t *testing.T) {
 	toy := newToy()
 	f := tui.New(toy.dashboard(), tui.Options{ASCII: true, Tick: new(tuitest.Clock).Tick,
@@ -135,7 +136,7 @@ func TestFrameInASCII(t *testing.T) {
 	}
 }
 
-// TestStates has a word for every state of a run.
+// TestStates checks that every state of a run has a word.
 func TestStates(t *testing.T) {
 	for state, want := range map[tui.State]string{
 		tui.Starting: "… starting", tui.Running: "▶ running at 1.00 µs/s", tui.Paused: "‖ PAUSED, speed 1.00 µs/s",
@@ -150,7 +151,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestOwnBindings presses every key of the frame's own acts.
+// TestOwnBindings checks every key for the frame's own acts.
 func TestOwnBindings(t *testing.T) {
 	var y *toy
 	var saved *[]string
@@ -207,7 +208,7 @@ func TestOwnBindings(t *testing.T) {
 	}
 }
 
-// TestKeysThatDoNothingSaySo presses keys that this dashboard or page does not use.
+// TestKeysThatDoNothingSaySo checks the message for keys that this dashboard or page does not use.
 func TestKeysThatDoNothingSaySo(t *testing.T) {
 	f, _, _ := newToy().frame(100, 20)
 	for key, want := range map[string]string{",": "a toy goes forward only", "s": "s works on Words", ".": "stepped"} {
@@ -221,7 +222,7 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 	}
 }
 
-// TestQuitAsksWhileARunIsOn expects to quit at once only if no work would end.
+// TestQuitAsksWhileARunIsOn checks that the frame quits at once only if no work would be interrupted.
 func TestQuitAsksWhileARunIsOn(t *testing.T) {
 	y := newToy()
 	f, _, _ := y.frame(80, 20)
@@ -242,7 +243,7 @@ func TestQuitAsksWhileARunIsOn(t *testing.T) {
 	}
 }
 
-// TestFreezeHoldsTheViewOnly expects no look at the run while the view is frozen.
+// TestFreezeHoldsTheViewOnly checks that the run is not looked at while the view is frozen.
 func TestFreezeHoldsTheViewOnly(t *testing.T) {
 	y := newToy()
 	f, clock, _ := y.frame(80, 20)
@@ -259,7 +260,7 @@ func TestFreezeHoldsTheViewOnly(t *testing.T) {
 	}
 }
 
-// TestMouse clicks on a tab, twice on a row, and turns the wheel.
+// TestMouse checks a click on a tab, two clicks on a row, and the wheel.
 func TestMouse(t *testing.T) {
 	y := newToy()
 	f, _, _ := y.frame(80, 20)
@@ -284,7 +285,7 @@ func TestMouse(t *testing.T) {
 	}
 }
 
-// TestTour plays a tour scene by scene, with the remaining time, and ends it with a key.
+// TestTour checks a tour scene by scene, with the remaining time, and that a key ends it.
 func TestTour(t *testing.T) {
 	y := newToy()
 	begun := 0
@@ -325,8 +326,8 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// TestColourIsNeverTheOnlySignal draws with and without colours: the characters are the same, and without colours
-// there is no colour sequence.
+// TestColourIsNeverTheOnlySignal checks that the characters are the same with and without colours, and that without
+// colours there is no colour sequence.
 func TestColourIsNeverTheOnlySignal(t *testing.T) {
 	var texts []string
 	for _, o := range []theme.Options{{}, {Colour: true}, {Colour: true, Light: true}} {
@@ -361,7 +362,7 @@ func (w *terminal) Write(b []byte) (int, error) {
 	return w.text.Write(b)
 }
 
-// program runs the toy on a terminal.
+// program runs the frame on a terminal.
 func (w *terminal) program(ctx context.Context, f *tui.Frame) error {
 	_, err := tea.NewProgram(f, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(w), tea.WithAltScreen(),
 		tea.WithoutSignalHandler()).Run()
@@ -374,7 +375,7 @@ func (w *terminal) given() bool {
 	return strings.Contains(text, "\x1b[?1049l") && strings.Contains(text, "\x1b[?25h")
 }
 
-// TestPanicRestoresTheTerminal makes the program panic within a frame.
+// TestPanicRestoresTheTerminal checks that the terminal is restored if the program panics within a frame.
 func TestPanicRestoresTheTerminal(t *testing.T) {
 	d := newToy().dashboard()
 	d.Pages[0].Draw = func(*tui.Frame, screen.Region) { panic("a fault in the middle of a frame") }
@@ -386,7 +387,8 @@ func TestPanicRestoresTheTerminal(t *testing.T) {
 	}
 }
 
-// TestEndOfContextRestoresTheTerminal ends the program from outside after the first frame, like a signal.
+// TestEndOfContextRestoresTheTerminal checks that the terminal is restored if the program is ended from outside, as by
+// a signal.
 func TestEndOfContextRestoresTheTerminal(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	w := &terminal{drawn: make(chan struct{})}

@@ -25,7 +25,7 @@ type delivery struct {
 	count           int
 }
 
-// observe delivers updates to a meter whose clock of arrivals begins at origin; the workers' clock is ahead by off.
+// observe passes deliveries to a meter whose arrival clock begins at origin; the workers' clock is ahead by off.
 func observe(m *Meter, origin, off int64, deliveries []delivery) {
 	for _, d := range deliveries {
 		o := olaf.Observation{At: olaf.Time(d.at) * olaf.Time(olaf.Nanosecond), Queued: -1, Update: olaf.Update{
@@ -36,8 +36,8 @@ func observe(m *Meter, origin, off int64, deliveries []delivery) {
 	}
 }
 
-// two contains two workers of number 0 in clusters 3 and 9, delivered twice each. Ages grow from 100 to 1100 ns, so
-// that their mean is 600 in both.
+// two contains two workers with number 0, in clusters 3 and 9, with two deliveries each. Their ages grow from 100 to
+// 1100 ns, so that both means are 600 ns.
 var two = []delivery{{at: 1000, age: 100, cluster: 3}, {at: 1500, age: 100, cluster: 9},
 	{at: 2000, age: 50, cluster: 3}, {at: 2500, age: 70, cluster: 9}}
 
@@ -78,7 +78,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestClockErrors checks that ages come with the bound for the clocks, and are withheld if it exceeds a tenth of them.
+// TestClockErrors checks that ages come with the clocks' error bound and are withheld if the bound exceeds a tenth of
+// them.
 func TestClockErrors(t *testing.T) {
 	const now = 1_800_000_000_000_000_000
 	unknown := results.Missing()
@@ -119,7 +120,7 @@ func TestClockErrors(t *testing.T) {
 	}
 }
 
-// TestWorkersOfClusters counts workers with the same number in two clusters separately.
+// TestWorkersOfClusters checks that workers with the same number in two clusters are counted separately.
 func TestWorkersOfClusters(t *testing.T) {
 	m := New(declared)
 	m.Start(0, true)
@@ -160,7 +161,7 @@ func TestTooManyWorkers(t *testing.T) {
 	}
 }
 
-// TestAgesAreThoseOfABench compares a meter with the collector of benches for any clock of arrivals.
+// TestAgesAreThoseOfABench checks that a meter agrees with the collector in benches for any arrival clock.
 func TestAgesAreThoseOfABench(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		origin := rapid.SampledFrom([]int64{0, 1_800_000_000_000_000_000, 1 << 48}).Draw(t, "origin")

@@ -232,7 +232,7 @@ func TestStamped(t *testing.T) {
 	}
 }
 
-// TestClocks counts a packet without a stamp of the chosen clock under the clock that it has.
+// TestClocks checks that a packet without a stamp from the chosen clock is counted under the clock that it has.
 func TestClocks(t *testing.T) {
 	s := &Socket{info: Info{Stamps: Hardware}}
 	at := []int64{s.chooseStamp(&control{hardwareNS: 50, kernelNS: 9}), s.chooseStamp(&control{kernelNS: 9}),

@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/capture/live/livetest"
 )
 
-// open captures from an interface until the test ends.
+// open starts a capture on an interface that lasts until the test ends.
 func open(t testing.TB, o live.Options) *live.Socket {
 	t.Helper()
 	s, err := live.Open(o)
@@ -56,7 +56,7 @@ type kept struct {
 	unixNS int64
 }
 
-// soon returns a context for waits on packets that are already there or that the kernel sends at once.
+// soon returns a context for waiting for packets that have arrived already or that the kernel sends at once.
 func soon(t testing.TB) context.Context {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(stop)
@@ -138,7 +138,7 @@ func TestFramesArriveAsSent(t *testing.T) {
 	}
 }
 
-// TestDecoderGoesOn expects a decoder to continue a live capture after pauses.
+// TestDecoderGoesOn checks that a decoder continues a live capture after pauses.
 func TestDecoderGoesOn(t *testing.T) {
 	tx, s := cable(t, live.Options{})
 	d := capture.NewDecoder(s)
@@ -177,7 +177,8 @@ func tagged(frame []byte) []byte {
 	return append(append(bytes.Clone(frame[:12]), 0x81, 0x00, 0x20, 0x07), frame[12:]...)
 }
 
-// TestNoise expects only frames to OLAF's port in the buffer, broken ones included; All captures everything.
+// TestNoise checks that only frames to OLAF's port reach the buffer, including broken ones, and that All captures
+// everything.
 func TestNoise(t *testing.T) {
 	update := make([]byte, 256)
 	if _, err := olaf.EncodeUpdate(update, &livetest.Addresses, &olaf.Update{Count: 1, Lanes: 48}, nil); err != nil {
@@ -233,7 +234,7 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// TestOverflow expects an exact count of the packets that did not fit into the buffer.
+// TestOverflow checks that packets that did not fit into the buffer are counted exactly.
 func TestOverflow(t *testing.T) {
 	tx, s := cable(t, live.Options{BufferBytes: 32 << 10})
 	const sent = 3000
@@ -290,8 +291,8 @@ func TestSnap(t *testing.T) {
 	}
 }
 
-// TestSocketsOfThisHost expects frames of a program on this host, whose UDP checksum the system has not finished, to
-// be valid, and to be captured once, though they are sent and received here.
+// TestSocketsOfThisHost checks that frames from a program on this host are valid, although the system has not completed
+// their UDP checksum, and are captured once, although they are both sent and received here.
 func TestSocketsOfThisHost(t *testing.T) {
 	livetest.EnterNamespace(t)
 	livetest.SetUp(t, "lo")
@@ -416,7 +417,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPermission drops the capability in one thread, which ends with the test.
+// TestPermission checks the error without the capability. It drops the capability in one thread, which ends with the
+// test.
 func TestPermission(t *testing.T) {
 	runtime.LockOSThread()
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -430,7 +432,7 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// BenchmarkNext reads waiting packets.
+// BenchmarkNext measures reading packets that are waiting.
 func BenchmarkNext(b *testing.B) {
 	tx, s := cable(b, live.Options{})
 	var p capture.Packet
@@ -459,8 +461,8 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkUnderLoad reads while another thread sends at full speed. It reports the time per packet, the reader's
-// processor share, and the drops.
+// BenchmarkUnderLoad measures reading while another thread sends at full speed. It reports the time per packet, the
+// reader's CPU share, and the drops.
 func BenchmarkUnderLoad(b *testing.B) {
 	tx, s := cable(b, live.Options{})
 	before := threadTime(b)
@@ -493,7 +495,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 	b.ReportMetric(float64(dropped), "dropped")
 }
 
-// threadTime returns this thread's processor time.
+// threadTime returns this thread's CPU time.
 func threadTime(b *testing.B) time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {

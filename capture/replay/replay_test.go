@@ -29,7 +29,7 @@ type arrival struct {
 	ack             bool
 }
 
-// written returns a replay's JSON document.
+// written returns the JSON document for a replay.
 func written(t fataler, r *Result) string {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -103,7 +103,8 @@ func olafQueue(slots int) Config {
 	return Config{Queue: "olaf", Engine: engine.Config{Slots: slots}, Output: engine.Output{Rate: 10 << 24}, Lanes: true}
 }
 
-// Five updates of 80 B at 20G, 8 cycles each: which frames leave, when, from which worker, with which content.
+// TestReplay sends five updates of 80 B at 20G, 8 cycles each, and checks which frames leave, when, from which worker,
+// and with which content.
 func TestReplay(t *testing.T) {
 	broken := make([]byte, 80)
 	u, addr := arrival{}.update(), address(1)
@@ -207,8 +208,9 @@ func genArrivals(t *rapid.T) []arrival {
 	}), 1, 120).Draw(t, "arrivals")
 }
 
-// For any traffic and discipline: counters balance, gradients are neither lost nor invented, time does not go back,
-// a second replay gives the same result, and replaying the deliveries through an idle queue changes nothing.
+// TestReplayInvariants checks, for any traffic and discipline, that counters balance, gradients are neither lost nor
+// invented, and time does not go back, that a second replay gives the same result, and that replaying the deliveries
+// through an idle queue changes nothing.
 func TestReplayInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := file(t, append(genArrivals(t), arrival{atNS: 1 << 20}))
@@ -325,7 +327,8 @@ func TestReplayFails(t *testing.T) {
 	}
 }
 
-// A failed sink receives nothing more, though several frames leave before the next packet is read.
+// TestNothingAfterAFailure checks that a failed sink receives nothing more, even if several frames leave before the
+// next packet is read.
 func TestNothingAfterAFailure(t *testing.T) {
 	var burst []arrival
 	for i := range 6 {
@@ -374,7 +377,7 @@ func TestTruncatedCapture(t *testing.T) {
 	}
 }
 
-// Contributors are delivered as long as they are known.
+// TestProvenance checks that contributors are delivered as long as they are known.
 func TestProvenance(t *testing.T) {
 	cfg := olafQueue(8)
 	cfg.Engine.Provenance = true

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/capture/capturetest"
 )
 
-// TestCoarseStampsWithhold replays every form of a capture. A form gives either the original's numbers or a list of
-// those that its stamps cannot give.
+// TestCoarseStampsWithhold replays every form of a capture and checks that it gives either the original's numbers or a
+// list of the numbers that its stamps cannot give.
 func TestCoarseStampsWithhold(t *testing.T) {
 	dense, sparse := crowd(5, 400, false), crowd(5, 40, false)
 	for i := range sparse {
@@ -51,7 +51,7 @@ func TestCoarseStampsWithhold(t *testing.T) {
 	}
 }
 
-// checkWithheld expects null for all withheld members, and the remedy.
+// checkWithheld checks that all withheld fields are null and that the remedy is given.
 func checkWithheld(t *testing.T, r *Result) {
 	t.Helper()
 	var doc map[string]any

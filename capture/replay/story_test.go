@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// crowd returns a seeded capture: many workers and clusters, bursts and pauses, repeats, merged frames, ACKs and
-// broken ones.
+// crowd returns a capture drawn from a seed: many workers and clusters, bursts and pauses, repeats, merged frames, ACKs
+// and broken frames.
 func crowd(seed uint64, n int, merged bool) (all []arrival) {
 	r := rand.New(rand.NewPCG(seed, 6))
 	at := int64(1000 * seed)
@@ -44,7 +44,7 @@ func crowd(seed uint64, n int, merged bool) (all []arrival) {
 	return all
 }
 
-// The results of captures in all kinds of queues match the golden files.
+// TestStories checks the results of captures in all kinds of queues against golden files.
 func TestStories(t *testing.T) {
 	var b bytes.Buffer
 	for i, c := range []struct {
@@ -97,7 +97,7 @@ func TestStories(t *testing.T) {
 	golden.Equal(t, "stories.txt", b.Bytes())
 }
 
-// A queue that cannot be built is rejected before anything is read.
+// TestRefusedQueues checks that a queue that cannot be built is rejected before anything is read.
 func TestRefusedQueues(t *testing.T) {
 	for _, cfg := range []Config{{Queue: "lifo", Engine: engine.Config{Slots: 1}}, {Queue: "olaf"},
 		{Queue: "olaf", Engine: engine.Config{Slots: -2}}} {
@@ -108,7 +108,8 @@ func TestRefusedQueues(t *testing.T) {
 	}
 }
 
-// With unrelated clocks there are no ages, neither of arrivals nor behind the queue.
+// TestClocksThatAreNotOne checks that with unrelated clocks there are no ages, neither for arrivals nor behind the
+// queue.
 func TestClocksThatAreNotOne(t *testing.T) {
 	for _, early := range []time.Duration{time.Hour, -time.Second} {
 		res, err := Run(context.Background(), decoder(t, elsewhere(t, crowd(9, 20, false), early)), olafQueue(3), nil)
@@ -153,7 +154,8 @@ type stopper struct{ stop func() }
 
 func (s stopper) Deliver(*Delivery) error { s.stop(); return nil }
 
-// A replay that is stopped, or whose sink fails, returns the result so far, including queued frames.
+// TestStoppedReplays checks that a replay that is stopped, or whose sink fails, returns the result so far, including
+// queued frames.
 func TestStoppedReplays(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	res, err := Run(ctx, decoder(t, file(t, crowd(3, 3*checkEvery, false))), olafQueue(3), stopper{stop})
@@ -175,7 +177,7 @@ func TestStoppedReplays(t *testing.T) {
 	}
 }
 
-// An invalid result gives its reason.
+// TestReasons checks that an invalid result gives its reason.
 func TestReasons(t *testing.T) {
 	res, err := Run(context.Background(), decoder(t, file(t, crowd(1, 50, false))), olafQueue(3), nil)
 	if err != nil || !res.Valid || res.Reason != "" {

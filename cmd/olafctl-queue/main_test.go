@@ -29,7 +29,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestServesUntilItsInputEnds checks that a server prints its address and ends with its input.
+// TestServesUntilItsInputEnds checks that a server prints its address and exits at the end of its input.
 func TestServesUntilItsInputEnds(t *testing.T) {
 	var out, said bytes.Buffer
 	if code := begin([]string{"--store", t.TempDir(), "--listen", "127.0.0.1:0"}, strings.NewReader("ignored"), &out, &said); code != 0 || !strings.HasPrefix(out.String(), "127.0.0.1:") || said.Len() > 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/results/archive"
 )
 
-// alike lists commands whose output must have the same bytes on every architecture.
+// alike lists commands whose output must be identical, byte for byte, on every architecture.
 var alike = []string{
 	"bench --runs 2 --updates 40 -q -o json",
 	"bench --cluster-sigma 0.5 --clusters 5 --runs 2 --updates 40 -q -o json",
@@ -45,11 +45,11 @@ const (
 	archSweep  = "command: bench\nruns: 3\noptions: {updates: 30}\nsweep:\n  - slots=4,8\n"
 )
 
-// volatile matches lines that differ between two runs of one build or that name the build: instants, durations, a run's
-// id, and the keys of a sweep's cells.
+// volatile matches lines that differ between two runs of one build or that identify the build: instants, durations, a
+// run's id, and the keys of a sweep's cells.
 var volatile = regexp.MustCompile(`(?m)^ *("(started|finished|seconds|id|commit|system)": .*|"[0-9a-f]{64}",?)\n`)
 
-// otherBuild is olafctl for another processor, and how to run it here.
+// otherBuild describes an olafctl built for another processor and the way to run it on this machine.
 type otherBuild struct {
 	name    string
 	build   []string // environment of go build; nil for the reference
@@ -70,8 +70,8 @@ var otherBuilds = []otherBuild{
 	}},
 }
 
-// TestSameBytesOnEveryArchitecture runs alike on the reference and on other builds. A run that the reference kept must
-// verify on each of them.
+// TestSameBytesOnEveryArchitecture runs the commands in alike on the reference and on other builds, and checks that a
+// run stored by the reference verifies on each of them.
 func TestSameBytesOnEveryArchitecture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds olafctl three times")
@@ -136,7 +136,7 @@ type builtOlafctl struct {
 	through, env  []string
 }
 
-// output runs a command, which must succeed, and returns what it prints without volatile lines.
+// output runs a command, which must succeed, and returns its output without volatile lines.
 func (p *builtOlafctl) output(t *testing.T, line string) []byte {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(p.store, "sweep.yaml"), []byte(archSweep), 0o644); err != nil {
@@ -156,7 +156,7 @@ func (p *builtOlafctl) output(t *testing.T, line string) []byte {
 	return volatile.ReplaceAll(out, nil)
 }
 
-// kept returns the ids of the runs in the store.
+// kept returns the ids of the stored runs.
 func (p *builtOlafctl) kept(t *testing.T) (runs []string) {
 	t.Helper()
 	folders, err := filepath.Glob(filepath.Join(p.store, "runs", "2*"))
@@ -169,7 +169,7 @@ func (p *builtOlafctl) kept(t *testing.T) (runs []string) {
 	return runs
 }
 
-// firstDifference returns the first line that differs, from both.
+// firstDifference returns the first differing line from both outputs.
 func firstDifference(have, want []byte) string {
 	a, b := strings.Split(string(have), "\n"), strings.Split(string(want), "\n")
 	for i := range min(len(a), len(b)) {
@@ -180,8 +180,8 @@ func firstDifference(have, want []byte) string {
 	return "one ends before the other"
 }
 
-// TestArchitectureIsNotAccused explains a training's difference by the architecture, with both builds, unless it is the
-// same one.
+// TestArchitectureIsNotAccused checks that a difference in a training run is explained by the architecture, naming both
+// builds, unless the architecture is the same.
 func TestArchitectureIsNotAccused(t *testing.T) {
 	differs := fmt.Errorf("%w: the curves differ", archive.ErrMismatch)
 	kept := &results.Provenance{Version: "v1.2.3", Go: "go1.30", System: "linux/riscv64"}

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/attach"
 )
 
-// attachedProgram is the program 'attached' of scripts: it computes as a worker or as the server of 'olafctl train --program'. A worker of sums
-// checks every value.
+// attachedProgram is the command 'attached' in scripts: it computes as a worker or as the server of 'olafctl train
+// --program'. A worker that sums checks every value.
 func attachedProgram() {
 	address := os.Getenv("OLAF_ATTACH")
 	c, err := attach.Dial(address)
@@ -39,7 +39,7 @@ func attachedProgram() {
 	_ = c.Close() // the worker may have ended first
 }
 
-// hangOrWait reports that the program is attached. It returns only at worker 0, which waits for the others.
+// hangOrWait reports that the program is attached. It returns only at worker 0, which waits for the other workers.
 func hangOrWait() {
 	signal.Reset(os.Interrupt)
 	fmt.Println("hangs")
@@ -51,7 +51,7 @@ func hangOrWait() {
 	}
 }
 
-// attachedLengths are the lengths of the vectors that a worker sends.
+// attachedLengths lists the lengths of the vectors that a worker sends.
 var attachedLengths = []int{5, 1000, 1, 3000, 0, 704}
 
 // sumVectors sends vectors of several lengths and checks their sums.
@@ -89,7 +89,8 @@ func sumVectors(c *attach.Client) error {
 	return nil
 }
 
-// awaitNamed makes worker 1 wait until the others have been told, through a named pipe, that its vector is missing.
+// awaitNamed makes worker 1 wait until the other workers have been notified, through a named pipe, that its vector is
+// missing.
 func awaitNamed(c *attach.Client, fifo string) error {
 	if c.Worker == 1 {
 		_, err := os.ReadFile(fifo)
@@ -104,7 +105,7 @@ func awaitNamed(c *attach.Client, fifo string) error {
 	return nil
 }
 
-// pushUpdates sends updates of several frames, each once the model of the one before is there.
+// pushUpdates sends updates of several frames, each after the model with the previous update has arrived.
 func pushUpdates(c *attach.Client) error {
 	update := make([]float32, c.Largest)
 	after := uint32(0)

@@ -25,8 +25,8 @@ import (
 	"github.com/olafctl/olaf/internal/peer"
 )
 
-// cable is a pair of interfaces, worker and server, with a second socket that reports arrivals later than the command
-// sees them.
+// cable is a pair of interfaces, worker and server. A second socket reports each arrival only after the command can see
+// it.
 type cable struct {
 	t       *testing.T
 	tx      *livetest.Transmitter
@@ -47,7 +47,7 @@ func newCable(t *testing.T) *cable {
 	return &cable{t: t, tx: livetest.NewSender(t, "worker"), witness: witness}
 }
 
-// arrived returns when n more packets have arrived.
+// arrived waits until n more packets have arrived.
 func (c *cable) arrived(n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -67,7 +67,7 @@ func (c *cable) arrived(n int) {
 	}
 }
 
-// run runs the command on this thread. Traffic starts once the command captures, and can interrupt it.
+// run runs the command on this thread. traffic starts when the command begins to capture, and can interrupt it.
 func (c *cable) run(traffic func(interrupt func()), args ...string) (code int, report capturecmd.Report) {
 	c.stdout.Reset()
 	c.stderr = &signalWriter{text: "capturing from", seen: make(chan struct{})}
@@ -122,7 +122,8 @@ func TestCaptureUntilInterrupted(t *testing.T) {
 	}
 }
 
-// TestCaptureTellsAges checks that updates stamped by this host's clock have ages, and others a reason for having none.
+// TestCaptureTellsAges checks that updates stamped by this host's clock have ages, and that other updates have a reason
+// for lacking them.
 func TestCaptureTellsAges(t *testing.T) {
 	c := newCable(t)
 	_, r := c.run(func(interrupt func()) { c.send(30); interrupt() })
@@ -190,7 +191,7 @@ func TestCaptureLimits(t *testing.T) {
 	}
 }
 
-// TestCaptureThatLost checks that losses are counted exactly, are in the file, and decide the exit code.
+// TestCaptureThatLost checks that losses are counted exactly, are written to the file, and determine the exit code.
 func TestCaptureThatLost(t *testing.T) {
 	c := newCable(t)
 	const sent = 20_000
@@ -222,7 +223,7 @@ func TestCaptureThatLost(t *testing.T) {
 	}
 }
 
-// TestCaptureFullDisk checks that a file that cannot be written leaves an existing one, with a single error.
+// TestCaptureFullDisk checks that if a file cannot be written, an existing file stays and there is a single error.
 func TestCaptureFullDisk(t *testing.T) {
 	c := newCable(t)
 	dir := t.TempDir()
@@ -251,7 +252,7 @@ func TestCaptureFullDisk(t *testing.T) {
 	}
 }
 
-// TestCaptureIsKeptBesideAnother checks that a capture is kept when another file appears at its path.
+// TestCaptureIsKeptBesideAnother checks that a capture is kept if another file appears at its path.
 func TestCaptureIsKeptBesideAnother(t *testing.T) {
 	c := newCable(t)
 	dir := t.TempDir()
@@ -295,7 +296,7 @@ func tshark(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestCaptureInterfaceVanishes checks that the packets before the interface vanished are kept.
+// TestCaptureInterfaceVanishes checks that the packets that arrived before the interface vanished are kept.
 func TestCaptureInterfaceVanishes(t *testing.T) {
 	c := newCable(t)
 	file := filepath.Join(t.TempDir(), "run.pcapng")
@@ -314,7 +315,7 @@ func TestCaptureInterfaceVanishes(t *testing.T) {
 	}
 }
 
-// removing sends packets and then removes the interface, when the command prints that it captures.
+// removing sends packets and then removes the interface, once the command prints that it captures.
 type removing struct {
 	t    *testing.T
 	c    *cable

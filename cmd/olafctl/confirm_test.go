@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestDestructiveWritesAskAtATerminal answers the questions of commands that change a shared device.
+// TestDestructiveWritesAskAtATerminal checks the effect of answers to the questions that commands ask before they
+// change a shared device.
 func TestDestructiveWritesAskAtATerminal(t *testing.T) {
 	target := startServe(t)
 	entries := func() int {

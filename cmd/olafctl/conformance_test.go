@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TestConformance compares docs/reference/p4runtime-conformance.md with the command's report about a fresh 'olafctl
-// device serve'.
+// TestConformance compares docs/reference/p4runtime-conformance.md with the command's report on a fresh 'olafctl device
+// serve'.
 func TestConformance(t *testing.T) {
 	target := startServe(t)
 	var stdout, stderr bytes.Buffer
@@ -47,10 +47,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// otherServer is the variable that names a running P4Runtime server of another project.
+// otherServer is the environment variable that names a running P4Runtime server from another project.
 const otherServer = "OLAFCTL_TEST_P4RUNTIME_SERVER"
 
-// TestConformanceOfAnother tests such a server and expects some verdict on every clause.
+// TestConformanceOfAnother tests such a server and checks that every clause gets a verdict.
 func TestConformanceOfAnother(t *testing.T) {
 	target := os.Getenv(otherServer)
 	if target == "" {
@@ -68,7 +68,7 @@ func TestConformanceOfAnother(t *testing.T) {
 	}
 }
 
-// TestConformanceVerdicts runs the command next to a live primary, with a pipeline that the server refuses, and with
+// TestConformanceVerdicts checks the verdicts with a live primary, with a pipeline that the server rejects, and with
 // invalid flags.
 func TestConformanceVerdicts(t *testing.T) {
 	target := startServe(t)

@@ -20,8 +20,8 @@ var (
 	namedElection = regexp.MustCompile(`use (--election-id \d+:\d+) or higher`)
 )
 
-// TestNotPrimaryNamesWhatWorks meets another controller in every possible way, runs the remedy as printed, and then the
-// command again.
+// TestNotPrimaryNamesWhatWorks creates every possible conflict with another controller, runs the printed remedy, and
+// checks that the command then succeeds.
 func TestNotPrimaryNamesWhatWorks(t *testing.T) {
 	const gone = true
 	dir := laboratory(t)

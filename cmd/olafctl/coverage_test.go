@@ -11,14 +11,14 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// coverageRow matches a row of the table of mechanisms in OLAF's page: number, mechanism, where, state.
+// coverageRow matches a row in the table of mechanisms on OLAF's page: number, mechanism, location, state.
 var coverageRow = regexp.MustCompile(`(?m)^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
 
 // coveragePlace matches a command or path in the table.
 var coveragePlace = regexp.MustCompile("`([^`]+)`")
 
-// TestCoverageOfThePaper checks the table of mechanisms: 45 rows whose commands, flags, choices of experiments and paths exist, a
-// reason wherever a mechanism is not complete, and the counts above the table.
+// TestCoverageOfThePaper checks the table of mechanisms: it has 45 rows whose commands, flags, experiment choices and
+// paths exist, a reason for every mechanism that is not complete, and correct counts above the table.
 func TestCoverageOfThePaper(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(repository, "docs", "papers", "olaf.md"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// csvReaders lists the commands that read comma-separated text from other programs, with a file that each accepts.
+// csvReaders lists the commands that read comma-separated text from other programs, each with a file that it accepts.
 var csvReaders = []struct {
 	name string
 	args []string
@@ -21,7 +21,8 @@ var csvReaders = []struct {
 		"rx_ns,worker,seq,gen_ns\n900,0,0,100\n"},
 }
 
-// TestCSVReadersShareOneOpening gives each reader the variants of a file that spreadsheets and compressors produce.
+// TestCSVReadersShareOneOpening checks that each reader accepts the variants of a file that spreadsheets and
+// compressors produce.
 func TestCSVReadersShareOneOpening(t *testing.T) {
 	gzipped := func(text string) string {
 		var b bytes.Buffer
@@ -48,7 +49,8 @@ func TestCSVReadersShareOneOpening(t *testing.T) {
 	}
 }
 
-// TestCSVTraceShowsTheFirstError checks files whose first mistake is followed by another one, or causes it.
+// TestCSVTraceShowsTheFirstError checks the error for files whose first mistake is followed by another mistake or
+// causes one.
 func TestCSVTraceShowsTheFirstError(t *testing.T) {
 	const header = "gen_ns,worker,cluster,reward\n"
 	for name, c := range map[string]struct{ text, want string }{
@@ -61,7 +63,8 @@ func TestCSVTraceShowsTheFirstError(t *testing.T) {
 	}
 }
 
-// checkCSVInput runs a command on a file with the text: it succeeds, or exits 2 with an error that contains want.
+// checkCSVInput runs a command on a file with the text and checks that it succeeds or exits with code 2 and an error
+// that contains want.
 func checkCSVInput(t *testing.T, args []string, text, want string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "in.csv")

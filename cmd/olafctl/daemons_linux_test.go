@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// daemon is a process of olafctl in a test.
+// daemon is an olafctl process in a test.
 type daemon struct {
 	name string
 	cmd  *exec.Cmd
@@ -44,7 +44,7 @@ func startDaemon(ctx context.Context, t *testing.T, name, command, marker string
 	return d
 }
 
-// end waits for a daemon's end and returns its exit code and the rest of its output.
+// end waits until a daemon has exited, and returns its exit code and the rest of its output.
 func (d *daemon) end(t *testing.T) (code int, out string) {
 	t.Helper()
 	rest, err := io.ReadAll(d.out)
@@ -55,14 +55,14 @@ func (d *daemon) end(t *testing.T) (code int, out string) {
 	return d.cmd.ProcessState.ExitCode(), string(rest)
 }
 
-// daemonJob is a switch with the daemons around it.
+// daemonJob is a switch and the daemons around it.
 type daemonJob struct {
 	sw      *daemon
 	hosts   []*daemon
 	sockets []string
 }
 
-// startDaemons starts a switch for two workers, and the commands that it prints.
+// startDaemons starts a switch for two workers and the commands that the switch prints.
 func startDaemons(ctx context.Context, t *testing.T, system, marker string) *daemonJob {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "daemons") // t.TempDir is too long for a socket
@@ -96,9 +96,9 @@ func startDaemons(ctx context.Context, t *testing.T, system, marker string) *dae
 	return j
 }
 
-// TestDaemonsAroundASwitch starts the commands that 'testbed switch' prints, for every system whose workers wait around a
-// switch in user space: any client can attach, again too, and all sums are exact. Ctrl-C ends every process, and nothing
-// is left.
+// TestDaemonsAroundASwitch starts the commands that 'testbed switch' prints, for every system whose workers wait,
+// around a switch in user space. It checks that any client can attach, also repeatedly, that all sums are exact, and
+// that Ctrl-C ends every process and leaves nothing behind.
 func TestDaemonsAroundASwitch(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for namespaces and packet sockets")
@@ -139,8 +139,8 @@ func TestDaemonsAroundASwitch(t *testing.T) {
 	}
 }
 
-// TestSwitchBetweenInterfaces runs a parameter server's switch on interfaces that exist, with the hosts at the other ends
-// of their cables: every sum is exact.
+// TestSwitchBetweenInterfaces runs a parameter server's switch on existing interfaces, with the hosts at the other ends
+// of their cables, and checks that every sum is exact.
 func TestSwitchBetweenInterfaces(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for namespaces and packet sockets")
@@ -211,7 +211,8 @@ func TestSwitchBetweenInterfaces(t *testing.T) {
 	}
 }
 
-// TestEndOfTheSwitchEndsItsHosts kills a switch: the workers around it end with the reason, and nothing is left.
+// TestEndOfTheSwitchEndsItsHosts kills a switch and checks that the workers around it exit with the reason and leave
+// nothing behind.
 func TestEndOfTheSwitchEndsItsHosts(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for namespaces and packet sockets")

@@ -17,10 +17,10 @@ import (
 	"github.com/olafctl/olaf/internal/raced"
 )
 
-// repository is the top folder, seen from this package.
+// repository is the path of the top folder, relative to this package.
 var repository = filepath.Join("..", "..")
 
-// TestPages runs the console blocks of the guide and of README as a reader would, line by line, and compares the output.
+// TestPages runs the console blocks in the guide and in README line by line, as a reader would, and checks the output.
 func TestPages(t *testing.T) {
 	raced.SkipRaced(t)
 	pages, err := filepath.Glob(filepath.Join(repository, "docs", "guide", "*.md"))
@@ -61,7 +61,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// neededProgram matches the comment with which a page names a program that its commands need.
+// neededProgram matches the comment in which a page names a program that its commands need.
 var neededProgram = regexp.MustCompile(`<!-- needs: (\w+) -->`)
 
 // consoleScript turns a page into a test script. Each "$ " line of a console block is a command, and the lines below it are its
@@ -107,8 +107,8 @@ func consoleScript(page string) *txtar.Archive {
 // fileName matches the first line of a block that is a file.
 var fileName = regexp.MustCompile(`^# ([a-z]+\.(?:py|yaml))\n$`)
 
-// prints FILE compares the last command's output with a file in which … stands for any lines, or for the end of one. The
-// output of a command below which nothing is shown is not compared.
+// prints FILE compares the last command's output with a file in which … stands for any lines, or for the end of a line.
+// If the page shows no output for a command, nothing is compared.
 func prints(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: prints FILE")
@@ -123,7 +123,7 @@ func prints(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// elided returns the first difference between the lines that a page shows and those that were printed, or "".
+// elided returns the first difference between the lines on a page and the printed lines, or "".
 func elided(shown, printed []string) string {
 	const more = "…"
 	skip := false
@@ -175,8 +175,8 @@ func TestElided(t *testing.T) {
 	}
 }
 
-// TestCommandsInPagesExist checks every olafctl command line in README and docs, also those that no test runs: the command is in
-// the tree and has each flag.
+// TestCommandsInPagesExist checks every olafctl command line in README and docs, including those that no test runs: the
+// command must be in the tree and have each flag.
 func TestCommandsInPagesExist(t *testing.T) {
 	commands, _, _ := tree(t)
 	seen := 0
@@ -197,7 +197,7 @@ func TestCommandsInPagesExist(t *testing.T) {
 	}
 }
 
-// pagesOf returns README and all pages of docs.
+// pagesOf returns README and all pages in docs.
 func pagesOf(t *testing.T) []string {
 	t.Helper()
 	pages := []string{filepath.Join(repository, "README.md"), filepath.Join(repository, "CONTRIBUTING.md")}
@@ -218,7 +218,7 @@ var (
 	quotedPart   = regexp.MustCompile(`'[^']*'|"[^"]*"`)
 )
 
-// commandLines returns the arguments of every olafctl command inside the code blocks of a page.
+// commandLines returns the arguments of every olafctl command in a page's code blocks.
 func commandLines(page string) (lines []string) {
 	block := ""
 	page = strings.ReplaceAll(page, "\\\n", " ")
@@ -340,7 +340,8 @@ func trimIndent(text string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(text, "\n  ", "\n"), "  ")
 }
 
-// TestOwnQueuePageShowsTheTestedCode checks that the code of docs/guide/own-queue.md is the queue that TestToys builds and runs.
+// TestOwnQueuePageShowsTheTestedCode checks that the code on docs/guide/own-queue.md is the queue that TestToys builds
+// and runs.
 func TestOwnQueuePageShowsTheTestedCode(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "guide", "own-queue.md"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// fakeFaults are the faults that a script can select with OLAFCTL_TEST_CARD.
+// fakeFaults lists the faults that a script can select with OLAFCTL_TEST_CARD.
 var fakeFaults = map[string]func(*pcietest.Card, *pcietest.Function){
 	"healthy": func(*pcietest.Card, *pcietest.Function) {},
 	"driver":  func(_ *pcietest.Card, f *pcietest.Function) { f.Driver = "onic" },
@@ -22,7 +22,7 @@ var fakeFaults = map[string]func(*pcietest.Card, *pcietest.Function){
 	"nolight": func(c *pcietest.Card, _ *pcietest.Function) { c.Answer(0x8204, 0xC0) },
 }
 
-// addFakeCard adds the card that a script selects to the environment, next to unrelated PCI functions.
+// addFakeCard adds the card selected by a script to the environment, next to unrelated PCI functions.
 func addFakeCard(env *cli.Env) error {
 	fault, ok := fakeFaults[os.Getenv("OLAFCTL_TEST_CARD")]
 	if !ok {

@@ -19,7 +19,7 @@ import (
 // farRuns is the number of runs of the default bench for one queue.
 const farRuns = 120
 
-// roundTrip is what the cable to a distant host adds to a round trip.
+// roundTrip is the time that the cable to a distant host adds to a round trip.
 const roundTrip = 500 * time.Microsecond
 
 // BenchmarkFarRuns measures how much longer a run on another host's twin takes than on a twin behind a socket of this host: through
@@ -64,7 +64,7 @@ func BenchmarkFarRuns(b *testing.B) {
 	b.ReportMetric((distance-near).Seconds()*1e3/runs, "distant-more-ms/run")
 }
 
-// BenchmarkTestbedUp brings a testbed of three hosts up and down.
+// BenchmarkTestbedUp measures bringing a testbed of three hosts up and down.
 func BenchmarkTestbedUp(b *testing.B) {
 	l := sshlinktest.New(b, 3, pathOfOlafctl(b))
 	text := "hosts:\n"
@@ -87,8 +87,8 @@ func BenchmarkTestbedUp(b *testing.B) {
 	}
 }
 
-// delayTCP listens on the head and forwards connections to an address there, each direction delayed by half of roundTrip. It
-// returns the address that it listens on.
+// delayTCP listens on the head and forwards connections to an address there, delaying each direction by half of
+// roundTrip. It returns the address on which it listens.
 func delayTCP(b *testing.B, l *sshlinktest.Lab, to string) string {
 	b.Helper()
 	var listener net.Listener
@@ -121,7 +121,7 @@ func delayTCP(b *testing.B, l *sshlinktest.Lab, to string) string {
 	return listener.Addr().String()
 }
 
-// delayCopy copies until from ends. Each piece is written half of roundTrip after it was read.
+// delayCopy copies data until from ends. It writes each piece half of roundTrip after reading it.
 func delayCopy(to, from net.Conn) {
 	type piece struct {
 		due  time.Time

@@ -31,7 +31,7 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// faulted lists the commands for scripts of faults, on a card that has done a run.
+// faulted lists the commands for fault scripts, which run on a card that has completed a run.
 var faulted = []struct {
 	args  string
 	lab   bool                        // needs tables and a capture
@@ -70,13 +70,13 @@ func register(addr uint32) func(*pcietest.Card) string {
 	return func(c *pcietest.Card) string { return fmt.Sprintf("%#x", c.Load32(addr)) }
 }
 
-// world contains the bus with the cards, and the output of a healthy one.
+// world contains the bus with the cards, and the output from a healthy card.
 type world struct {
 	bus    pcie.Bus
 	before string // stored registers
 }
 
-// patient is a card, and the environment in which a command finds it.
+// patient is a card and the environment in which a command finds it.
 type patient struct {
 	card *pcietest.Card
 	env  *cli.Env
@@ -90,7 +90,7 @@ type played struct {
 	script         *pcietest.Script
 }
 
-// play runs a command while faults occur.
+// play runs a command and injects faults meanwhile.
 func play(t *testing.T, w world, command int, faults []pcietest.Fault) played {
 	c := &faulted[command]
 	p := newPatient(t, w.bus, c.lab, c.sums)
@@ -114,8 +114,8 @@ func play(t *testing.T, w world, command int, faults []pcietest.Fault) played {
 	return out
 }
 
-// borrow serves the card while a command uses it there. The outcome is the server's if that failed and the command did
-// not.
+// borrow serves the card while a command uses it through the server. The outcome is the server's if the server failed
+// and the command did not.
 func (p *patient) borrow(t *testing.T, args []string, stderr *bytes.Buffer) int {
 	target := "unix:" + filepath.Join(t.TempDir(), "s")
 	said := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
@@ -143,8 +143,8 @@ func (p *patient) borrow(t *testing.T, args []string, stderr *bytes.Buffer) int 
 	return code
 }
 
-// newPatient returns a card that has done a run of a few updates, with a queue of 6 slots, and with frames lost in its
-// adapters.
+// newPatient returns a card that has completed a run of a few updates, with a queue of 6 slots and with frames lost in
+// its adapters.
 func newPatient(t *testing.T, bus pcie.Bus, lab, sums bool) *patient {
 	env := testEnvironment(nil, nil)
 	if lab {
@@ -204,7 +204,7 @@ func countSomething(t *testing.T, card *pcietest.Card) error {
 	return rig.Close()
 }
 
-// everybody contains the tables of three workers per cluster, at the addresses of a bench.
+// everybody contains the tables for three workers per cluster, at the addresses of a bench.
 type everybody struct{}
 
 func (everybody) Worker(a netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
@@ -218,7 +218,7 @@ func (everybody) Group(olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, fal
 
 func (everybody) Version() uint64 { return 1 }
 
-// holdSums sends five updates of the run again to a program that needs many more, and stops its queue.
+// holdSums resends five updates of the run to a program that needs many more, and stops its queue.
 func holdSums(t *testing.T, card *pcietest.Card) error {
 	for _, w := range []struct{ at, value uint32 }{
 		{regmap.QueueControl, 0}, {regmap.AggregatorProgram, iswitch.Describe().Code}, {regmap.AggregatorH, 200},
@@ -242,7 +242,7 @@ func holdSums(t *testing.T, card *pcietest.Card) error {
 // failedRun matches the error of a run that was not used.
 var failedRun = regexp.MustCompile(`^olafctl: (invalid run|run failed): `)
 
-// times matches numbers that a delay may change; addresses matches those of sockets.
+// times matches numbers that a delay may change; addresses matches socket addresses.
 var times = regexp.MustCompile(`(?m)^((?:common\.cycles|queue\.snapshot_cycle|queue\.covered_cycles),0x[0-9a-f]+,).*$|^()\d+`)
 
 var (
@@ -254,8 +254,8 @@ func timeless(s string) string {
 	return addresses.ReplaceAllString(keptTimes.ReplaceAllString(times.ReplaceAllString(s, "${1}T"), "${1}T"), "unix:S")
 }
 
-// right reports whether the answer is true, number by number; the truth may change between two of them, by another
-// session's reset.
+// right reports whether every number in the answer is true. Between two numbers, another session's reset may change the
+// truth.
 func (p played) right(truths []played) bool {
 	got := cells(p.stdout)
 	shapes := slices.DeleteFunc(slices.Clone(truths),
@@ -272,13 +272,13 @@ func cells(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == '\n' || r == ' ' })
 }
 
-// others reports whether a fault changes what is true.
+// others reports whether a fault changes the truth.
 func others(m pcietest.Met) bool {
 	return slices.Contains([]pcietest.Kind{pcietest.BoxReset, pcietest.Adapters, pcietest.PowerCycles, pcietest.Reprograms}, m.Kind)
 }
 
-// unwitnessed reports whether a fault flips a bit of an answer that cannot be read twice: of the shell, whose registers
-// we do not know well enough, and of the clock, which changes every nanosecond.
+// unwitnessed reports whether a fault flips a bit in an answer that cannot be confirmed by reading it again: from the
+// shell, whose registers are not known well enough, or from the clock, which changes every nanosecond.
 func unwitnessed(m pcietest.Met) bool {
 	return m.Kind == pcietest.Flip && !m.Write &&
 		(m.Offset < regmap.CommonBase || m.Offset == regmap.CommonCycles || m.Offset == regmap.CommonCycles+4)
@@ -296,7 +296,8 @@ func agreeing(met []pcietest.Met) int {
 	return -1
 }
 
-// truths returns the command's outcomes on a card without faults, or with a fault before the command starts.
+// truths returns the command's outcomes on a card without faults and on a card with a fault that occurs before the
+// command starts.
 func truths(t *testing.T, w world, command int) []played {
 	all := []played{play(t, w, command, nil)}
 	for _, kind := range []pcietest.Kind{pcietest.BoxReset, pcietest.Adapters, pcietest.PowerCycles, pcietest.Reprograms} {
@@ -336,7 +337,7 @@ func newCampaign(t *testing.T) *campaign {
 	return c
 }
 
-// judge runs one script and returns what is wrong with its outcome; empty if nothing is.
+// judge runs one script and returns a description of what is wrong with its outcome, or "" if it is right.
 func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) string {
 	p := play(t, c.world, command, faults)
 	met, can := p.script.Met, c.truths[command][:1]
@@ -377,7 +378,7 @@ func (c *campaign) drawFaults(r *rapid.T, command int) []pcietest.Fault {
 	return rapid.SliceOfN(fault, 1, 3).Draw(r, "faults")
 }
 
-// TestFaultsThatWereTakenForAnswers runs scripts that once produced wrong answers.
+// TestFaultsThatWereTakenForAnswers checks the outcomes of scripts that once produced wrong answers.
 func TestFaultsThatWereTakenForAnswers(t *testing.T) {
 	c := newCampaign(t)
 	for _, s := range []struct {
@@ -403,8 +404,8 @@ func TestFaultsThatWereTakenForAnswers(t *testing.T) {
 	}
 }
 
-// TestFaults checks that every command ends with the right answer or with an error of some kind, whatever goes wrong in
-// its accesses to a card. `make faults` runs 10,000 scripts.
+// TestFaults checks that every command ends with the right answer or with an error, regardless of the faults in its
+// accesses to a card. `make faults` runs 10,000 scripts.
 func TestFaults(t *testing.T) {
 	raced.SkipRaced(t)
 	c := newCampaign(t)

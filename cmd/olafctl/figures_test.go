@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// checkFigures draws the figures of some sheets, and reports labels that are cut or overlap, and series of different
+// checkFigures draws the figures for some sheets, and reports labels that are cut or overlap, and series with different
 // units on one axis.
 func checkFigures(t *testing.T, of string, all []table.Sheet) {
 	t.Helper()
@@ -48,8 +48,8 @@ func checkFigures(t *testing.T, of string, all []table.Sheet) {
 	}
 }
 
-// TestFiguresOfExperiments checks the figures of every experiment from a short run, and those of trainings from made-up
-// curves.
+// TestFiguresOfExperiments checks the figures for every experiment from a short run, and those for training runs from
+// made-up curves.
 func TestFiguresOfExperiments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
@@ -73,7 +73,8 @@ func TestFiguresOfExperiments(t *testing.T) {
 	}
 }
 
-// figures FOLDER… fails if a figure in the folders has a label that is cut or lies over another, or if a folder has none.
+// figures FOLDER… fails if a figure in the folders has a label that is cut or overlaps another, or if a folder contains
+// no figures.
 func figures(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: figures FOLDER…")

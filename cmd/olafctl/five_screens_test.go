@@ -48,14 +48,14 @@ func newKept(t *testing.T) *kept {
 	return k
 }
 
-// keepOne runs a command that keeps its run.
+// keepOne runs a command that stores its run.
 func keepOne(t *testing.T, args ...string) *kept {
 	k := newKept(t)
 	k.olafctl(args...)
 	return k
 }
 
-// olafctl runs a command and returns what it printed.
+// olafctl runs a command and returns its output.
 func (k *kept) olafctl(args ...string) string {
 	k.t.Helper()
 	k.stdout.Reset()
@@ -68,7 +68,7 @@ func (k *kept) olafctl(args ...string) string {
 // quantity matches a printed number with its unit.
 var quantity = regexp.MustCompile(`^(−?[0-9.]+)(?: ± [0-9.]+)? ?([a-zµ%]*)$`)
 
-// same reports whether a screen shows a value to its last printed digit. Ages are in ns; unit is the unit in a table's
+// same reports whether a screen shows a value, to the last printed digit. Ages are in ns; unit is the unit in a table's
 // header.
 func same(shown, unit string, value float64) bool {
 	m := quantity.FindStringSubmatch(shown)
@@ -86,7 +86,7 @@ func same(shown, unit string, value float64) bool {
 }
 
 // TestFiveScreensShowOneRun checks that the table, the plain stream, the dashboard's last frame, the report and the
-// workbook show the same losses, counts and ages of one kept run, to the last digit that each prints.
+// workbook show the same losses, counts and ages for one stored run, to the last digit that each prints.
 func TestFiveScreensShowOneRun(t *testing.T) {
 	raced.SkipRaced(t)
 	k := keepOne(t, "bench", "--runs", "1", "--out-rate", "20G", "-q")
@@ -136,7 +136,7 @@ func (k *kept) exports() string {
 	return string(html)
 }
 
-// workbook returns the means of every system in the exported workbook.
+// workbook returns every system's means from the exported workbook.
 func (k *kept) workbook() map[string]map[string]string {
 	book, err := excelize.OpenFile(filepath.Join(k.dir, "book.xlsx"))
 	if err != nil {
@@ -188,7 +188,7 @@ func index(list []string, of string) int {
 // screenMetrics are the metrics to compare.
 var screenMetrics = map[string]bool{"received": true, "aggregated": true, "lost": true, "lost_pct": true, "aom_cluster_ns": true, "aom_worker_ns": true}
 
-// lastFrame returns the results page of a dashboard whose run is over.
+// lastFrame returns the results page of a dashboard after the run has ended.
 func (k *kept) lastFrame() string {
 	k.t.Helper()
 	var where cli.StoreFlag
@@ -233,7 +233,7 @@ func (k *kept) lastFrame() string {
 
 var gaps = regexp.MustCompile(` {2,}`)
 
-// tableRow returns a system's row of the printed table of configurations.
+// tableRow returns a system's row from the printed table of configurations.
 func tableRow(page, queue string) map[string]string {
 	row := map[string]string{}
 	var header []string
@@ -263,7 +263,7 @@ func tableUnit(page string) string {
 	return ""
 }
 
-// plainRow returns a system's row in the last lines of the plain stream.
+// plainRow returns a system's row from the last lines of the plain stream.
 func plainRow(page, queue string) map[string]string {
 	line := regexp.MustCompile(`  ` + queue + ` out at .* merged (\d+), delivered (\d+), lost (\d+), age of model per cluster average (.*?); per worker average (.*)`)
 	all := line.FindAllStringSubmatch(page, -1)
@@ -274,7 +274,7 @@ func plainRow(page, queue string) map[string]string {
 	return map[string]string{"aggregated": m[1], "received": m[2], "lost": m[3], "aom_cluster_ns": m[4], "aom_worker_ns": m[5]}
 }
 
-// frameRow returns a system's row in the dashboard's results.
+// frameRow returns a system's row from the dashboard's results.
 func frameRow(frame, queue string) map[string]string {
 	m := regexp.MustCompile(queue + ` +\d+Gbps +(\S+ %) +(\d+) +(\d+) +\S+ +(\S+ [µnm]?s) +(\S+ [µnm]?s)`).FindStringSubmatch(frame)
 	if m == nil {
@@ -283,7 +283,7 @@ func frameRow(frame, queue string) map[string]string {
 	return map[string]string{"lost_pct": m[1], "aggregated": m[2], "received": m[3], "aom_cluster_ns": m[4], "aom_worker_ns": m[5]}
 }
 
-// reportRow returns a system's means in the report.
+// reportRow returns a system's means from the report.
 func reportRow(html, queue string) map[string]string {
 	row := map[string]string{}
 	for name := range screenMetrics {

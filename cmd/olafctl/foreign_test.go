@@ -25,7 +25,7 @@ const (
 	goExample   = "OLAFCTL_TEST_GO_EXAMPLE"      // cmd/example of antoninbas/p4runtime-go-client
 )
 
-// foreign is another controller with what it needs: a fresh agent, and the pipeline as files.
+// foreign is another controller with everything that it needs: a fresh agent, and the pipeline as files.
 type foreign struct {
 	program, address, info, config string
 }
@@ -46,7 +46,7 @@ func newForeign(t *testing.T, variable, what string) foreign {
 	return f
 }
 
-// TestForeignShell runs a session of p4runtime-shell, which becomes primary with (0, 1) immediately.
+// TestForeignShell checks a session of p4runtime-shell, which becomes primary with (0, 1) immediately.
 func TestForeignShell(t *testing.T) {
 	f := newForeign(t, shellPython, "p4lang/p4runtime-shell")
 	cmd := exec.Command(f.program, "testdata/foreign/session.py", f.address, f.info, f.config)
@@ -58,8 +58,8 @@ func TestForeignShell(t *testing.T) {
 
 var theTime = regexp.MustCompile(`time="[^"]*" `)
 
-// transcript compares a controller's output with docs/reference/p4runtime.md, without the time, the paths of this run,
-// and the random double spaces of protobuf.
+// transcript compares a controller's output with docs/reference/p4runtime.md, without the time, this run's paths, and
+// protobuf's random double spaces.
 func (f foreign) transcript(t *testing.T, name, said string) {
 	t.Helper()
 	said = strings.NewReplacer(f.address, "ADDRESS", f.info, "INFO", f.config, "CONFIG", "  ", " ").Replace(said)
@@ -88,7 +88,7 @@ func TestForeignTranscripts(t *testing.T) {
 	}
 }
 
-// TestForeignP4ctl runs a session of another p4ctl, with a new process for each step and the same election id.
+// TestForeignP4ctl checks a session of another p4ctl that uses a new process for each step, with the same election id.
 func TestForeignP4ctl(t *testing.T) {
 	f := newForeign(t, zhhP4ctl, "zhh2001/p4runtime-go-controller's p4ctl")
 	var session strings.Builder
@@ -117,8 +117,8 @@ func TestForeignP4ctl(t *testing.T) {
 	f.transcript(t, "p4ctl", session.String())
 }
 
-// TestForeignExample runs the example of p4runtime-go-client with its fixed election id (0, 1): it becomes primary,
-// pushes, and waits.
+// TestForeignExample checks that the example from p4runtime-go-client, with its fixed election id (0, 1), becomes
+// primary, pushes and waits.
 func TestForeignExample(t *testing.T) {
 	f := newForeign(t, goExample, "antoninbas/p4runtime-go-client's example")
 	cmd := exec.Command(f.program, "-addr", f.address, "-device-id", "1", "-bin", f.config, "-p4info", f.info)

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// TestHandedSystems runs commands in an environment with an additional system and without a built-in one: everything
-// that looks up a system by name, also in files and kept runs, must use the set that it was given.
+// TestHandedSystems runs commands in an environment with an additional system and without a built-in one. It checks
+// that everything that looks up a system by name, including files and stored runs, uses the set that it was given.
 func TestHandedSystems(t *testing.T) {
 	store := t.TempDir()
 	topology := filepath.Join(t.TempDir(), "net.yaml")

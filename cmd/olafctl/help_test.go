@@ -48,8 +48,8 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	}
 }
 
-// TestFlagsOfFilesAreCompleted checks that the shell completes file names for flags whose help names a file, and that no
-// listed flag is gone.
+// TestFlagsOfFilesAreCompleted checks that the shell completes file names for flags whose help names a file, and that
+// all listed flags still exist.
 func TestFlagsOfFilesAreCompleted(t *testing.T) {
 	_, all, _ := tree(t)
 	aFile, found := regexp.MustCompile(`(?i)\b(file|folder|workbook)\b|unix:`), map[string]bool{}
@@ -73,7 +73,7 @@ func TestFlagsOfFilesAreCompleted(t *testing.T) {
 	}
 }
 
-// TestExamplesAreOfFlagsThatExist parses every line of every example.
+// TestExamplesAreOfFlagsThatExist checks that every line in every example can be parsed.
 func TestExamplesAreOfFlagsThatExist(t *testing.T) {
 	root, all, _ := tree(t)
 	for _, cmd := range all {
@@ -97,8 +97,8 @@ func TestExamplesAreOfFlagsThatExist(t *testing.T) {
 	}
 }
 
-// TestHelp checks that the help of every command fits the page, except examples, and contains every flag. The library
-// that folds flags allows five characters more.
+// TestHelp checks that the help for every command fits the page, except for examples, and contains every flag. The
+// library that folds flags allows five characters more.
 func TestHelp(t *testing.T) {
 	_, all, out := tree(t)
 	for _, cmd := range all {
@@ -135,7 +135,8 @@ func TestHelp(t *testing.T) {
 // unfoldable reports whether a word is a long list without spaces.
 func unfoldable(word string) bool { return len(word) > 40 }
 
-// TestHelpOfTheRootIsAPage checks that a user sees at most 20 commands, in five groups, and that all others still work.
+// TestHelpOfTheRootIsAPage checks that the root's help lists at most 20 commands, in five groups, and that all other
+// commands still work.
 func TestHelpOfTheRootIsAPage(t *testing.T) {
 	root, _, _ := tree(t)
 	shown := 0

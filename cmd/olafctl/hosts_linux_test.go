@@ -30,7 +30,7 @@ import (
 	"github.com/olafctl/olaf/internal/peer"
 )
 
-// pathOfOlafctl is the folder of the program olafctl, which is this test binary.
+// pathOfOlafctl returns the folder that contains the program olafctl, which is this test binary.
 func pathOfOlafctl(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("olafctl")
@@ -40,7 +40,7 @@ func pathOfOlafctl(t testing.TB) string {
 	return filepath.Dir(path)
 }
 
-// headCommand prepares olafctl on a laboratory's head.
+// headCommand prepares an olafctl command on a laboratory's head.
 func headCommand(t testing.TB, l *sshlinktest.Lab, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(pathOfOlafctl(t), "olafctl"), args...)
@@ -62,8 +62,8 @@ func runOnHead(t testing.TB, l *sshlinktest.Lab, args ...string) (stdout, stderr
 	return out.String(), said.String(), cmd.ProcessState.ExitCode()
 }
 
-// TestSSHDeviceIsLikeALocalOne measures on a twin of another host: the rows are those of a twin of this host, and nothing is
-// left there.
+// TestSSHDeviceIsLikeALocalOne measures on a twin on another host and checks that the rows equal those from a twin on
+// this host, and that nothing is left there.
 func TestSSHDeviceIsLikeALocalOne(t *testing.T) {
 	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
 	bench := []string{"bench", "--runs", "2", "--updates", "60", "-o", "csv", "-q", "--keep=false", "-d"}
@@ -85,7 +85,8 @@ func TestSSHDeviceIsLikeALocalOne(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// TestAgentIsCopiedOnce starts without olafctl on the other host: it is copied with --push, and used from then on.
+// TestAgentIsCopiedOnce starts without olafctl on the other host and checks that --push copies it and that the copy is
+// used from then on.
 func TestAgentIsCopiedOnce(t *testing.T) {
 	l := sshlinktest.New(t, 1, "/nowhere")
 	info := []string{"device", "info", "-d", l.Hosts[0].URL("twin:")}
@@ -118,8 +119,8 @@ func fillDisk(t *testing.T, folder string) (undo func()) {
 	return undo
 }
 
-// TestFarHostWithoutRights measures with real packets as a user without the rights for them on the other host: its message
-// names the host and the right, and nothing is left.
+// TestFarHostWithoutRights measures with real packets as a user who lacks the rights on the other host, and checks that
+// the message names the host and the right, and that nothing is left.
 func TestFarHostWithoutRights(t *testing.T) {
 	peer.NeedProgram(t, "setpriv")
 	l := sshlinktest.New(t, 1, pathOfOlafctl(t),
@@ -138,7 +139,7 @@ func TestFarHostWithoutRights(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// TestSSHRefusals checks the message of each fault that ssh or the other host reports.
+// TestSSHRefusals checks the message for each fault that ssh or the other host reports.
 func TestSSHRefusals(t *testing.T) {
 	path := pathOfOlafctl(t)
 	l := sshlinktest.New(t, 1, path)
@@ -178,7 +179,7 @@ func TestSSHRefusals(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// TestDoctorExaminesFarCards lets the doctor of the card's host speak.
+// TestDoctorExaminesFarCards checks that the doctor reports the state of a card on another host.
 func TestDoctorExaminesFarCards(t *testing.T) {
 	l := sshlinktest.New(t, 1, pathOfOlafctl(t), "AcceptEnv OLAFCTL_TEST_CARD")
 	l.SSH += " -o SendEnv=OLAFCTL_TEST_CARD"
@@ -200,7 +201,7 @@ func TestDoctorExaminesFarCards(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// TestSSHWithoutForwarding names an sshd that forwards no sockets.
+// TestSSHWithoutForwarding checks the error for an sshd that does not forward sockets.
 func TestSSHWithoutForwarding(t *testing.T) {
 	l := sshlinktest.New(t, 1, pathOfOlafctl(t), "AllowStreamLocalForwarding no")
 	_, said, code := runOnHead(t, l, "device", "info", "-d", l.Hosts[0].URL("twin:"))
@@ -213,8 +214,9 @@ func TestSSHWithoutForwarding(t *testing.T) {
 // killedFlag is the number of moments per host of TestKilledAcrossHosts; 'make hosts' sets it to 30.
 var killedFlag = flag.Int("hosts", 2, "moments per host at which something is killed, stopped or cut off")
 
-// victims are what happens at those moments, with the exit codes of the bench: 3 for a lost device, 130 after Ctrl-C, and -1 if
-// the head was killed. That also happens to it where an agent or ssh does not run yet, and by a Ctrl-C before it handles signals.
+// victims lists the faults at those moments, with the exit codes of the bench: 3 for a lost device, 130 after Ctrl-C,
+// and -1 if the head was killed. The head is also killed where an agent or ssh does not run yet, and by a Ctrl-C before
+// it handles signals.
 var victims = []struct {
 	name  string
 	codes []int
@@ -240,8 +242,9 @@ func (m *faultMoment) String() string {
 		m.code, m.ended.Seconds(), m.rested.Seconds())
 }
 
-// TestKilledAcrossHosts runs a bench on each of three hosts, and at a moment drawn by the seed kills its head, ssh or agent, stops
-// the agent, or cuts the cable for 200 ms or for good: nothing is left on any host, and the next bench works.
+// TestKilledAcrossHosts runs a bench on each of three hosts. At a moment drawn from the seed it kills the bench's head,
+// ssh or agent, stops the agent, or cuts the cable for 200 ms or permanently. It checks that nothing is left on any
+// host and that the next bench works.
 func TestKilledAcrossHosts(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
@@ -270,8 +273,8 @@ func TestKilledAcrossHosts(t *testing.T) {
 	t.Log("\n" + tabulateMoments(all))
 }
 
-// harmBench starts a bench on the host, waits for the moment and lets the fault happen. Then the host must become idle, and
-// measure again.
+// harmBench starts a bench on the host, waits for the moment and causes the fault. Then the host must become idle, and
+// another bench must work.
 func (m *faultMoment) harmBench(t *testing.T, l *sshlinktest.Lab) {
 	victim, url := victims[m.victim], m.host.URL("host:")
 	cmd := headCommand(t, l, "bench", "-d", url, "--rate", "8M", "--out-rate", "3M", "--burst", "1", "--runs", "1000", "-q", "--keep=false")
@@ -314,7 +317,7 @@ func hasEnded(p *netlab.Process) bool {
 	}
 }
 
-// tabulateMoments returns a table with a row per victim: how the benches ended, and the longest times.
+// tabulateMoments returns a table with a row per victim, which lists how the benches ended and the longest times.
 func tabulateMoments(all []*faultMoment) string {
 	var out strings.Builder
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -335,8 +338,8 @@ func tabulateMoments(all []*faultMoment) string {
 	return out.String()
 }
 
-// TestFarKernelBenches measures real packets on other hosts, one after the other: every run is valid, so that all counts agree and
-// every decision is the engine's.
+// TestFarKernelBenches measures real packets on other hosts, one after the other, and checks that every run is valid:
+// all counts agree, and every decision is the same as the engine's.
 func TestFarKernelBenches(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
@@ -360,8 +363,8 @@ func TestFarKernelBenches(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// harm does to the head, its ssh, its agent or its cable what a victim's name says. The returned function makes it good once
-// the head has ended.
+// harm applies the fault with a victim's name to the head, its ssh, its agent or its cable. The returned function
+// repairs the damage after the head has exited.
 func harm(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *exec.Cmd, victim string) (after func()) {
 	t.Helper()
 	after = func() {}
@@ -391,7 +394,7 @@ func harm(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *exec.C
 	return after
 }
 
-// pidOf finds the program on a host whose command has all of the words; 0 without one.
+// pidOf returns the process on a host whose command line contains all of the words, or 0 if there is none.
 func pidOf(t *testing.T, host *sshlinktest.Host, words ...string) (pid int) {
 	t.Helper()
 	for _, p := range host.Processes(t) {
@@ -402,7 +405,7 @@ func pidOf(t *testing.T, host *sshlinktest.Host, words ...string) (pid int) {
 	return pid
 }
 
-// killVictim kills the head, its ssh or its agent; the head if the other one does not run yet.
+// killVictim kills the head, its ssh or its agent. It kills the head if the chosen process does not run yet.
 func killVictim(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *exec.Cmd, victim string) {
 	t.Helper()
 	pid := 0
@@ -418,7 +421,7 @@ func killVictim(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *
 	_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 }
 
-// rapidSeed returns the seed of property tests: another one each time, unless RAPID_SEED is set.
+// rapidSeed returns the seed for property tests, which differs each time unless RAPID_SEED is set.
 func rapidSeed(t *testing.T) uint64 {
 	if seed, err := strconv.ParseUint(os.Getenv("RAPID_SEED"), 10, 64); err == nil && seed != 0 {
 		return seed
@@ -445,8 +448,8 @@ func connectHost(t *testing.T, l *sshlinktest.Lab) *testbed.Host {
 	return h
 }
 
-// TestHostAgent uses a host without a device: its clock, the programs of a closed list with their output, the files of the run's
-// folder only, and the frames of an interface.
+// TestHostAgent checks the features of a host without a device: its clock, the programs of a closed list with their
+// output, the files in the run's folder only, and the frames from an interface.
 func TestHostAgent(t *testing.T) {
 	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
 	h := connectHost(t, l)
@@ -489,7 +492,8 @@ func TestHostAgent(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// TestKilledAgentLeavesNoPrograms kills an agent whose program runs: the kernel ends the program, and the shell removes the folder.
+// TestKilledAgentLeavesNoPrograms kills an agent while its program runs, and checks that the kernel ends the program
+// and the shell removes the folder.
 func TestKilledAgentLeavesNoPrograms(t *testing.T) {
 	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
 	h := connectHost(t, l)
@@ -545,7 +549,8 @@ func expectFrames(t *testing.T, l *sshlinktest.Lab, h *testbed.Host) {
 	}
 }
 
-// captureFile runs capture on the host, ends it and reads its file; a second one is still at work when the agent is left.
+// captureFile runs a capture on the host, ends it and reads its file. A second capture is still running when the agent
+// exits.
 func captureFile(t *testing.T, l *sshlinktest.Lab, h *testbed.Host) {
 	t.Helper()
 	for _, name := range []string{"run.pcapng", "left.pcapng"} {

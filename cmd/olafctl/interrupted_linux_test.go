@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 )
 
-// findProcess returns the process with a marker in its environment whose command line has these words.
+// findProcess returns the process that has a marker in its environment and these words in its command line.
 func findProcess(t *testing.T, marker string, words ...string) int {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
@@ -46,8 +46,9 @@ func findProcess(t *testing.T, marker string, words ...string) int {
 	return 0
 }
 
-// TestInterruptedProcessesEndTheTraining presses Ctrl-C in one process of a training over real packets, while a worker's
-// program and the server's hang and another waits: the command ends with the reason, and no process, program of the kernel, interface or namespace is left.
+// TestInterruptedProcessesEndTheTraining presses Ctrl-C in one process of a training run over real packets, while a
+// worker's program and the server's program hang and another waits. It checks that the command exits with the reason,
+// and that no process, kernel program, interface or namespace is left.
 func TestInterruptedProcessesEndTheTraining(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for real packets")

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// keptRuns contains runs of every kind that the build of fd5604d1 kept. The frames of its table2 were left out because
-// of their size, as that build does for large simulations.
+// keptRuns contains runs of every kind that the build of fd5604d1 stored. The frames of its table2 were left out
+// because of their size, as that build does for large simulations.
 const keptRuns = "testdata/kept"
 
 // earlierStore copies the runs of an earlier build into a new store and returns their ids.
@@ -41,7 +41,8 @@ func earlierStore(t *testing.T) (*kept, []string) {
 	return k, ids
 }
 
-// TestRunsOfEarlierBuildsStayValid verifies, shows, compares and exports every run that an earlier build kept.
+// TestRunsOfEarlierBuildsStayValid checks that every run that an earlier build stored can be verified, shown, compared
+// and exported.
 func TestRunsOfEarlierBuildsStayValid(t *testing.T) {
 	raced.SkipRaced(t)
 	k, ids := earlierStore(t)
@@ -83,7 +84,7 @@ func (k *kept) manifest(id string) (m store.Manifest) {
 	return m
 }
 
-// showsAsPrinted checks that a run with its own document is shown as it was printed.
+// showsAsPrinted checks that a run with its own document is shown in the form in which it was printed.
 func (k *kept) showsAsPrinted(id string) {
 	k.t.Helper()
 	shown := k.olafctl("runs", "show", id)
@@ -93,7 +94,7 @@ func (k *kept) showsAsPrinted(id string) {
 	}
 }
 
-// comparable reports whether a run can be compared: it has single runs or a sweep's cells.
+// comparable reports whether a run can be compared, which requires single runs or a sweep's cells.
 func (k *kept) comparable(id string) bool {
 	k.t.Helper()
 	ok := false
@@ -109,8 +110,8 @@ func (k *kept) comparable(id string) bool {
 	return ok
 }
 
-// TestComparingDefinitionsNamesThem compares a simulation of an earlier build with the same one of this build: metrics
-// that both define are equal, and those of only one are listed with their side.
+// TestComparingDefinitionsNamesThem compares a simulation by an earlier build with the same one by this build. It
+// checks that metrics that both define are equal, and that metrics that only one defines are listed with their side.
 func TestComparingDefinitionsNamesThem(t *testing.T) {
 	raced.SkipRaced(t)
 	k, ids := earlierStore(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// scraper is the standard error of a command with a metrics server: it fetches the metrics on every write.
+// scraper replaces the standard error of a command with a metrics server, and fetches the metrics on every write.
 type scraper struct {
 	mu   sync.Mutex
 	t    *testing.T
@@ -43,7 +43,7 @@ func (s *scraper) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// scrape fetches the metrics once; it returns "" when the command is over.
+// scrape fetches the metrics once; it returns "" if the command has ended.
 func (s *scraper) scrape() string {
 	answer, err := http.Get(s.at)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *scraper) scrape() string {
 	return string(body)
 }
 
-// TestCommandsTellPrometheus scrapes commands while they run.
+// TestCommandsTellPrometheus checks the metrics of commands while they run.
 func TestCommandsTellPrometheus(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -90,7 +90,7 @@ func TestCommandsTellPrometheus(t *testing.T) {
 	}
 }
 
-// TestServeTellsOfItsCalls scrapes an agent while a client uses it.
+// TestServeTellsOfItsCalls checks the metrics of an agent while a client uses it.
 func TestServeTellsOfItsCalls(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReaderThatLeaves checks that a command whose reader left exits with a shell's code for that, without output, and
-// cleans up after itself.
+// TestReaderThatLeaves checks that a command whose reader has exited returns a shell's exit code for that, without
+// output, and cleans up after itself.
 func TestReaderThatLeaves(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -32,7 +32,8 @@ func TestReaderThatLeaves(t *testing.T) {
 	}
 }
 
-// TestOutputThatIsClosed checks that a command reports lost results, unless they were discarded on purpose.
+// TestOutputThatIsClosed checks that a command reports results that could not be written, unless they were discarded on
+// purpose.
 func TestOutputThatIsClosed(t *testing.T) {
 	for how, flags := range map[string]int{"closed": os.O_RDWR, "thrown away": os.O_WRONLY} {
 		null, err := os.OpenFile(os.DevNull, flags, 0)

@@ -43,8 +43,8 @@ func testEnvironment(stdout, stderr io.Writer) *cli.Env {
 	}
 }
 
-// TestSecondController checks that a running bench keeps its tables against lower and equal election ids, and stops
-// with exit code 3 when a higher one takes over.
+// TestSecondController checks that a running bench keeps its tables when another controller announces a lower or equal
+// election id, and stops with exit code 3 when one takes over with a higher id.
 func TestSecondController(t *testing.T) {
 	socket := "unix:" + filepath.Join(t.TempDir(), "p4rt.sock")
 	stderr := &signalWriter{text: "P4Runtime: ", seen: make(chan struct{})}

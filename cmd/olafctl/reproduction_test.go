@@ -71,7 +71,7 @@ func TestReproductionPage(t *testing.T) {
 	}
 }
 
-// p4incCounts returns the sentences of P4INC-AOI's page that count its rows by basis and verdict.
+// p4incCounts returns the sentences on P4INC-AOI's page that count its rows by basis and verdict.
 func p4incCounts(rows []results.PaperRow) string {
 	bases, verdicts, own := map[string]int{}, map[string]int{}, 0
 	for i := range rows {
@@ -102,7 +102,7 @@ assumptions, with the verdicts that they would have. The other reading of an age
 
 `
 
-// reproductionTable checks the rows against the claims and returns the page's table, with a count of rows of other
+// reproductionTable checks the rows against the claims and returns the page's table, with a count of rows for other
 // systems.
 func reproductionTable(t *testing.T, rows []results.PaperRow) string {
 	t.Helper()
@@ -155,7 +155,7 @@ func listNotCarried() string {
 	return b.String()
 }
 
-// verdictCell returns the verdict, and the row whose number this one repeats.
+// verdictCell returns the verdict, and the row whose number this row repeats.
 func verdictCell(r *results.PaperRow) string {
 	if r.SameAs == "" {
 		return r.Verdict
@@ -163,7 +163,7 @@ func verdictCell(r *results.PaperRow) string {
 	return r.Verdict + "<br>same number as `" + r.SameAs + "`"
 }
 
-// oursAndOthers returns our number, and those under other assumptions.
+// oursAndOthers returns this project's number, and the numbers under other assumptions.
 func oursAndOthers(r *results.PaperRow) string {
 	lines := []string{text.FormatRounded(&r.Ours, 1)}
 	for i := range r.Sensitivity {

@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// TestReserveForTwoPeople lets a second person meet a reservation: the testbed, its interface, to up and to bench, and its card
-// are refused with the first one's name, until that one releases them.
+// TestReserveForTwoPeople checks that for a second user a reserved testbed, its interface (for up and for bench) and
+// its card are refused with the first user's name, until that user releases them.
 func TestReserveForTwoPeople(t *testing.T) {
 	locks := t.TempDir()
 	file := filepath.Join(t.TempDir(), "paper.yaml")
@@ -105,7 +105,7 @@ var commandsOfDevices = map[string]struct {
 	"tui":                 {"--plain -d DEVICE", true},
 }
 
-// reservedTwin makes the twin, xdp: and host: devices that are reserved like a card, and adds a twin that is not.
+// reservedTwin makes twin, xdp: and host: devices reservable like a card, and adds a twin that is not reservable.
 func reservedTwin(env *cli.Env, locks string) {
 	env.Bus.Locks, env.Bus.Sysfs = locks, locks
 	env.Devices = slices.Clone(env.Devices)
@@ -123,8 +123,9 @@ func reservedTwin(env *cli.Env, locks string) {
 	}
 }
 
-// TestCommandsRespectReservations calls every command that takes a device or a P4Runtime server, for a device that another user
-// has reserved: those that write are refused with that user's name and exit code 3, the others are not.
+// TestCommandsRespectReservations calls every command that takes a device or a P4Runtime server with a device that
+// another user has reserved. It checks that commands that write are refused with that user's name and exit code 3, and
+// that the others are not.
 func TestCommandsRespectReservations(t *testing.T) {
 	_, all, _ := tree(t)
 	for _, cmd := range all {

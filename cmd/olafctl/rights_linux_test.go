@@ -54,12 +54,12 @@ func without(t *testing.T, rights []netlab.Right, args ...string) (stdout, stder
 	return out.String(), said.String(), cmd.ProcessState.ExitCode()
 }
 
-// setcapAll is the doctor's command for any missing right. It lists all of them, because each call replaces earlier
-// ones.
+// setcapAll is the command that the doctor prints for any missing right. It lists all rights, because each call
+// replaces earlier ones.
 const setcapAll = `: sudo setcap cap_bpf,cap_net_admin,cap_perfmon,cap_sys_admin,cap_net_raw,cap_sys_nice+ep $(command -v olafctl)"`
 
-// TestWithoutRights removes each right of a process that uses real packets, and all together: the error names the
-// right, its use and a remedy, and nothing is started. The doctor reports the same.
+// TestWithoutRights removes the rights of a process that uses real packets, one by one and all together. It checks that
+// the error names the right, its use and a remedy, that nothing is started, and that the doctor reports the same.
 func TestWithoutRights(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for real packets that could be given up")
@@ -143,7 +143,7 @@ func TestWithoutRights(t *testing.T) {
 	}
 }
 
-// old is a kernel without ring buffers and bpf_loop.
+// old simulates a kernel without ring buffers and bpf_loop.
 type old struct{}
 
 func (old) ProgramType(ebpf.ProgramType) error { return nil }
@@ -164,7 +164,8 @@ func (old) Helper(_ ebpf.ProgramType, f asm.BuiltinFunc) error {
 
 func (old) BTF() error { return nil }
 
-// TestDoctorOfOldKernel checks that the doctor lists each feature that a kernel lacks, and none for a complete kernel.
+// TestDoctorOfOldKernel checks that the doctor lists each feature that a kernel lacks, and none for a kernel that has
+// all.
 func TestDoctorOfOldKernel(t *testing.T) {
 	all := testbedcmd.FeatureAbilities(old{})
 	if len(all) != 2 || all[0].Name != "ring buffers" || all[1].Name != "bpf_loop" {

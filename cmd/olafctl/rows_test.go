@@ -12,7 +12,8 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// TestRowsOfTable1 compares the rows of the default bench, seeds 1 to 30, byte by byte. A change must be intended.
+// TestRowsOfTable1 checks that the rows of the default bench, seeds 1 to 30, are unchanged byte by byte. A change must
+// be intended.
 func TestRowsOfTable1(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	if code := run(t.Context(), testEnvironment(&stdout, &stderr), []string{"bench", "-q", "--keep=false", "-o", "json"}); code != cli.ExitDone {

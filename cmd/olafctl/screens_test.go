@@ -29,7 +29,7 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// numbersShown are the numbers in one output of a run, by configuration and metric.
+// numbersShown contains the numbers in one output of a run, by configuration and metric.
 type numbersShown map[string]map[string]float64
 
 func (s numbersShown) add(configuration, metric string, v results.Float) {
@@ -42,7 +42,7 @@ func (s numbersShown) add(configuration, metric string, v results.Float) {
 	s[configuration][metric] = float64(v)
 }
 
-// screenKinds lists a run of every kind, and how its document names metrics.
+// screenKinds lists a run of every kind, with the names that its document uses for metrics.
 var screenKinds = []struct {
 	name    string
 	command []string
@@ -58,8 +58,8 @@ var screenKinds = []struct {
 		trainingScreen, 4},
 }
 
-// TestEveryScreenShowsOneNumber runs one of every kind, and checks that a metric has one value in its document, in the
-// comparison of the run with itself, in the exported statistics and in the list of runs.
+// TestEveryScreenShowsOneNumber runs one run of every kind and checks that a metric has the same value in the document,
+// in the comparison of the run with itself, in the exported statistics and in the list of runs.
 func TestEveryScreenShowsOneNumber(t *testing.T) {
 	raced.SkipRaced(t)
 	for _, kind := range screenKinds {
@@ -96,7 +96,7 @@ func (k *kept) screensAgree(id string, read func(*testing.T, []byte) numbersShow
 	return document
 }
 
-// agrees compares two outputs by configuration and metric, and returns how many numbers both contain.
+// agrees compares two outputs by configuration and metric, and returns the number of values that both contain.
 func (s numbersShown) agrees(t *testing.T, name string, other numbersShown) (shared int) {
 	t.Helper()
 	for configuration, numbers := range other {
@@ -115,7 +115,7 @@ func (s numbersShown) agrees(t *testing.T, name string, other numbersShown) (sha
 	return shared
 }
 
-// compareScreen returns the numbers in a comparison of the run with itself.
+// compareScreen returns the numbers from a comparison of the run with itself.
 func (k *kept) compareScreen(id string) numbersShown {
 	k.t.Helper()
 	var d compare.Document
@@ -152,7 +152,7 @@ func (k *kept) statisticsScreen(id string) numbersShown {
 	return s
 }
 
-// curvesScreen reads the exported learning curves of a training; nothing where a run has none.
+// curvesScreen reads the exported learning curves of a training run; it returns nothing if the run has none.
 func (k *kept) curvesScreen(name string) numbersShown {
 	k.t.Helper()
 	raw, err := os.ReadFile(name)
@@ -180,7 +180,7 @@ func (k *kept) curvesScreen(name string) numbersShown {
 // lossInList matches a loss in the list of runs.
 var lossInList = regexp.MustCompile(`(\S+(?: tc)?) lost ([0-9.]+) %`)
 
-// listAgrees compares the loss in the list of runs with the document's.
+// listAgrees compares the loss in the list of runs with the loss in the document.
 func (k *kept) listAgrees(s numbersShown) {
 	k.t.Helper()
 	m := lossInList.FindStringSubmatch(strings.Join(strings.Fields(k.olafctl("runs", "-o", "csv")), " "))
@@ -226,7 +226,7 @@ func resultScreen(t *testing.T, raw []byte) numbersShown {
 	return s
 }
 
-// trainingScreen takes the means of the learning curves.
+// trainingScreen returns the means of the learning curves.
 func trainingScreen(t *testing.T, raw []byte) numbersShown {
 	var d struct {
 		Panels []struct {
@@ -249,7 +249,7 @@ func trainingScreen(t *testing.T, raw []byte) numbersShown {
 	return s
 }
 
-// TestPlaybackShowsOneNumber plays a plan, and compares its CSV with its document.
+// TestPlaybackShowsOneNumber plays a plan and checks that its CSV and its document agree.
 func TestPlaybackShowsOneNumber(t *testing.T) {
 	raced.SkipRaced(t)
 	k := newKept(t)
@@ -273,7 +273,7 @@ func TestPlaybackShowsOneNumber(t *testing.T) {
 	}
 }
 
-// resultsPageAgrees checks that the dashboard of a finished sweep shows the lines of 'sweep show'.
+// resultsPageAgrees checks that the dashboard for a finished sweep shows the same lines as 'sweep show'.
 func (k *kept) resultsPageAgrees(id string) {
 	k.t.Helper()
 	var where cli.StoreFlag

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/capture/capturetest"
 )
 
-// restamp SECONDS IN OUT copies a capture as if another clock had stamped it.
+// restamp SECONDS IN OUT copies a capture with the stamps of another clock.
 func restamp(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: restamp SECONDS IN OUT")
@@ -38,7 +38,7 @@ func restamp(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(out.Commit())
 }
 
-// recode FORM IN OUT writes a capture in another form, by its name in capturetest.
+// recode FORM IN OUT writes a capture in another form, which is named as in capturetest.
 func recode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: recode FORM IN OUT")
@@ -54,7 +54,7 @@ func recode(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no form %s", args[0])
 }
 
-// scriptFailure fails a script like a test.
+// scriptFailure makes a script fail like a test.
 type scriptFailure struct{ *testscript.TestScript }
 
 func (scriptFailure) Helper() {}

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// find GLOB VAR waits until exactly one path matches and sets VAR to its name, or to the id for a run's folder.
+// find GLOB VAR waits until exactly one path matches and sets VAR to its name or, for a run's folder, to the run's id.
 func find(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: find GLOB VAR")
@@ -34,7 +34,7 @@ func find(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// until COMMAND… repeats a command until it succeeds, because another process is about to notice something.
+// until COMMAND… repeats a command until it succeeds, for effects of another process that take some time.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: until COMMAND [ARG…]")
@@ -74,7 +74,7 @@ func smalldisk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { ts.Check(exec.Command("umount", ts.MkAbs(args[0])).Run()) })
 }
 
-// readonly DIR makes a file system of smalldisk read-only.
+// readonly DIR makes a file system created by smalldisk read-only.
 func readonly(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: readonly DIR")
@@ -82,7 +82,7 @@ func readonly(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(exec.Command("mount", "-o", "remount,ro", ts.MkAbs(args[0])).Run())
 }
 
-// largedisk DIR adds space to such a file system.
+// largedisk DIR enlarges such a file system.
 func largedisk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: largedisk DIR")

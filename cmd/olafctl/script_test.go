@@ -44,7 +44,7 @@ func (m unconfigured) Run() int {
 	return m.M.Run()
 }
 
-// TestScripts runs commands as a user does, with one story per file in testdata/script.
+// TestScripts runs commands as a user does. Each file in testdata/script is one story.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -74,7 +74,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits CODE COMMAND… runs a command and compares its exit code; output goes to stdout and stderr as with exec.
+// exits CODE COMMAND… runs a command and checks its exit code. Output goes to stdout and stderr, as with exec.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND [ARG…]")
@@ -91,9 +91,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// condition reports whether a condition of a script is met: [peer:tshark] that the program is installed, [mount] that
-// file systems may be mounted, [real] that namespaces may be created and programs loaded into the kernel, [race] that
-// the race detector is on, which makes a script many times slower.
+// condition reports whether a script's condition is met. [peer:tshark] means that the program is installed, [mount]
+// that file systems may be mounted, [real] that namespaces may be created and programs loaded into the kernel, and
+// [race] that the race detector is on, which makes a script many times slower.
 func condition(name string) (bool, error) {
 	switch name {
 	case "mount":

@@ -25,7 +25,7 @@ func startServe(t *testing.T, args ...string) (target string) {
 	return target
 }
 
-// serveIn runs 'olafctl device serve' until the test ends, and returns the line that it prints when it is ready.
+// serveIn runs 'olafctl device serve' until the test ends and returns the line that it prints when it is ready.
 func serveIn(t *testing.T, prepare func(*cli.Env), args ...string) string {
 	t.Helper()
 	stderr := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
@@ -85,7 +85,7 @@ workers:
   - {address: 10.1.0.2, cluster: 1, worker: 2}
 `
 
-// TestTablesAndClusters uses an agent for a day: apply, compare, regroup, take over, clear.
+// TestTablesAndClusters checks a typical sequence of commands with an agent: apply, compare, regroup, take over, clear.
 func TestTablesAndClusters(t *testing.T) {
 	target := startServe(t)
 	replace := strings.NewReplacer("TARGET2", target, "TARGET", "--target "+target, "FILE", writeFile(t, "t.yaml", storyTables),
@@ -129,8 +129,8 @@ func TestTablesAndClusters(t *testing.T) {
 	}
 }
 
-// TestTablesOfSystems writes the tables of switch programs, those that the pipeline has from the start and those that a
-// controller adds, and runs benches whose workers they admit or no longer admit.
+// TestTablesOfSystems writes the tables of switch programs, both those that the pipeline has from the start and those
+// that a controller adds, and checks that benches run only with workers that the tables admit.
 func TestTablesOfSystems(t *testing.T) {
 	target := startServe(t)
 	const members = "programs:\n  isw.members:\n    - {job: 0, worker: 0, port: 3}\n    - {job: 0, worker: 1, port: 4}\n"
@@ -187,7 +187,7 @@ func TestSlotsOfTwoJobs(t *testing.T) {
 	}
 }
 
-// TestDeviceBehindAnAgent uses registers and runs a bench through gRPC.
+// TestDeviceBehindAnAgent checks registers and a bench over gRPC.
 func TestDeviceBehindAnAgent(t *testing.T) {
 	target := startServe(t)
 	replace := strings.NewReplacer("DEVICE", "-d grpc:"+target, "RECORD", filepath.Join(t.TempDir(), "session"))
@@ -210,7 +210,7 @@ func TestDeviceBehindAnAgent(t *testing.T) {
 	}
 }
 
-// TestWatchACardBehindAnAgent checks that the ports of a card are counted as without an agent.
+// TestWatchACardBehindAnAgent checks that a card's ports are counted through an agent as they are without one.
 func TestWatchACardBehindAnAgent(t *testing.T) {
 	card, err := pcietest.New(twin.Config{})
 	if err != nil {
@@ -228,7 +228,7 @@ func TestWatchACardBehindAnAgent(t *testing.T) {
 	step{"device watch --count 1 -o csv -d grpc:" + target, 0, `,port0_rx_dropped,.*,port1_foreign_ticks\n.*,4,0,0,0,0,0,0,0,0,0\n$`, ""}.run(t, strings.NewReplacer())
 }
 
-// TestAgentEndsWithItsCard checks that an agent whose card was replaced informs its client and exits with code 3.
+// TestAgentEndsWithItsCard checks that an agent whose card was replaced notifies its client and exits with code 3.
 func TestAgentEndsWithItsCard(t *testing.T) {
 	card, err := pcietest.New(twin.Config{})
 	if err != nil {
@@ -257,7 +257,7 @@ func TestAgentEndsWithItsCard(t *testing.T) {
 	}
 }
 
-// TestAgentOfACardHasNoTables serves only registers, and checks the errors.
+// TestAgentOfACardHasNoTables checks the errors of an agent that serves only registers.
 func TestAgentOfACardHasNoTables(t *testing.T) {
 	session := writeFile(t, "card.session", "olafctl.register-session/v1\nidentity {\"kind\":\"pcie\"}\nr 101034 8\n")
 	target := startServe(t, "-d", "playback:"+session)
@@ -273,7 +273,8 @@ func TestAgentOfACardHasNoTables(t *testing.T) {
 	}
 }
 
-// TestInterruptedInOneWord checks the message after Ctrl-C of commands that wait for an agent that never answers.
+// TestInterruptedInOneWord checks the message that commands print after Ctrl-C while they wait for an agent that never
+// answers.
 func TestInterruptedInOneWord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	silent, err := net.Listen("unix", path)

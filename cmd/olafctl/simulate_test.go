@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// TestInterruptedBeforeARunWasDone checks that no partial result is announced without any result, and that the folder
-// for captures is removed.
+// TestInterruptedBeforeARunWasDone checks that without results no partial result is announced, and that the folder for
+// captures is removed.
 func TestInterruptedBeforeARunWasDone(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// slurm is a cluster on this machine, from the Debian packages slurmctld, slurmd, slurm-client and munge.
+// slurm is a cluster on this machine, built from the Debian packages slurmctld, slurmd, slurm-client and munge.
 type slurm struct{ dir string }
 
 var slurmConf = `ClusterName=olaf
@@ -41,7 +41,8 @@ NodeName=HOST NodeAddr=127.0.0.1 CPUs=CORES State=UNKNOWN
 PartitionName=all Nodes=HOST Default=YES MaxTime=INFINITE State=UP
 `
 
-// startSlurm starts a cluster until the end of the test, or skips the test if the programs or rights are missing.
+// startSlurm starts a cluster that runs until the end of the test. It skips the test if the programs or rights are
+// missing.
 func startSlurm(t *testing.T) *slurm {
 	t.Helper()
 	if testing.Short() {
@@ -139,8 +140,9 @@ func (s *slurm) run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// TestSlurm runs a sweep on a real Slurm with the array from 'sweep export': sbatch --test-only accepts it, all tasks
-// end, and their results are those of the same sweep on this machine. Submitting it again computes nothing.
+// TestSlurm runs a sweep on a real Slurm with the array from 'sweep export'. It checks that sbatch --test-only accepts
+// the array, that all tasks end, and that their results equal those of the same sweep on this machine. Submitting the
+// array again must not compute anything.
 func TestSlurm(t *testing.T) {
 	s := startSlurm(t)
 	if err := os.Link(linkedProgram(t), filepath.Join(s.dir, "olafctl")); err != nil {

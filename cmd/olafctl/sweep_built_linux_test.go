@@ -31,7 +31,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab/netlabtest"
 )
 
-// built is the folder in which 'make' puts olafctl and olafctl-queue. The tests kill these programs, not the code in
+// built is the folder in which 'make' puts olafctl and olafctl-queue. The tests kill these programs rather than code in
 // the test binary.
 var built = flag.String("built", "", "folder of the programs that make builds, for the campaigns that kill them ('make sweeps')")
 
@@ -55,7 +55,7 @@ type plant struct {
 	secure  []string // flags of clients besides the address
 }
 
-// newPlant skips the test without --built.
+// newPlant creates a plant. It skips the test if --built is not set.
 func newPlant(t *testing.T) *plant {
 	t.Helper()
 	if *built == "" {
@@ -80,7 +80,7 @@ func (p *plant) must(err error) {
 	}
 }
 
-// path returns the path of one of the programs.
+// path returns the path to one of the programs.
 func (p *plant) path(program string) string {
 	path, err := filepath.Abs(filepath.Join(*built, program))
 	p.must(err)
@@ -199,7 +199,7 @@ func (r *running) killChild() {
 
 var digestLine = regexp.MustCompile(`(?m)^digest ([0-9a-f]{64})$`)
 
-// digest waits until a sweep ends without an error and returns the last line of its output.
+// digest waits until a sweep ends without an error and returns the last line of the output.
 func (r *running) digest() string {
 	r.t.Helper()
 	<-r.ended
@@ -218,7 +218,8 @@ func (p *plant) alone() string {
 	return r.digest()
 }
 
-// server hands out work, machine takes it, and coordinator runs or resumes the sweep.
+// server returns the command that hands out work. machine returns the command that performs it, and coordinator the one
+// that runs or resumes the sweep.
 func (p *plant) server(flags ...string) *running {
 	return p.olafctl("server", "handing out work at",
 		append([]string{"sweep", "serve", "--listen", p.address, "--store", "queue"}, flags...)...)
@@ -238,7 +239,7 @@ func (p *plant) coordinator(goesOn bool) *running {
 		[]string{"-q", "--store", "lab", "--workers", "nats://" + p.address}, p.secure)...)
 }
 
-// harvest counts stored results as they appear.
+// harvest counts results as they are stored.
 type harvest struct {
 	n    atomic.Int64
 	more chan struct{}
@@ -247,7 +248,7 @@ type harvest struct {
 // isResult matches the name of a complete result.
 var isResult = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// watchResults watches the results of a store that does not exist yet.
+// watchResults watches for results in a store that does not exist yet.
 func (p *plant) watchResults(dir string) *harvest {
 	p.t.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -273,7 +274,7 @@ func (p *plant) watchResults(dir string) *harvest {
 	return h
 }
 
-// count counts the results among events.
+// count counts the results in a list of events.
 func (h *harvest) count(events []byte) {
 	for len(events) >= unix.SizeofInotifyEvent {
 		length := int(binary.NativeEndian.Uint32(events[unix.SizeofInotifyEvent-4:]))
@@ -289,7 +290,7 @@ func (h *harvest) count(events []byte) {
 	}
 }
 
-// await waits for a number of results. It fails if the program that produces them ends earlier.
+// await waits for a number of results. It fails if the program that produces them exits earlier.
 func (h *harvest) await(n int, by *running) {
 	by.t.Helper()
 	for h.n.Load() < int64(n) {
@@ -303,9 +304,9 @@ func (h *harvest) await(n int, by *running) {
 	}
 }
 
-// TestBuiltKilled kills the built programs with SIGKILL, in turn the server, the coordinator, a machine with its
-// processes, and a process of a machine, at 30 random numbers of stored results. Each is restarted at once. The digest
-// must be that of an undisturbed sweep.
+// TestBuiltKilled kills the built programs with SIGKILL at 30 random numbers of stored results: in turn the server, the
+// coordinator, a machine with its processes, and a process of a machine. Each is restarted at once. The test checks
+// that the digest equals that of an undisturbed sweep.
 func TestBuiltKilled(t *testing.T) {
 	p := newPlant(t)
 	want := p.alone()
@@ -340,8 +341,9 @@ func TestBuiltKilled(t *testing.T) {
 		disturbedResults, time.Since(began).Round(time.Second), want)
 }
 
-// TestBuiltMeets runs the built programs with a machine of another build whose clock is five hours ahead. Coordinator
-// and machine print a remark, take nothing from it, and continue; a machine that finds only work of another build ends.
+// TestBuiltMeets runs the built programs together with a machine of another build whose clock is five hours ahead. It
+// checks that coordinator and machine print a remark, take no work from it and continue, and that a machine that finds
+// only work for another build exits.
 func TestBuiltMeets(t *testing.T) {
 	p := newPlant(t)
 	want := p.alone()
@@ -377,7 +379,7 @@ func TestBuiltMeets(t *testing.T) {
 	}
 }
 
-// small mounts a file system of a few kB for a folder of the plant, or skips the test. enlarge adds space.
+// small mounts a file system of a few kB on a folder of the plant, or skips the test. enlarge adds space.
 func (p *plant) small(folder string, kB int) (enlarge func()) {
 	p.t.Helper()
 	dir := filepath.Join(p.dir, folder)
@@ -392,8 +394,8 @@ func (p *plant) small(folder string, kB int) (enlarge func()) {
 	}
 }
 
-// TestBuiltDiskOfCoordinator fills the coordinator's disk in the middle of a sweep on machines. The error names a
-// remedy, and with more space 'sweep resume' reaches the digest of an undisturbed sweep.
+// TestBuiltDiskOfCoordinator fills the coordinator's disk in the middle of a distributed sweep. It checks that the
+// error names a remedy, and that with more space 'sweep resume' produces the digest of an undisturbed sweep.
 func TestBuiltDiskOfCoordinator(t *testing.T) {
 	p := newPlant(t)
 	const kB = 600
@@ -417,8 +419,8 @@ func TestBuiltDiskOfCoordinator(t *testing.T) {
 	t.Logf("full at %d kB: %safterwards the digest of one machine: %s", kB, said, want)
 }
 
-// TestBuiltDiskOfServer fills the server's disk. It reports that and ends; machine and coordinator wait, and when it is
-// restarted with more space the sweep reaches the digest of an undisturbed one.
+// TestBuiltDiskOfServer fills the server's disk. It checks that the server reports this and exits while machine and
+// coordinator wait, and that after a restart with more space the sweep produces the digest of an undisturbed sweep.
 func TestBuiltDiskOfServer(t *testing.T) {
 	p := newPlant(t)
 	const kB = 800
@@ -443,9 +445,9 @@ func TestBuiltDiskOfServer(t *testing.T) {
 	t.Logf("full at %d kB: %sthe coordinator said: %sthen the digest of one machine: %s", kB, said, coordinator.said.String(), want)
 }
 
-// TestBuiltPartitions runs a sweep on two hosts in separate networks, over TLS with certificates on both sides. The
-// cable fails for 200 ms twenty times, each after ten more results. One host has server and coordinator, the other the
-// only machine.
+// TestBuiltPartitions checks a sweep on two hosts in separate networks, over TLS with certificates on both sides, whose
+// cable fails for 200 ms twenty times, each time after ten more results. One host runs server and coordinator, the
+// other the only machine.
 func TestBuiltPartitions(t *testing.T) {
 	p := newPlant(t)
 	pair := netlabtest.NewPair(t)

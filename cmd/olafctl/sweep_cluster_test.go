@@ -22,7 +22,8 @@ import (
 
 var kubernetes = flag.String("kubernetes", "", "folder api/openapi-spec/v3 of Kubernetes' sources, whose schemas what is written for it is held against")
 
-// exported returns the objects that 'sweep export --k8s' writes, by kind; the sweep reads a specification next to it.
+// exported returns the objects that 'sweep export --k8s' writes, by kind, for a sweep that reads a specification from a
+// file next to it.
 func exported(t *testing.T, name string) (objects map[string]map[string]any, spec string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +54,7 @@ func exported(t *testing.T, name string) (objects map[string]map[string]any, spe
 // clusterSweep is a sweep of three cells that is quick to resolve.
 const clusterSweep = "command: bench\noptions: {updates: 20, versus: none, out-rate: 20G}\nsweep: [slots=2..4]\nruns: 1\n"
 
-// exportScript runs sweep export on a file in a new folder, which is the working directory.
+// exportScript runs sweep export on a file in a new folder, which becomes the working directory.
 func exportScript(t *testing.T, name, text string, flags ...string) (script, stderr string, code int) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -74,8 +75,8 @@ func exportScript(t *testing.T, name, text string, flags ...string) (script, std
 var strangeNames = []string{"slots.yaml", "my sweep.yaml", "it's.yaml", "$(touch PWNED).yaml", "`touch PWNED`.yaml", "a\"b\\.yaml",
 	"Größe & Slots.yaml", "-dash.yaml", "#SBATCH --wrap=x.yaml", "a;b|c>d.yaml", "*.yaml", "~.yaml", "x${HOME}y!.yaml"}
 
-// TestSlurmScriptQuotes checks that a share is called with exactly the file's name, whatever its characters, and that
-// shellcheck accepts the script, if it is installed.
+// TestSlurmScriptQuotes checks that a share is called with exactly the file's name, whatever characters it contains,
+// and that shellcheck, if installed, accepts the script.
 func TestSlurmScriptQuotes(t *testing.T) {
 	shellcheck, err := peer.FindProgram("shellcheck")
 	if err != nil {
@@ -123,8 +124,8 @@ func playScript(t *testing.T) string {
 	return string(called)
 }
 
-// TestClusterScriptsRefuse checks that values that cannot be written into a script are rejected, with the name of the
-// flag or file.
+// TestClusterScriptsRefuse checks that values that cannot be written into a script are rejected with an error that
+// names the flag or file.
 func TestClusterScriptsRefuse(t *testing.T) {
 	for _, c := range []struct {
 		name, says string
@@ -145,7 +146,8 @@ func TestClusterScriptsRefuse(t *testing.T) {
 	}
 }
 
-// TestSlurmArrayLimit checks that the script and stderr mention more shares than Slurm accepts by default.
+// TestSlurmArrayLimit checks that the script and stderr mention it if there are more shares than Slurm accepts by
+// default.
 func TestSlurmArrayLimit(t *testing.T) {
 	many := strings.Replace(clusterSweep, "slots=2..4", "slots=2..40, burst=1..30", 1)
 	for shards, stated := range map[string]bool{"1000": false, "1001": true} {
@@ -156,8 +158,8 @@ func TestSlurmArrayLimit(t *testing.T) {
 	}
 }
 
-// TestConfigMapKeepsText checks that the files in a ConfigMap equal the files on disk, whatever their indentation and
-// ends.
+// TestConfigMapKeepsText checks that the files in a ConfigMap equal the files on disk, with any indentation and any
+// line ends.
 func TestConfigMapKeepsText(t *testing.T) {
 	for _, text := range []string{
 		"    # an indented comment\n" + clusterSweep,
@@ -181,7 +183,7 @@ func TestConfigMapKeepsText(t *testing.T) {
 	}
 }
 
-// in follows keys and indices.
+// in returns the part of a document that a path of keys and indexes leads to.
 func in(t *testing.T, from any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -196,7 +198,7 @@ func in(t *testing.T, from any, path ...any) any {
 }
 
 // TestKubernetes checks that the objects for Kubernetes are consistent: all shares are run, names are valid, mounts
-// exist, and a share's files are those of the sweep.
+// exist, and the files of a share are the sweep's.
 func TestKubernetes(t *testing.T) {
 	for _, name := range []string{"slots.yaml", "Slots_of.2026.yaml", "___.yaml", strings.Repeat("long", 30) + ".yaml"} {
 		objects, spec := exported(t, name)
@@ -270,7 +272,7 @@ func TestKubernetesSchemas(t *testing.T) {
 	}
 }
 
-// publishedSchema returns a schema from Kubernetes' OpenAPI documents, closed for unknown fields.
+// publishedSchema returns a schema from Kubernetes' OpenAPI documents that rejects unknown fields.
 func publishedSchema(t *testing.T, file, name string) *jsonschema.Schema {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(*kubernetes, file))
@@ -294,7 +296,7 @@ func publishedSchema(t *testing.T, file, name string) *jsonschema.Schema {
 	return schema
 }
 
-// closeObjects makes every schema of an object reject unknown properties.
+// closeObjects makes every object schema reject unknown properties.
 func closeObjects(part any) {
 	switch p := part.(type) {
 	case map[string]any:

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep"
 )
 
-// linkedProgram links this test binary under the program's name, which makes it act as the program.
+// linkedProgram creates a link to this test binary with the program's name, which makes the binary act as the program.
 func linkedProgram(tb testing.TB) string {
 	tb.Helper()
 	self, err := os.Executable()
@@ -28,7 +28,7 @@ func linkedProgram(tb testing.TB) string {
 	return path
 }
 
-// swept runs a sweep with the program, in a new store, and returns its cost including all workers.
+// swept runs a sweep with the program in a new store and returns its cost, including all workers.
 func swept(b *testing.B, path string, args ...string) (wall, cpu time.Duration) {
 	b.Helper()
 	cmd := exec.Command(path, append(args, "-q", "-o", "csv", "--store", b.TempDir())...)
@@ -40,8 +40,8 @@ func swept(b *testing.B, path string, args ...string) (wall, cpu time.Duration) 
 	return time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
-// BenchmarkSweepTinyCells measures the CPU time per cell of almost no work, over all processes from the command line to
-// the kept sweep.
+// BenchmarkSweepTinyCells measures the CPU time per cell for cells with almost no work, over all processes from the
+// command line to the stored sweep.
 func BenchmarkSweepTinyCells(b *testing.B) {
 	path := linkedProgram(b)
 	const cells = 40 * 50
@@ -53,11 +53,11 @@ func BenchmarkSweepTinyCells(b *testing.B) {
 	b.ReportMetric(cpu.Seconds()*1e3/float64(b.N*cells), "cpu-ms/cell")
 }
 
-// longCell is the least work of a cell in a sweep of 1,000.
+// longCell is the minimum work for a cell in a sweep of 1,000 cells.
 const longCell = 20 * time.Millisecond
 
-// BenchmarkSweepLongCells compares 1,000 cells of at least 20 ms with a loop in a single worker process, whose time is
-// divided by the number of cores.
+// BenchmarkSweepLongCells compares a sweep of 1,000 cells, each of at least 20 ms, with a loop in a single worker
+// process, whose time is divided by the number of cores.
 func BenchmarkSweepLongCells(b *testing.B) {
 	path := linkedProgram(b)
 	line := strings.Fields("bench --sweep slots=2..26 --sweep out-rate=1G..40G:1G --versus none --runs 1 --updates 4500")
@@ -76,7 +76,7 @@ func BenchmarkSweepLongCells(b *testing.B) {
 	b.ReportMetric(wall.Seconds()/float64(b.N)/(looped.Seconds()/float64(runtime.GOMAXPROCS(0))), "of-the-loop")
 }
 
-// loop runs all cells in one worker and keeps nothing.
+// loop runs all cells in one worker without storing the results.
 func loop(b *testing.B, path string, file *sweep.File) time.Duration {
 	b.Helper()
 	plan, err := file.Resolve(sweepCommands(process()), false)

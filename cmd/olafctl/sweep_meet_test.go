@@ -11,7 +11,8 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/queue"
 )
 
-// TestMeeting checks that a machine with a wrong clock or another build is reported exactly once, and any other never.
+// TestMeeting checks that a machine with a wrong clock or another build is reported exactly once, and that no other
+// machine is reported.
 func TestMeeting(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	ours, theirs := sweep.Build{Commit: "0123456789abcdef", Go: "go1.26", Arch: "amd64"}, sweep.Build{Commit: "fedcba9876543210", Go: "go1.26", Arch: "amd64"}
@@ -53,7 +54,7 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
-// TestSweepCertificates checks that servers and workers reject an expired certificate first.
+// TestSweepCertificates checks that servers and workers reject an expired certificate before anything else.
 func TestSweepCertificates(t *testing.T) {
 	dir := laboratory(t)
 	names := strings.NewReplacer("DIR", dir)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestShowcase repeats the showcases of docs/guide/sweeps.md and compares their digests with the page.
+// TestShowcase repeats the showcases on docs/guide/sweeps.md and checks that their digests equal those on the page.
 func TestShowcase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a sweep of seconds")

@@ -24,7 +24,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// writeRoles writes a testbed of roles on the laboratory's hosts.
+// writeRoles writes a testbed file of roles on the laboratory's hosts.
 func writeRoles(t *testing.T, l *sshlinktest.Lab, text string) string {
 	t.Helper()
 	for i, h := range l.Hosts {
@@ -37,9 +37,9 @@ func writeRoles(t *testing.T, l *sshlinktest.Lab, text string) string {
 	return file
 }
 
-// TestTestbedOfTwoHosts brings a testbed of roles up on hosts behind sshd, measures on it by name and by file, and takes it
-// down: its rows are those of a twin of this host, its document describes the hosts with their clocks, a second person is told
-// who has it, and nothing is left there.
+// TestTestbedOfTwoHosts brings up a testbed of roles on hosts behind sshd, measures on it by name and by file, and
+// takes it down. It checks that the rows equal those from a twin on this host, that the document describes the hosts
+// with their clocks, that a second user is told the owner's name, and that nothing is left.
 func TestTestbedOfTwoHosts(t *testing.T) {
 	l := sshlinktest.New(t, 2, pathOfOlafctl(t))
 	file := writeRoles(t, l, "hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}}\nroles:\n"+
@@ -84,8 +84,8 @@ func TestTestbedOfTwoHosts(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// TestReservationAcrossHosts reserves an interface on each of two hosts, or none: a second person is refused by the name of the
-// host, and gets nothing of the first one.
+// TestReservationAcrossHosts checks that an interface is reserved on each of two hosts or on neither: a second user is
+// refused with the name of the host, and does not get an interface on the first host either.
 func TestReservationAcrossHosts(t *testing.T) {
 	l := sshlinktest.New(t, 2, pathOfOlafctl(t))
 	eth := func(i int) string { return fmt.Sprintf("t%d-%d", i, os.Getpid()%1e6) }
@@ -153,7 +153,7 @@ func newKernelRoles(t *testing.T) *kernelLab {
 	return l
 }
 
-// bench measures with real packets and returns the document.
+// bench measures with real packets and returns the document, the messages and the exit code.
 func (l *kernelLab) bench(t *testing.T, device string) (doc results.Bench, said string, code int) {
 	t.Helper()
 	out, said, code := runOnHead(t, l.Lab, "bench", "-d", device, "--rate", "8M", "--out-rate", "3M", "--burst", "1", "--runs", "1",
@@ -166,7 +166,8 @@ func (l *kernelLab) bench(t *testing.T, device string) (doc results.Bench, said 
 	return doc, said, code
 }
 
-// expectBench expects valid runs, in which every decision is the engine's, and a share of lost frames on the cable to the queue.
+// expectBench checks that runs are valid, that every decision is the engine's, and that the given share of frames is
+// lost on the cable to the queue.
 func (l *kernelLab) expectBench(t *testing.T, device string, lost float64) {
 	t.Helper()
 	doc, said, code := l.bench(t, device)
@@ -221,8 +222,9 @@ func sendARP(t *testing.T, from *netlab.Node) (stop func()) {
 	}
 }
 
-// TestKernelRolesOnThreeHosts sends from one host's interface through a queue in the kernel of a second one to the interface of a third:
-// every run is valid, even beside ARP, every decision is the engine's, and each frame lost on a cable is counted there.
+// TestKernelRolesOnThreeHosts sends from one host's interface through a kernel queue on a second host to an interface
+// of a third. It checks that every run is valid, even with ARP traffic, that every decision is the engine's, and that
+// each frame lost on a cable is counted there.
 func TestKernelRolesOnThreeHosts(t *testing.T) {
 	l := newKernelRoles(t)
 	elsewhere := writeRoles(t, l.Lab, strings.Replace(kernelRoles, "{host: ps, interface: eth0}", "{host: ps, interface: lan}", 1))
@@ -252,8 +254,8 @@ func TestKernelRolesOnThreeHosts(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// TestHoldersOutliveTheirHead kills the head of a testbed that is up, and one of its benches: the holders stay until down, and a holder
-// that was killed is named by show and started again by up.
+// TestHoldersOutliveTheirHead kills the head of a running testbed and the head of one of its benches. It checks that
+// the holders run until down, and that a killed holder is named by show and restarted by up.
 func TestHoldersOutliveTheirHead(t *testing.T) {
 	l := sshlinktest.New(t, 2, pathOfOlafctl(t))
 	file := writeRoles(t, l, "hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}}\nroles:\n  queue: {host: a, device: 'twin:'}\n  generator: {host: b, device: 'twin:'}\n")
@@ -311,8 +313,8 @@ links:
   - {child: high, parent: ps, interfaces: [b1-PID, c0-PID], virtual: true}
 `
 
-// newSpreadHosts makes three hosts with a cable between the first two and one between the last two, and writes a file of nodes on
-// them.
+// newSpreadHosts creates three hosts, with one cable between the first two and one between the last two, and writes a
+// file of nodes on them.
 func newSpreadHosts(t *testing.T, text string) (l *sshlinktest.Lab, file string) {
 	t.Helper()
 	l = sshlinktest.New(t, 3, pathOfOlafctl(t))
@@ -326,7 +328,7 @@ func newSpreadHosts(t *testing.T, text string) (l *sshlinktest.Lab, file string)
 	return l, writeRoles(t, l, strings.ReplaceAll(text, "PID", pid))
 }
 
-// spreadQueue is a queue in the kernel with a worker on its host and one on another, and a server on a third.
+// spreadQueue is a kernel queue with one worker on the same host, one on another, and a server on a third.
 const spreadQueue = `hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}, c: {ssh: HOST2}}
 job: {lanes: 48}
 nodes:
@@ -341,8 +343,9 @@ links:
 devices: [{node: s, program: olaf, rate: 400kbps}]
 `
 
-// TestQueueOnThreeHosts brings up a queue whose workers and server are on three hosts and send until it is taken down: updates
-// of both workers reach it, every decision is the engine's, what it delivers arrives, and nothing is left.
+// TestQueueOnThreeHosts brings up a queue whose workers and server are on three hosts and send until it is taken down.
+// It checks that updates from both workers reach the queue, that every decision is the engine's, that its output
+// arrives, and that nothing is left.
 func TestQueueOnThreeHosts(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
@@ -384,7 +387,7 @@ func TestQueueOnThreeHosts(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// countReceived returns the number of frames that an interface of a namespace has received.
+// countReceived returns the number of frames that an interface in a namespace has received.
 func countReceived(t *testing.T, path, prefix string) (frames int) {
 	t.Helper()
 	out, err := exec.Command("nsenter", "--net="+path, "cat", "/proc/net/dev").Output()
@@ -403,8 +406,8 @@ func countReceived(t *testing.T, path, prefix string) (frames int) {
 	return frames
 }
 
-// TestTreeOnThreeHosts brings up a tree whose nodes are on three hosts, sums a job's vectors in it, and takes it down: every
-// value is right, and nothing is left.
+// TestTreeOnThreeHosts brings up a tree whose nodes are on three hosts, sums a job's vectors in it, and takes it down.
+// It checks that every value is right and that nothing is left.
 func TestTreeOnThreeHosts(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")

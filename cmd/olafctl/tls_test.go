@@ -28,11 +28,11 @@ type signer struct {
 	key         crypto.Signer
 }
 
-// lasts gives the validity of each certificate.
+// lasts contains the validity period of each certificate.
 var lasts = map[string]time.Duration{"lab": time.Hour, "agent": time.Hour, "client": time.Hour, "stranger": time.Hour, "late": -time.Minute}
 
-// issue creates a certificate for a name and writes dir/name.pem and dir/name.key. Without an authority it is a
-// self-signed authority.
+// issue creates a certificate for a name and writes dir/name.pem and dir/name.key. With a nil receiver, the certificate
+// is a self-signed authority.
 func (a *signer) issue(t *testing.T, dir, name string) *signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -71,7 +71,7 @@ func (a *signer) issue(t *testing.T, dir, name string) *signer {
 	return &signer{made, key}
 }
 
-// laboratory returns a folder with the certificates of an authority, an agent, a client, and an unrelated authority.
+// laboratory returns a folder with certificates for an authority, an agent, a client, and an unrelated authority.
 func laboratory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func startNetwork(t *testing.T, args ...string) string {
 	return regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(said)
 }
 
-// TestOldTLSIsRefused checks the least version of TLS.
+// TestOldTLSIsRefused checks the minimum TLS version.
 func TestOldTLSIsRefused(t *testing.T) {
 	dir := laboratory(t)
 	address := startNetwork(t, "--tls-cert", filepath.Join(dir, "agent.pem"), "--tls-key", filepath.Join(dir, "agent.key"))
@@ -114,7 +114,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// TestCertificateRunsOut checks the error for an agent whose certificate expired while it was running.
+// TestCertificateRunsOut checks the error for an agent whose certificate expired while the agent was running.
 func TestCertificateRunsOut(t *testing.T) {
 	dir := laboratory(t)
 	late, err := tls.LoadX509KeyPair(filepath.Join(dir, "late.pem"), filepath.Join(dir, "late.key"))
@@ -129,7 +129,8 @@ func TestCertificateRunsOut(t *testing.T) {
 	step{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/lab.pem", 3, "^$", "renew the agent's certificate"}.run(t, strings.NewReplacer("OPEN", s.Target, "DIR", dir))
 }
 
-// TestTLS uses an agent with a certificate, one that also requires client certificates, and one without TLS.
+// TestTLS checks connections to an agent with a certificate, to one that also requires client certificates, and to one
+// without TLS.
 func TestTLS(t *testing.T) {
 	dir := laboratory(t)
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -12,8 +12,9 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// toyRows are the table rows that the recipes of docs/reference/extending.md add, besides the files of
-// testdata/toy/toys.txtar and generated code: for two queues, a switch program, a system, a device and an export format.
+// toyRows contains the table rows that the recipes in docs/reference/extending.md add, in addition to the files in
+// testdata/toy/toys.txtar and generated code. They add two queues, a switch program, a system, a device and an export
+// format.
 var toyRows = []struct{ file, after, row string }{
 	{"fpga/engine/disciplines.go", "{Name: \"fifo\", Code: 0, make: newFIFO},\n", "{Name: \"half\", Code: 2, make: newHalf},\n{Name: \"deaf\", Code: 3, make: newDeaf},\n"},
 	{"fpga/program/programs/programs.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
@@ -23,8 +24,9 @@ var toyRows = []struct{ file, after, row string }{
 	{"results/export/formats.go", "var formats = []Format{\n", "listMarkdown,\n"},
 }
 
-// TestToys builds the program with additional queues, a switch program, a system, a device and an export format, without
-// other changes to the tree, and uses them in every command. What this test adds is the cost of a new one.
+// TestToys builds the program with additional queues, a switch program, a system, a device and an export format,
+// without other changes to the tree, and checks that every command can use them. The additions in this test are the
+// cost of adding a new one.
 func TestToys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program again")
@@ -57,8 +59,8 @@ func TestToys(t *testing.T) {
 	})
 }
 
-// TestAnotherDepartureOrder adds a queue that serves the newest update first, by its file and two rows, and runs the engine's
-// comparison of random traffic with the slow reference on it.
+// TestAnotherDepartureOrder adds a queue that serves the newest update first, with a file and two rows, and runs the
+// engine's comparison with the slow reference on random traffic.
 func TestAnotherDepartureOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the engine's tests again")
@@ -70,8 +72,8 @@ func TestAnotherDepartureOrder(t *testing.T) {
 	b.run(b.root, "go", "test", "-vet=off", "-overlay", b.overlay(), "-run", "TestPortIsTheReference", "./fpga/engine")
 }
 
-// TestAnotherPage adds a page in the middle of the dashboard, by its file and a row, and runs the dashboard's tests on it. Only
-// a golden file with the tab bar may change.
+// TestAnotherPage adds a page in the middle of the dashboard, with a file and a row, and runs the dashboard's tests.
+// Only a golden file with the tab bar may change.
 func TestAnotherPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the dashboard's tests again")
@@ -153,7 +155,7 @@ type builder struct {
 	replace   map[string]string
 }
 
-// insert adds a row to a file, which may have additions already.
+// insert adds a row to a file, which may already have additions.
 func (b *builder) insert(name, after, row string) {
 	b.t.Helper()
 	path := filepath.Join(b.root, filepath.FromSlash(name))

@@ -12,7 +12,7 @@ import (
 )
 
 // TestInterruptEndsReadingATrace checks that an interrupt ends every command that reads a trace, with a message and
-// without a file.
+// without creating a file.
 func TestInterruptEndsReadingATrace(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

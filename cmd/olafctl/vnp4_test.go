@@ -27,13 +27,13 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// builtStandIn contains the programs that the tests compile.
+// builtStandIn describes the programs that the tests compile.
 type builtStandIn struct {
 	program string   // this command, for the driver's child process
 	flags   []string // flags that name the driver
 }
 
-// standIn is a card whose tables the stand-in driver writes through their windows.
+// standIn is a card whose tables are written by the stand-in driver through register windows.
 type standIn struct {
 	*pcietest.Card
 	builtStandIn
@@ -73,7 +73,7 @@ func newStandIn(t *testing.T, b builtStandIn) *standIn {
 	return s
 }
 
-// The interface behind port 1, on a host that has the card's clock.
+// Info describes the interface behind port 1, on a host that has the card's clock.
 func (s *standIn) Info() live.Info            { return live.Info{Interface: "fake0", Stamps: live.Kernel} }
 func (s *standIn) StampCounts() live.Stamped  { return live.Stamped{} }
 func (s *standIn) Drops() (live.Drops, error) { return live.Drops{}, nil }
@@ -110,7 +110,7 @@ func (s *standIn) environment(t *testing.T, dir string, stdout, stderr io.Writer
 	return env
 }
 
-// TestCardWithStandInDriver uses a fake card whose tables a stand-in driver writes in a child process.
+// TestCardWithStandInDriver checks a fake card whose tables are written by a stand-in driver in a child process.
 func TestCardWithStandInDriver(t *testing.T) {
 	built := buildStandIn(t)
 	t.Run("lent", func(t *testing.T) { lendStandIn(t, newStandIn(t, built)) })
@@ -118,7 +118,7 @@ func TestCardWithStandInDriver(t *testing.T) {
 	t.Run("refused", func(t *testing.T) { refuseStandIn(t, newStandIn(t, built)) })
 }
 
-// refuseStandIn uses files that are not drivers, or not for this card.
+// refuseStandIn checks the errors for files that are not drivers or not for this card.
 func refuseStandIn(t *testing.T, card *standIn) {
 	library := strings.TrimSuffix(card.flags[1], ":XilVitisNetP4TargetConfig_standin")
 	for _, c := range []struct {
@@ -141,7 +141,7 @@ func refuseStandIn(t *testing.T, card *standIn) {
 	}
 }
 
-// lendStandIn serves the card to other processes.
+// lendStandIn checks the card when it is served to other processes.
 func lendStandIn(t *testing.T, card *standIn) {
 	dir := t.TempDir()
 	socket := "unix:" + filepath.Join(dir, "s")
@@ -181,7 +181,7 @@ func lendStandIn(t *testing.T, card *standIn) {
 // standInBench fits into the stand-in's tables.
 const standInBench = "bench --runs 2 --out-rate 40G --clusters 3 --workers 6 --updates 100 --keep=false -q -o json"
 
-// benchStandIn runs a bench on the card, with tables through a driver in a child process and frames through a capture,
+// benchStandIn runs a bench on the card, with a driver in a child process for the tables and a capture for the frames,
 // and compares the counters with the twin's.
 func benchStandIn(t *testing.T, card *standIn) {
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEventQueueOrder checks that the queue returns events like a sorted list, for any calendar.
+// TestEventQueueOrder checks that the queue returns events in the order of a sorted list, for any calendar.
 func TestEventQueueOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := NewQueue(rapid.IntRange(0, 5000).Draw(t, "pending"), rapid.Int64Range(1, 1<<40).Draw(t, "horizon"))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNameIsThePersons checks that sudo does not hide who asked.
+// TestNameIsThePersons checks that sudo does not hide the calling user.
 func TestNameIsThePersons(t *testing.T) {
 	t.Setenv("SUDO_USER", "alice")
 	if name := Name(); !strings.HasPrefix(name, "alice@") || len(name) < len("alice@x") {
@@ -17,7 +17,7 @@ func TestNameIsThePersons(t *testing.T) {
 	}
 }
 
-// TestTextsOfOthersArePlain expects one short line, whatever another process claims to be.
+// TestTextsOfOthersArePlain checks that text from another process becomes one short line, whatever it contains.
 func TestTextsOfOthersArePlain(t *testing.T) {
 	if got := Plain("a\x1b[31m\nb"); got != "a?[31m?b" {
 		t.Errorf("%q", got)

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A function under test, its reference, and the argument that the n-th sample takes.
+// pair is a function under test, its reference, and the argument that the n-th sample uses.
 type pair struct {
 	name      string
 	ours      func(r *rand.Rand) float64
@@ -40,7 +40,7 @@ func signed(exponent float64) func(*rand.Rand) float64 {
 	}
 }
 
-// positive draws as signed does, without the sign.
+// positive draws numbers as signed does, without the sign.
 func positive(exponent float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return math.Abs(signed(exponent)(r)) }
 }
@@ -62,7 +62,7 @@ func special(draw func(*rand.Rand) float64) func(*rand.Rand) float64 {
 	}
 }
 
-// degrees draws degrees of freedom, half of them whole.
+// degrees draws degrees of freedom, half of them integers.
 func degrees(r *rand.Rand) float64 {
 	if r.IntN(2) == 0 {
 		return float64(1 + r.IntN(400))
@@ -167,7 +167,7 @@ func TestBitsAreTheSameOnEveryArchitecture(t *testing.T) {
 	}
 }
 
-// golden are the hashes on the reference.
+// golden contains the hashes from the reference.
 var golden = map[string]uint64{
 	"Exp":                         0x34c4e5dbc9acfaf5,
 	"Exp of small numbers":        0x259cc4fa358d711e,

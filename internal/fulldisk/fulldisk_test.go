@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What does not fit is missing, and that is said; afterwards there is room again.
+// TestAt checks that writes that do not fit fail with an error, and that there is room again afterwards.
 func TestAt(t *testing.T) {
 	if RunInProcess(t) {
 		return

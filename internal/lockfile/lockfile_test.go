@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Locks are of open files, so that two in one process stand for two processes.
+// TestOneHolder checks that a lock has one holder. Locks belong to open files, so two files in one process behave like
+// two processes.
 func TestOneHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	if IsHeld(path) {

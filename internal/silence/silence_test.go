@@ -9,7 +9,8 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// TestSilence states that silence lasts from the last byte of a client, and that a refusal mentions it from five seconds on.
+// TestSilence checks that silence lasts from the last byte from a client, and that a refusal mentions it after five
+// seconds.
 func TestSilence(t *testing.T) {
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -2,7 +2,8 @@ package splitmix
 
 import "testing"
 
-// The first numbers of the published generator from seed 1234567, whose state grows by the same step.
+// TestPublishedSequence checks the first numbers against the published generator with seed 1234567, whose state grows
+// by the same step.
 func TestPublishedSequence(t *testing.T) {
 	state := uint64(1234567)
 	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431,

@@ -24,7 +24,7 @@ func gone(path string) bool {
 	return os.IsNotExist(err)
 }
 
-// TestSweep holds that a folder goes when nobody holds it any more, and not before.
+// TestSweep checks that a folder is removed when its lock is no longer held, and not before.
 func TestSweep(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -62,7 +62,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce holds that nobody sweeps what another one is about to lock.
+// TestManyAtOnce checks that a folder that another process is about to lock is not swept.
 func TestManyAtOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var wait sync.WaitGroup

@@ -57,7 +57,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// sameFields is reflect.DeepEqual, except that empty and nil lists are equal.
+// sameFields works like reflect.DeepEqual, but treats empty and nil lists as equal.
 func sameFields(a, b everything) bool {
 	for _, e := range []*everything{&a, &b} {
 		bare(e)

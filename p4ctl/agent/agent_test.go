@@ -110,7 +110,7 @@ func (b *bench) set(action string, config *v1.ForwardingPipelineConfig) error {
 	return err
 }
 
-// write sends a WriteRequest of the primary with these further fields.
+// write sends a WriteRequest from the primary with these additional fields.
 func (b *bench) write(fields string) error {
 	b.Helper()
 	_, err := b.client.Write(b.Context(), text(b, new(v1.WriteRequest), "device_id: 1 election_id { low: 1 } "+fields))
@@ -167,7 +167,7 @@ func (b *bench) updateCodes(err error, want ...codes.Code) {
 	}
 }
 
-// Text of common updates; key is a byte string in text-proto, such as
+// workerEntry returns the text of an entry in the table of workers. key is a byte string in text-proto, such as
 // \000\000\001.
 func workerEntry(key string, cluster, worker int) string {
 	return fmt.Sprintf(`table_entry { table_id: 0x02000002 match { field_id: 1 exact { value: "%s" } }
@@ -194,7 +194,7 @@ func (b *bench) workers() int {
 	return len(all)
 }
 
-// TestTransport is the checklist's part A.
+// TestTransport checks part A of the checklist.
 func TestTransport(t *testing.T) {
 	t.Run("A4 A6 reads need no stream and no election", func(t *testing.T) {
 		b := newBench(t, false)
@@ -244,7 +244,7 @@ func TestTransport(t *testing.T) {
 	})
 }
 
-// TestStream covers the rules of parts B and J that only a stream shows.
+// TestStream checks the rules in parts B and J that are visible only on a stream.
 func TestStream(t *testing.T) {
 	t.Run("idle streams shut nobody out", func(t *testing.T) {
 		b := newBench(t, false)
@@ -390,7 +390,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestPipelineConfig is the checklist's part C.
+// TestPipelineConfig checks part C of the checklist.
 func TestPipelineConfig(t *testing.T) {
 	get := func(b *bench, kind v1.GetForwardingPipelineConfigRequest_ResponseType) *v1.ForwardingPipelineConfig {
 		b.Helper()
@@ -563,7 +563,7 @@ func TestPipelineConfig(t *testing.T) {
 	})
 }
 
-// TestWrite is the checklist's part D.
+// TestWrite checks part D of the checklist.
 func TestWrite(t *testing.T) {
 	t.Run("D1 order of checks", func(t *testing.T) {
 		b := newBench(t, true)
@@ -690,7 +690,7 @@ func TestWrite(t *testing.T) {
 	})
 }
 
-// TestTableEntry is the checklist's parts E and F: each entry alone in an INSERT, unless noted otherwise.
+// TestTableEntry checks parts E and F of the checklist, each entry alone in an INSERT unless noted otherwise.
 func TestTableEntry(t *testing.T) {
 	const match = `match { field_id: 1 exact { value: "\n\000\000\001" } } `
 	const action = `action { action { action_id: 0x01000001 params { param_id: 1 value: "\001" } params { param_id: 2 value: "\002" } } } `
@@ -780,7 +780,7 @@ func TestTableEntry(t *testing.T) {
 	})
 }
 
-// TestRead is the checklist's part G.
+// TestRead checks part G of the checklist.
 func TestRead(t *testing.T) {
 	bare := newBench(t, true)
 	t.Run("G1", func(t *testing.T) {
@@ -857,8 +857,8 @@ func TestRead(t *testing.T) {
 	})
 }
 
-// TestOtherEntities is parts H and I: the answers of a pipeline without counters, meters and registers, and the
-// groups.
+// TestOtherEntities checks parts H and I of the checklist: the answers from a pipeline without counters, meters and
+// registers, and the groups.
 func TestOtherEntities(t *testing.T) {
 	b := newBench(t, false)
 	for name, c := range map[string]struct {
@@ -923,8 +923,8 @@ func newCard() *card {
 	return &card{entries: make(map[[2]uint32]Entry), groups: make(map[uint32][]Member)}
 }
 
-// TestErrorDetailsFit rejects batches of every size with the longest messages: the trailer stays within the clients'
-// limits, and every code arrives.
+// TestErrorDetailsFit rejects batches of every size with the longest messages, and checks that the trailer stays within
+// the clients' limits and every code arrives.
 func TestErrorDetailsFit(t *testing.T) {
 	for _, n := range []int{1, 2, 20, 60, 100, 129, 130, 200, 1000, 10000} {
 		for _, text := range []string{"x", strings.Repeat("wide key ", 30)} {
@@ -956,8 +956,8 @@ func TestErrorDetailsFit(t *testing.T) {
 	}
 }
 
-// TestErrorDetailsOfHugeBatches rejects batches near the request limit: the response arrives with as many codes as
-// fit, and the connection survives.
+// TestErrorDetailsOfHugeBatches rejects batches near the request limit, and checks that the response arrives with as
+// many codes as fit and that the connection survives.
 func TestErrorDetailsOfHugeBatches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -984,8 +984,8 @@ func TestErrorDetailsOfHugeBatches(t *testing.T) {
 	b.code(codes.OK, err)
 }
 
-// TestStrangersLeaveRoom fills the arbiter with unconfigured roles. A configured role still finds room, and
-// unconfigured ones are dropped when empty.
+// TestStrangersLeaveRoom fills the arbiter with unconfigured roles. It checks that a configured role still finds room
+// and that unconfigured roles are dropped when they have no streams.
 func TestStrangersLeaveRoom(t *testing.T) {
 	a := newArbiter(1, 64, "workers")
 	announce := func(c int, role string) error {
@@ -1010,7 +1010,7 @@ func TestStrangersLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestSaveThenReconcile keeps the entries that the device uses.
+// TestSaveThenReconcile checks that the entries that the device uses are kept.
 func TestSaveThenReconcile(t *testing.T) {
 	o, err := newOwner(t, "", p4.Lab())
 	if err != nil {
@@ -1038,7 +1038,7 @@ func TestSaveThenReconcile(t *testing.T) {
 	}
 }
 
-// TestInstalledPipelineLeavesNoID expects an open election after the device's owner installed a pipeline.
+// TestInstalledPipelineLeavesNoID checks that the election is open after the device's owner has installed a pipeline.
 func TestInstalledPipelineLeavesNoID(t *testing.T) {
 	a, err := New(Options{Backend: newCard(), Profile: p4.Lab()})
 	if err != nil {

@@ -105,7 +105,7 @@ func noticesText(all []notice) string {
 	return b.String()
 }
 
-// TestArbitration is the checklist's part B.
+// TestArbitration checks part B of the checklist.
 func TestArbitration(t *testing.T) {
 	for _, c := range []struct{ name, steps, want string }{
 		{"B1 unknown device", "1 + 5 dev=9", "NotFound"},
@@ -156,8 +156,8 @@ func TestArbitration(t *testing.T) {
 	}
 }
 
-// TestArbitrationInvariants plays random elections: at most one primary, with the highest id ever; no promotion
-// after a departure; allow agrees with the notices.
+// TestArbitrationInvariants checks for random elections that there is at most one primary, with the highest id ever,
+// that a departure promotes no stream, and that allow agrees with the notices.
 func TestArbitrationInvariants(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := newArbiter(1, 8)

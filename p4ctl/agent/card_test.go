@@ -52,7 +52,7 @@ func (c *card) Do(change Change) error {
 	return c.do(change)
 }
 
-// do checks what a real driver checks: no duplicate keys, no missing ones.
+// do rejects duplicate and missing keys, as a real driver does.
 func (c *card) do(change Change) error {
 	if g := change.Group; g != nil {
 		_, exists := c.groups[g.ID]
@@ -86,8 +86,8 @@ func (c *card) holds(s *State) bool {
 	return maps.EqualFunc(c.entries, want.entries, sameEntry) && maps.EqualFunc(c.groups, want.groups, sameGroup)
 }
 
-// TestDeviceFollowsState plays random batches on a card that sometimes fails. State and card always agree, and a
-// failed batch with rollback changes nothing.
+// TestDeviceFollowsState writes random batches to a card that sometimes fails. It checks that state and card always
+// agree and that a failed batch with rollback changes nothing.
 func TestDeviceFollowsState(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := newCard()
@@ -160,7 +160,7 @@ func entryOf(table, key, action uint32, params ...uint32) *v1.Entity {
 		Action: &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}}}}
 }
 
-// checkCounts compares the state's counters with a recount and checks references and limits.
+// checkCounts compares the state's counters with a recount, and checks references and limits.
 func checkCounts(r *rapid.T, s *State, built p4.Profile) {
 	replicas := 0
 	users := make(map[uint32]int)
@@ -183,7 +183,8 @@ func checkCounts(r *rapid.T, s *State, built p4.Profile) {
 	}
 }
 
-// FuzzWrite sends any decodable WriteRequest: one result per update, no panic, and device and state agree.
+// FuzzWrite sends any decodable WriteRequest and checks that there is one result per update and no panic, and that
+// device and state agree.
 func FuzzWrite(f *testing.F) {
 	for _, u := range []*v1.Update{
 		{Type: v1.Update_INSERT, Entity: entryOf(p4.TableWorkers, 5, p4.ActionSetWorker, 1, 2)},
@@ -230,7 +231,7 @@ func FuzzWrite(f *testing.F) {
 	})
 }
 
-// FuzzPipeline checks any decodable P4Info.
+// FuzzPipeline checks that no decodable P4Info causes a panic.
 func FuzzPipeline(f *testing.F) {
 	for _, info := range []*configv1.P4Info{p4.Lab().Info(), {Tables: []*configv1.Table{nil, {}},
 		Actions: []*configv1.Action{nil}}} {

@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// kept is a journal of 20 batches and its files.
+// kept contains a journal of 20 batches and its files.
 type kept struct {
 	journal, sidecar []byte
 	content          string // acknowledged content
@@ -109,8 +109,8 @@ func (f memoryFile) Truncate(n int64) error {
 func (memoryFile) Sync() error  { return nil }
 func (memoryFile) Close() error { return nil }
 
-// start starts an agent on the journal files "t" and "t.ack" and returns its content. An agent that refuses must
-// leave the files unchanged.
+// start starts an agent on the journal files "t" and "t.ack" and returns its content. If the agent fails to start, it
+// must leave the files unchanged.
 func start(t *testing.T, files memory) (content string, warnings []string, err error) {
 	t.Helper()
 	before := maps.Clone(files)
@@ -136,7 +136,8 @@ func start(t *testing.T, files memory) (content string, warnings []string, err e
 	return dump(t, p), warnings, j.settle(p)
 }
 
-// TestEveryBitOfAJournal flips each bit: the agent refuses, because the whole file was acknowledged.
+// TestEveryBitOfAJournal flips each bit and checks that the agent fails to start, because the whole file was
+// acknowledged.
 func TestEveryBitOfAJournal(t *testing.T) {
 	k := keep(t)
 	for i := range len(k.journal) * 8 {
@@ -149,7 +150,8 @@ func TestEveryBitOfAJournal(t *testing.T) {
 	t.Logf("%d bits flipped, all refused", len(k.journal)*8)
 }
 
-// TestEveryBitOfASidecar flips each bit: the agent starts with the acknowledged content or refuses.
+// TestEveryBitOfASidecar flips each bit and checks that the agent starts with the acknowledged content or fails to
+// start.
 func TestEveryBitOfASidecar(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -172,8 +174,8 @@ func TestEveryBitOfASidecar(t *testing.T) {
 	}
 }
 
-// damagedSidecars damages the sidecars of an even and of an odd number of batches: the agent starts with the
-// acknowledged content or refuses, whichever slot has the newest.
+// damagedSidecars damages the sidecars for an even and for an odd number of batches, and checks that the agent starts
+// with the acknowledged content or fails to start, whichever slot has the newest acknowledgement.
 func damagedSidecars(t *testing.T, damage func(sidecar []byte) [][]byte) {
 	t.Helper()
 	for _, batches := range []uint32{keptBatches, keptBatches + 1} {
@@ -200,7 +202,7 @@ func damagedSidecars(t *testing.T, damage func(sidecar []byte) [][]byte) {
 	}
 }
 
-// TestSidecarCutAtEveryByte shortens the acknowledgements.
+// TestSidecarCutAtEveryByte checks sidecars that are shortened to every length.
 func TestSidecarCutAtEveryByte(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -213,7 +215,7 @@ func TestSidecarCutAtEveryByte(t *testing.T) {
 	})
 }
 
-// TestEverySidecarSectorZeroed zeroes aligned runs of 512 bytes of the acknowledgements.
+// TestEverySidecarSectorZeroed checks sidecars in which an aligned run of 512 bytes is zeroed.
 func TestEverySidecarSectorZeroed(t *testing.T) {
 	damagedSidecars(t, func(sidecar []byte) (bad [][]byte) {
 		for at := 0; at < len(sidecar); at += 512 {
@@ -225,8 +227,9 @@ func TestEverySidecarSectorZeroed(t *testing.T) {
 	})
 }
 
-// TestSidecarOfBefore starts from sidecars of the earlier form, in which an empty slot meant no acknowledgement: it
-// accepts intact ones and refuses where only an empty slot shows that there was no more.
+// TestSidecarOfBefore starts agents with sidecars in the earlier format, in which an empty slot meant that there was no
+// acknowledgement. It checks that intact sidecars are accepted, and that those in which only an empty slot shows that
+// there were no more acknowledgements are rejected.
 func TestSidecarOfBefore(t *testing.T) {
 	k := keep(t)
 	s := scanJournal(k.journal)
@@ -249,8 +252,8 @@ func TestSidecarOfBefore(t *testing.T) {
 	}
 }
 
-// TestWithdrawnAcknowledgement fails the write of an acknowledgement. The newest one is then in both slots, so that
-// losing one slot costs neither a batch nor a start.
+// TestWithdrawnAcknowledgement checks a failed write of an acknowledgement. The newest acknowledgement is then in both
+// slots, so that the loss of one slot neither loses a batch nor prevents a start.
 func TestWithdrawnAcknowledgement(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -272,7 +275,8 @@ func TestWithdrawnAcknowledgement(t *testing.T) {
 	}
 }
 
-// TestCutAtEveryByte shortens the journal: everything was acknowledged, so every cut is refused.
+// TestCutAtEveryByte shortens the journal and checks that the agent rejects every cut, because everything was
+// acknowledged.
 func TestCutAtEveryByte(t *testing.T) {
 	k := keep(t)
 	for n := range len(k.journal) {
@@ -282,7 +286,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestEverySectorZeroed zeroes aligned runs of 512 bytes.
+// TestEverySectorZeroed checks journals in which an aligned run of 512 bytes is zeroed.
 func TestEverySectorZeroed(t *testing.T) {
 	k := keep(t)
 	for at := 0; at < len(k.journal); at += 512 {
@@ -294,8 +298,8 @@ func TestEverySectorZeroed(t *testing.T) {
 	}
 }
 
-// TestUnacknowledgedTail appends every prefix of one more batch, and zeros: the agent ignores it, keeps it in a
-// file, and reports it.
+// TestUnacknowledgedTail appends every prefix of one more batch, and zeros. It checks that the agent ignores the tail,
+// stores it in a file, and reports it.
 func TestUnacknowledgedTail(t *testing.T) {
 	k := keep(t)
 	next, err := appendRecord(nil, recordBatch,
@@ -326,7 +330,7 @@ func TestUnacknowledgedTail(t *testing.T) {
 	}
 }
 
-// TestMissingFiles takes one of the two files away.
+// TestMissingFiles checks the start without one of the two files.
 func TestMissingFiles(t *testing.T) {
 	k := keep(t)
 	files := memory{"t": k.journal}
@@ -352,7 +356,7 @@ func TestMissingFiles(t *testing.T) {
 	}
 }
 
-// TestOldJournal reads a file of the form before this one, and refuses a damaged one.
+// TestOldJournal checks that a journal in the previous format is read and that a damaged one is rejected.
 func TestOldJournal(t *testing.T) {
 	k := keep(t)
 	old := []byte(journalMagic1)
@@ -455,8 +459,9 @@ func (f *faultyFile) Truncate(n int64) error {
 	return f.writable.Truncate(n)
 }
 
-// TestEveryFault fails each file operation of a story in turn, once with the agent going on and once with its death.
-// The next agent has exactly the acknowledged content, plus at most the one batch whose answer the death cut off.
+// TestEveryFault makes each file operation in a story fail in turn, once with the agent continuing and once with its
+// end. It checks that the next agent has exactly the acknowledged content, plus at most the one batch whose answer was
+// cut off.
 func TestEveryFault(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		faults, refused, cutOff := 0, 0, 0
@@ -541,7 +546,7 @@ func twinOf(t *testing.T) *owner {
 	return o
 }
 
-// TestCommitThatIsNotDurable fills the disk during a commit: later batches follow the new pipeline.
+// TestCommitThatIsNotDurable fills the disk during a commit and checks that later batches follow the new pipeline.
 func TestCommitThatIsNotDurable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -573,7 +578,8 @@ func (fullDisk) Open(string) (writable, error) {
 }
 func (fullDisk) Create(string) (writable, error) { return fullDisk{}.Open("") }
 
-// TestFullDiskSaysWhatToDo writes and commits on a full disk, and again when there is room.
+// TestFullDiskSaysWhatToDo checks the errors of writes and commits on a full disk, and that they succeed when there is
+// room again.
 func TestFullDiskSaysWhatToDo(t *testing.T) {
 	o := filled(t, filepath.Join(t.TempDir(), "tables"))
 	commit := func() error { return o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()) }
@@ -590,7 +596,7 @@ func TestFullDiskSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestBatchThatIsNotDurable fails an append: the batch is dropped, and the next one is accepted.
+// TestBatchThatIsNotDurable makes an append fail, and checks that the batch is dropped and the next one is accepted.
 func TestBatchThatIsNotDurable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)

@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TestStrangersPushOneAfterTheOther expects pushes above the limit to be rejected unread, and a place to be free
+// TestStrangersPushOneAfterTheOther checks that pushes above the limit are rejected unread, and that a place is free
 // again when a client leaves.
 func TestStrangersPushOneAfterTheOther(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))

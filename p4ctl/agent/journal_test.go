@@ -18,10 +18,10 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// crash ends the agent's process as seen by the next agent.
+// crash ends the agent in such a way that the next agent sees a crashed process.
 func (o *owner) crash() { o.journal.lock.Close() }
 
-// owner is an agent with a journal; tests call its RPCs directly as a primary of id 1.
+// owner is an agent with a journal. Tests call its RPCs directly, as a primary with id 1.
 type owner struct {
 	*Agent
 	card *card
@@ -95,7 +95,7 @@ func dump(t *testing.T, p *pipeline) string {
 	return b.String()
 }
 
-// TestNoGhosts announces for a stream that has already left, like a message that was read late.
+// TestNoGhosts checks an announcement for a stream that has already left, as from a message that was read late.
 func TestNoGhosts(t *testing.T) {
 	a, err := New(Options{Backend: newCard(), Profile: p4.Lab()})
 	if err != nil {
@@ -109,7 +109,7 @@ func TestNoGhosts(t *testing.T) {
 	}
 }
 
-// TestJournalSurvivesCrash abandons the agent and starts another with an empty card.
+// TestJournalSurvivesCrash checks that another agent with an empty card restores the content after a crash.
 func TestJournalSurvivesCrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	before := filled(t, path)
@@ -160,7 +160,8 @@ func TestJournalKeepsCommittedOnly(t *testing.T) {
 	}
 }
 
-// TestJournalHasOneAgent starts a second agent next to a running one, and again after that one ended.
+// TestJournalHasOneAgent checks that a second agent cannot start next to a running one, and can start when that one has
+// ended.
 func TestJournalHasOneAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	first := filled(t, path)
@@ -181,8 +182,8 @@ func TestJournalHasOneAgent(t *testing.T) {
 	}
 }
 
-// TestJournalFollowsNoLink places links where a journal creates its files, as another user of a shared folder could:
-// the link targets stay unchanged, no commit counts as durable, and no agent starts.
+// TestJournalFollowsNoLink places links where a journal creates its files, as another user of a shared folder could. It
+// checks that the link targets stay unchanged, that no commit counts as durable, and that no agent starts.
 func TestJournalFollowsNoLink(t *testing.T) {
 	for _, beside := range []string{".new", ".ack.new"} {
 		folder := t.TempDir()
@@ -209,7 +210,7 @@ func TestJournalFollowsNoLink(t *testing.T) {
 	}
 }
 
-// FuzzReadJournal expects an error or a journal, never a panic or a huge allocation.
+// FuzzReadJournal checks that any bytes give an error or a journal, without a panic or a huge allocation.
 func FuzzReadJournal(f *testing.F) {
 	b, err := appendRecord(newHeader(1), recordPipeline, &v1.ForwardingPipelineConfig{P4DeviceConfig: []byte("x")})
 	if err != nil {
@@ -235,7 +236,7 @@ func FuzzReadJournal(f *testing.F) {
 	})
 }
 
-// FuzzSidecar expects an acknowledgement that was written, or none.
+// FuzzSidecar checks that any bytes give an acknowledgement that was written, or none.
 func FuzzSidecar(f *testing.F) {
 	f.Add(acknowledged{1, 2, chain{3}}.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// TestStopWaits expects no use of the device after the server was closed.
+// TestStopWaits checks that the device is not used after the server was closed.
 func TestStopWaits(t *testing.T) {
 	l, err := Listen("unix:"+filepath.Join(t.TempDir(), "s"), false)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// unread is a disk without reads: the paths of this test could be read without end.
+// unread is a disk that must not be read, because reading the paths in this test could block forever.
 type unread struct{ disk }
 
 var errRead = errors.New("it was read")
 
 func (unread) ReadFile(string) ([]byte, error) { return nil, errRead }
 
-// TestJournalIsAFile gives paths, and sibling paths, that are not regular files: each is refused with a remedy
-// before any is opened, which could block forever.
+// TestJournalIsAFile checks that paths, and paths of sibling files, that are not regular files are rejected with a
+// remedy before any is opened, which could block forever.
 func TestJournalIsAFile(t *testing.T) {
 	folder := t.TempDir()
 	at := func(name string) string { return filepath.Join(folder, name) }
@@ -70,7 +70,8 @@ func TestJournalIsAFile(t *testing.T) {
 	}
 }
 
-// TestJournalThroughALink names a journal by a link: lock, acknowledgements and journal are those of the target.
+// TestJournalThroughALink checks that if a journal is named by a link, lock, acknowledgements and journal are those of
+// the target.
 func TestJournalThroughALink(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "tables"), filepath.Join(t.TempDir(), "link")

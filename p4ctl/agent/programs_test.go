@@ -76,8 +76,8 @@ func (b *programBench) must(err error) {
 	}
 }
 
-// The switch above a job is named by an entry with the uplink's port. It contributes nothing and is found among the
-// jobs.
+// TestWhoIsAboveAJob checks that an entry with the uplink's port names the switch above a job, which contributes
+// nothing and is found among the jobs.
 func TestWhoIsAboveAJob(t *testing.T) {
 	b := newTold(t, "")
 	isw := iswitch.Describe()
@@ -104,8 +104,8 @@ func member(kind, j, w, p string) string {
 		action { action { action_id: 0x01000101 params { param_id: 1 value: "` + p + `" } } } } } } `
 }
 
-// An entry with several key fields is found in any order of its fields, reads back field by field, and means what
-// the program's description defines.
+// TestEntriesOfPrograms checks that an entry with several key fields is found with its fields in any order, is read
+// back field by field, and has the meaning that the program's description defines.
 func TestEntriesOfPrograms(t *testing.T) {
 	b := newTold(t, "")
 	isw := iswitch.Describe()
@@ -175,15 +175,15 @@ func TestEntriesOfPrograms(t *testing.T) {
 	}
 }
 
-// pool gives job j slots of a table of that code, as first and size.
+// pool returns an update that gives job j slots in a table of a program with that code, described by first and size.
 func pool(kind, code, j, first, size string) string {
 	return `updates { type: ` + kind + ` entity { table_entry { table_id: 0x0200` + code + ` match { field_id: 1 exact { value: "` + j + `" } }
 		action { action { action_id: 0x0100` + code + ` params { param_id: 1 value: "` + first + `" } params { param_id: 2 value: "` + size + `" }` +
 		map[bool]string{true: ` params { param_id: 3 value: "\x00" } params { param_id: 4 value: "\x00" }`}[code == "0301"] + ` } } } } } `
 }
 
-// Two jobs never share a slot: the entry that would cause it is rejected with both names, and a batch is judged by
-// its result.
+// TestOverlappingSlots checks that two jobs never share a slot: the entry that would cause it is rejected with both
+// names, and a batch is judged by its result.
 func TestOverlappingSlots(t *testing.T) {
 	b, sml, hashed := newTold(t, ""), switchml.Describe(), atp.Describe()
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, sml, hashed))
@@ -232,7 +232,8 @@ func TestOverlappingSlots(t *testing.T) {
 	}
 }
 
-// A job has one switch above it: an entry that names a second one is rejected, and one batch can replace it.
+// TestTwoSwitchesAbove checks that a job has only one switch above it: an entry that names a second one is rejected,
+// but one batch can replace it.
 func TestTwoSwitchesAbove(t *testing.T) {
 	b, isw := newTold(t, ""), iswitch.Describe()
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, isw))
@@ -262,7 +263,8 @@ func TestTwoSwitchesAbove(t *testing.T) {
 	}
 }
 
-// A device that fails to undo a clash is reset to the state without it and agrees with the agent.
+// TestOverlapIsTakenBack checks that a device that fails to undo an overlap is reset to the state without it and agrees
+// with the agent.
 func TestOverlapIsTakenBack(t *testing.T) {
 	c := newCard()
 	config := pipelineOf(switchml.Describe())
@@ -290,7 +292,8 @@ func TestOverlapIsTakenBack(t *testing.T) {
 	}
 }
 
-// A table of jobs takes its members from the clusters' multicast groups, all in one batch.
+// TestJobsOfClusters checks that a table of jobs gets its members from the clusters' multicast groups, all in one
+// batch.
 func TestJobsOfClusters(t *testing.T) {
 	b, of := newTold(t, ""), p4inc.Describe()
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, of))
@@ -311,8 +314,8 @@ func TestJobsOfClusters(t *testing.T) {
 	}
 }
 
-// Pipelines with and without program tables follow each other: RECONCILE_AND_COMMIT keeps entries as long as their
-// table exists, and a pipeline that would lose some is rejected.
+// TestPipelinesOfPrograms checks that pipelines with and without program tables can replace each other.
+// RECONCILE_AND_COMMIT keeps entries as long as their table exists, and a pipeline that would lose entries is rejected.
 func TestPipelinesOfPrograms(t *testing.T) {
 	b, isw, inc := newTold(t, ""), iswitch.Describe(), p4inc.Describe()
 	const reconcile = v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT
@@ -347,7 +350,7 @@ func TestPipelinesOfPrograms(t *testing.T) {
 	}
 }
 
-// A restarted agent has its pipeline and entries again.
+// TestJournalOfPrograms checks that a restarted agent has its pipeline and entries again.
 func TestJournalOfPrograms(t *testing.T) {
 	path, isw := filepath.Join(t.TempDir(), "journal"), iswitch.Describe()
 	b := newTold(t, path)

@@ -25,7 +25,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// teller is an agent whose answers are all recorded.
+// teller is an agent that records all of its answers.
 type teller struct {
 	*testing.T
 	agent *Agent
@@ -135,7 +135,8 @@ func (w *teller) tables() {
 		servers, clusters, groups, p.state.Version(), p.committed, w.card.size())
 }
 
-// Updates of every kind, valid and invalid, each as insertion, modification and deletion.
+// TestUpdatesSay checks the answers to updates of every kind, valid and invalid, each as insertion, modification and
+// deletion.
 func TestUpdatesSay(t *testing.T) {
 	w := tell(t, Options{})
 	w.write(update("INSERT", workerEntry(key1, 1, 1)))
@@ -212,7 +213,7 @@ func TestUpdatesSay(t *testing.T) {
 	golden.Equal(t, "updates.txt", w.text.Bytes())
 }
 
-// Reads with every filter, by every role, in messages with a bounded number of entities.
+// TestReadsSay checks reads with every filter, by every role, in messages with a bounded number of entities.
 func TestReadsSay(t *testing.T) {
 	w := tell(t, Options{Roles: map[string]Role{"workers": {Tables: []uint32{p4.TableWorkers}},
 		"groups": {Groups: true}, "nothing": {}}})
@@ -289,7 +290,7 @@ func TestReadsSay(t *testing.T) {
 	golden.Equal(t, "reads.txt", w.text.Bytes())
 }
 
-// Pipelines: the effect of each action in each state, and the rejected P4Infos.
+// TestPipelinesSay checks the effect of each pipeline action in each state, and the rejected P4Infos.
 func TestPipelinesSay(t *testing.T) {
 	w := tell(t, Options{Roles: map[string]Role{"pusher": {Pipeline: true}, "writer": {Groups: true}}})
 	actions := []v1.SetForwardingPipelineConfigRequest_Action{
@@ -424,7 +425,8 @@ func sized(c *v1.ForwardingPipelineConfig, table uint32, size int64) {
 	}
 }
 
-// A device that fails: every failure is reported, and the previous state is restored unless that fails too.
+// TestRefusingDevicesSay checks that every failure of a device is reported, and that the previous state is restored
+// unless that fails too.
 func TestRefusingDevicesSay(t *testing.T) {
 	w := tell(t, Options{})
 	no := errors.New("the device says no")
@@ -459,7 +461,7 @@ func TestRefusingDevicesSay(t *testing.T) {
 	golden.Equal(t, "refusals.txt", w.text.Bytes())
 }
 
-// Many updates, alone and in batches of every atomicity, with all errors and the final state.
+// TestCrowdSays checks many updates, alone and in batches of every atomicity, with all errors and the final state.
 func TestCrowdSays(t *testing.T) {
 	w := tell(t, Options{})
 	w.card.atomic = true
@@ -514,7 +516,7 @@ func TestCrowdSays(t *testing.T) {
 	golden.Equal(t, "crowd.txt", w.text.Bytes())
 }
 
-// Texts are cut at character boundaries and to the length that fits.
+// TestTextsAreCut checks that texts are cut at character boundaries and to the length that fits.
 func TestTextsAreCut(t *testing.T) {
 	for _, c := range []struct {
 		text    string
@@ -550,7 +552,8 @@ func TestTextsAreCut(t *testing.T) {
 	}
 }
 
-// A journal is rewritten once more than its limit was appended, and not before; later records go to the new file.
+// TestRewriteAtItsLimit checks that a journal is rewritten when more than its limit was appended, not before, and that
+// later records go to the new file.
 func TestRewriteAtItsLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -587,7 +590,7 @@ func TestRewriteAtItsLimit(t *testing.T) {
 	}
 }
 
-// A journal that cannot be rewritten continues and reports it.
+// TestRewriteWithoutRename checks that a journal that cannot be rewritten continues and reports this.
 func TestRewriteWithoutRename(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -615,7 +618,8 @@ type nameless struct{ fileSystem }
 
 func (nameless) Rename(string, string) error { return errFault }
 
-// The error for a journal whose pipeline the device rejects names the journal, which stays unchanged.
+// TestJournalOfAnotherDevice checks that the error for a journal whose pipeline the device rejects names the journal,
+// which stays unchanged.
 func TestJournalOfAnotherDevice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
@@ -633,7 +637,8 @@ func TestJournalOfAnotherDevice(t *testing.T) {
 	}
 }
 
-// A pipeline is installed once, where there is none; the device's errors are returned.
+// TestInstallSays checks that a pipeline is installed once, if there is none, and that the device's errors are
+// returned.
 func TestInstallSays(t *testing.T) {
 	c := newCard()
 	a, err := New(Options{Backend: c, Profile: p4.Lab()})
@@ -654,7 +659,7 @@ func TestInstallSays(t *testing.T) {
 	}
 }
 
-// A socket is private to its user.
+// TestSocketIsPrivate checks that a socket is private to its user.
 func TestSocketIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := Listen("unix:"+path, false)

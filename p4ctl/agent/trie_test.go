@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTrieIsAMapAndSnapshotsStay compares the trie with Go's map, and every snapshot with a copy taken at the same
+// TestTrieIsAMapAndSnapshotsStay checks the trie against Go's map, and every snapshot against a copy taken at the same
 // time.
 func TestTrieIsAMapAndSnapshotsStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

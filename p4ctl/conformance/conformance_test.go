@@ -29,7 +29,7 @@ func connect(t *testing.T, target string) *grpc.ClientConn {
 	return conn
 }
 
-// ours starts our agent on a socket.
+// ours starts this project's agent on a socket.
 func ours(t *testing.T, profile p4.Profile) *grpc.ClientConn {
 	t.Helper()
 	a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: profile})
@@ -45,8 +45,8 @@ func ours(t *testing.T, profile p4.Profile) *grpc.ClientConn {
 	return connect(t, running.Target())
 }
 
-// TestAgentConforms checks our agent against every clause, twice, because it remembers the election ids of the first
-// run.
+// TestAgentConforms checks this project's agent against every clause, twice, because the agent remembers the election
+// ids from the first run.
 func TestAgentConforms(t *testing.T) {
 	conn := ours(t, p4.Lab())
 	for range 2 {
@@ -64,7 +64,8 @@ func TestAgentConforms(t *testing.T) {
 	}
 }
 
-// TestWithoutWritingNothingChanges checks a device with entries and a primary and finds both unchanged.
+// TestWithoutWritingNothingChanges checks that a check without writes changes neither the entries nor the primary of a
+// device.
 func TestWithoutWritingNothingChanges(t *testing.T) {
 	conn := ours(t, p4.Twin())
 	s := &session{Target: Target{Conn: conn, DeviceID: p4.DeviceID, Patience: time.Minute},
@@ -196,7 +197,7 @@ func serve(t *testing.T, server v1.P4RuntimeServer) *grpc.ClientConn {
 	return connect(t, "unix:"+l.Addr().String())
 }
 
-// patient retries where a busy machine kept a server silent for longer than a clause waits.
+// patient retries if a server on a busy machine was silent for longer than a clause waits.
 func patient(t *testing.T, ask func() error) {
 	t.Helper()
 	began := time.Now()
@@ -209,8 +210,8 @@ func patient(t *testing.T, ask func() error) {
 	}
 }
 
-// TestEveryClauseCanFail runs the clauses on a server that accepts everything and on one that rejects everything: no
-// clause passes on both.
+// TestEveryClauseCanFail checks that no clause passes both on a server that accepts everything and on one that rejects
+// everything.
 func TestEveryClauseCanFail(t *testing.T) {
 	passed := map[string]int{}
 	ask := func(server v1.P4RuntimeServer) error {
@@ -236,7 +237,7 @@ func TestEveryClauseCanFail(t *testing.T) {
 	}
 }
 
-// TestClausesAreTold expects a unique id and all texts for every clause.
+// TestClausesAreTold checks that every clause has a unique id and all texts.
 func TestClausesAreTold(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Clauses() {
@@ -277,8 +278,8 @@ func (picky) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	}
 }
 
-// TestPickyServersAreJudged expects that a server which rejects controllers without an election id, or calls them
-// primary, is checked and does not count as in use.
+// TestPickyServersAreJudged checks that a server that rejects controllers without an election id, or calls them
+// primary, is tested and does not count as in use.
 func TestPickyServersAreJudged(t *testing.T) {
 	for name, server := range map[string]v1.P4RuntimeServer{"no place": picky{},
 		"primary at once": yes{asked: func() *atomic.Bool { b := new(atomic.Bool); b.Store(true); return b }()}} {

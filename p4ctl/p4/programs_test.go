@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestP4InfoOfEverySystem compares every pipeline with its golden file, OLAF's byte by byte: to a controller, a
-// changed P4Info is another pipeline.
+// TestP4InfoOfEverySystem checks every pipeline against its golden file, and OLAF's byte by byte, because a controller
+// treats a changed P4Info as another pipeline.
 func TestP4InfoOfEverySystem(t *testing.T) {
 	golden.Equal(t, "olaf.p4info.txtpb", Lab().InfoText())
 	golden.Equal(t, "olaf.config.json", Lab().DeviceConfig())
@@ -21,7 +21,8 @@ func TestP4InfoOfEverySystem(t *testing.T) {
 	}
 }
 
-// Without programs, the pipeline has the blocks' tables only; the tables of two programs can be combined.
+// TestPipelinesGoTogether checks that without programs the pipeline has only the blocks' tables, and that the tables of
+// two programs can be combined.
 func TestPipelinesGoTogether(t *testing.T) {
 	base := Hash(Twin().Info())
 	if base != Hash(Twin().Info([]program.Description{}...)) ||
@@ -34,7 +35,7 @@ func TestPipelinesGoTogether(t *testing.T) {
 	}
 }
 
-// An entry's number encodes all its key fields.
+// TestKeysAreNumbers checks that an entry's number encodes all its key fields.
 func TestKeysAreNumbers(t *testing.T) {
 	tables := TablesOf(programs.AllPrograms())
 	rapid.Check(t, func(t *rapid.T) {

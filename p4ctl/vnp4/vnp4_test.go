@@ -29,7 +29,7 @@ import (
 
 const childVariable = "OLAF_TEST_VNP4_CHILD"
 
-// TestMain lets the test binary be the child process.
+// TestMain makes the test binary act as the child process.
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		if err := driver.Main(); err != nil {
@@ -165,7 +165,7 @@ func TestEntriesReachTheCard(t *testing.T) {
 	}
 }
 
-// TestDriverDies expects the same entries on the card afterwards, and a new driver that has them.
+// TestDriverDies checks that after the driver's death the card has the same entries, and so has a new driver.
 func TestDriverDies(t *testing.T) {
 	for name, key := range map[string]uint32{"by abort": 0xdeadbeef, "by silence": 0xdeadfeed} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestDriverDies(t *testing.T) {
 	}
 }
 
-// TestCardRefuses expects an error for an update whose register access fails or is out of bounds.
+// TestCardRefuses checks the error for an update whose register access fails or is out of bounds.
 func TestCardRefuses(t *testing.T) {
 	b, s := open(t)
 	err := b.Do(worker(v1.Update_INSERT, 0xdead0000, 1, 1))
@@ -199,7 +199,7 @@ func TestCardRefuses(t *testing.T) {
 	do(t, b, codes.OK, worker(v1.Update_INSERT, 1, 1, 1))
 }
 
-// TestNoDriver expects one line about the fault of the library.
+// TestNoDriver checks the one-line error for a faulty library.
 func TestNoDriver(t *testing.T) {
 	one, two := standin(t)
 	for name, c := range map[string]struct{ library, config, want string }{
@@ -222,8 +222,8 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// TestSessionToCard covers the whole path from a controller's session to the registers, and again after the agent
-// was lost.
+// TestSessionToCard checks the whole path from a controller's session to the registers, and again after the agent was
+// lost.
 func TestSessionToCard(t *testing.T) {
 	b, s := open(t)
 	dir := t.TempDir()

@@ -73,7 +73,7 @@ func newSumming(t *testing.T, configs ...Config) *summing {
 	return j
 }
 
-// play adds the lanes of all workers, round by round, as far as the shortest vector goes.
+// play adds the lanes of all workers, round by round, up to the length of the shortest vector.
 func (j *summing) play(ctx context.Context) {
 	for round := uint32(0); ctx.Err() == nil; round++ {
 		var sum []uint32
@@ -103,7 +103,7 @@ func (j *summing) play(ctx context.Context) {
 
 var usual = Config{System: "xagg", Largest: 1000, Lanes: 256, Scale: DefaultScale}
 
-// sums lets every client send its vector in one round and returns what each gets.
+// sums lets every client send its vector in one round and returns each client's answer.
 func sums(t *testing.T, clients []*Client, vectors [][]float32) (heads []Sum, all [][]float32, errs []error) {
 	t.Helper()
 	heads, all, errs = make([]Sum, len(clients)), make([][]float32, len(clients)), make([]error, len(clients))
@@ -115,7 +115,8 @@ func sums(t *testing.T, clients []*Client, vectors [][]float32) (heads []Sum, al
 	return heads, all, errs
 }
 
-// TestSumsOfEveryLength sends vectors of another length each round: every client gets the exact sum, of that length.
+// TestSumsOfEveryLength sends vectors of a different length each round and checks that every client gets the exact sum,
+// with that length.
 func TestSumsOfEveryLength(t *testing.T) {
 	j := newSumming(t, usual, usual)
 	clients := []*Client{dial(t, j.addresses[0]), dial(t, j.addresses[1])}
@@ -139,8 +140,8 @@ func TestSumsOfEveryLength(t *testing.T) {
 	}
 }
 
-// TestChangedNumbersAreCounted sends values that no lane holds: what was clipped, vanished or saturated is counted in
-// the answer.
+// TestChangedNumbersAreCounted checks that the answer counts values that were clipped, vanished or saturated because
+// they do not fit a lane.
 func TestChangedNumbersAreCounted(t *testing.T) {
 	j := newSumming(t, usual, usual)
 	clients := []*Client{dial(t, j.addresses[0]), dial(t, j.addresses[1])}
@@ -153,8 +154,8 @@ func TestChangedNumbersAreCounted(t *testing.T) {
 	}
 }
 
-// TestBadVectorsAreRefused sends vectors that cannot travel: the error names the index or the limit, and the client
-// may send another.
+// TestBadVectorsAreRefused checks that for a vector that cannot be sent, the error names the index or the limit, and
+// the client may send another.
 func TestBadVectorsAreRefused(t *testing.T) {
 	j := newSumming(t, usual)
 	c := dial(t, j.addresses[0])
@@ -171,7 +172,8 @@ func TestBadVectorsAreRefused(t *testing.T) {
 	}
 }
 
-// TestDisagreementEndsTheJob lets workers differ in scale or length: all of them get an error, and none a wrong sum.
+// TestDisagreementEndsTheJob checks that if workers differ in scale or length, all of them get an error and none gets a
+// wrong sum.
 func TestDisagreementEndsTheJob(t *testing.T) {
 	other := usual
 	other.Scale = 1e6
@@ -190,8 +192,8 @@ func TestDisagreementEndsTheJob(t *testing.T) {
 	}
 }
 
-// TestOneClientAtATime attaches a second client: it is refused, and may attach once the first is gone. It learns the
-// round.
+// TestOneClientAtATime checks that a second client is refused and may attach once the first has left. It is then given
+// the current round.
 func TestOneClientAtATime(t *testing.T) {
 	j := newSumming(t, usual)
 	first := dial(t, j.addresses[0])
@@ -216,8 +218,8 @@ func TestOneClientAtATime(t *testing.T) {
 	}
 }
 
-// TestEndsAreTold closes clients and ports: a client that ends in order ends its worker, and a port that closes gives
-// clients the reason.
+// TestEndsAreTold checks that a client that ends in order ends its worker, and that a port that closes gives clients
+// the reason.
 func TestEndsAreTold(t *testing.T) {
 	j := newSumming(t, usual, usual)
 	a, b := dial(t, j.addresses[0]), dial(t, j.addresses[1])
@@ -235,7 +237,8 @@ func TestEndsAreTold(t *testing.T) {
 	}
 }
 
-// TestSocketIsPrivate checks the socket's rights, that one in use is refused, and that a dead one is replaced.
+// TestSocketIsPrivate checks the socket's permissions, that a socket in use is refused, and that a dead one is
+// replaced.
 func TestSocketIsPrivate(t *testing.T) {
 	p, address := open(t)
 	info, err := os.Stat(strings.TrimPrefix(address, "unix:"))
@@ -263,7 +266,7 @@ func TestSocketIsPrivate(t *testing.T) {
 	_ = next.Close(nil)
 }
 
-// TestStrangersAreRefused sends other bytes than a hello, and a hello of another version.
+// TestStrangersAreRefused checks that bytes other than a hello, and a hello of another version, are refused.
 func TestStrangersAreRefused(t *testing.T) {
 	j := newSumming(t, usual)
 	for text, bytes := range map[string][]byte{
@@ -296,8 +299,8 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// TestPushAndPull plays a worker that does not wait, and the server behind it: updates carry the version of the model
-// they were computed on, and models come back frame by frame.
+// TestPushAndPull checks a worker that does not wait and the server behind it: updates carry the version of the model
+// on which they were computed, and models come back frame by frame.
 func TestPushAndPull(t *testing.T) {
 	config := Config{System: "olaf", Workers: 1, Largest: 6, Lanes: 5, Scale: 1 << 16}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -381,13 +384,14 @@ func TestPushAndPull(t *testing.T) {
 	}
 }
 
-// gate lets a function decide about updates.
+// gate is a function that decides whether an update is sent.
 type gate func() bool
 
 func (gate) Heard(olaf.Time, olaf.QueueStatus) {}
 func (g gate) Sends(olaf.Time) bool            { return g() }
 
-// FuzzRead reads messages from any bytes: it never fails but with an error, and what it reads is written the same.
+// FuzzRead reads messages from any bytes and checks that failures are returned as errors and that a message that was
+// read is written in the same form.
 func FuzzRead(f *testing.F) {
 	f.Add(Append(nil, KindHello, Hello{Magic: magic, Version: Version}, nil))
 	f.Add(Append(nil, KindVector, Vector{Reward: 1}, AppendFloats(nil, []float32{1, 2})))
@@ -405,7 +409,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestWaitNamesWhoIsMissing checks the text for a client that waits, for what is known about the others.
+// TestWaitNamesWhoIsMissing checks the text for a waiting client, depending on what is known about the other workers.
 func TestWaitNamesWhoIsMissing(t *testing.T) {
 	tree := usual
 	tree.Children = true
@@ -438,8 +442,8 @@ func TestWaitNamesWhoIsMissing(t *testing.T) {
 	}
 }
 
-// TestPortClosesWithUpdatesUnderway closes the socket of a server whose client has not answered an update, while the
-// endpoint, which ended, has handed over another one.
+// TestPortClosesWithUpdatesUnderway checks that a server's socket closes although its client has not answered an update
+// and the endpoint, which has ended, has handed over another one.
 func TestPortClosesWithUpdatesUnderway(t *testing.T) {
 	port, address := open(t)
 	u, err := NewUpdates(usual, func(error) {}, t.Logf)

@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// reportCPU returns a function that reports the processor time of both ends for each operation: on a busy machine it
-// shows more than the time that passed.
+// reportCPU returns a function that reports the CPU time of both ends per operation, which on a busy machine is more
+// meaningful than the elapsed time.
 func reportCPU(b *testing.B) func() {
 	used := func() time.Duration {
 		var r syscall.Rusage
@@ -25,7 +25,7 @@ func reportCPU(b *testing.B) func() {
 	return func() { b.ReportMetric(float64((used()-before).Nanoseconds())/float64(b.N), "cpu-ns/op") }
 }
 
-// timeCalls calls a function b.N times and reports the least and the median time and the 99th percentile.
+// timeCalls calls a function b.N times and reports the minimum, the median and the 99th percentile of its time.
 func timeCalls(b *testing.B, call func() error) {
 	b.Helper()
 	var took []time.Duration
@@ -46,8 +46,8 @@ func timeCalls(b *testing.B, call func() error) {
 // megabyte is the length of the vectors of BenchmarkSum.
 const megabyte = 1 << 18
 
-// echoSums starts a worker whose sums are its own vectors, and echoPushes one whose updates are always sent. They
-// return their addresses.
+// echoSums starts a worker whose sums are its own vectors. echoPushes starts one whose updates are always sent. Both
+// return the address.
 func echoSums(b *testing.B) string {
 	b.Helper()
 	config := Config{System: "xagg", Largest: megabyte, Lanes: 704, Scale: DefaultScale, Workers: 1, Waits: true}

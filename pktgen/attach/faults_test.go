@@ -29,8 +29,8 @@ func serving(t *testing.T) (u *Updates, address string) {
 	return u, address
 }
 
-// TestNextClientGetsTheUnansweredFrame lets a server's client die with a frame: the next client gets the same frame, and
-// its answer reaches the workers.
+// TestNextClientGetsTheUnansweredFrame checks that if a server's client dies with a frame, the next client gets the
+// same frame and its answer reaches the workers.
 func TestNextClientGetsTheUnansweredFrame(t *testing.T) {
 	u, address := serving(t)
 	a := &endpoint.Aggregate{Vectors: 1, Values: []uint32{uint32(u.config.code()), 0, 7, 8, 9}}
@@ -60,7 +60,8 @@ func TestNextClientGetsTheUnansweredFrame(t *testing.T) {
 	}
 }
 
-// TestAnswersOutOfTurnEndTheConnection sends replies that no frame waits for, and two requests at once.
+// TestAnswersOutOfTurnEndTheConnection checks that a reply without a waiting frame, and two requests at once, end the
+// connection.
 func TestAnswersOutOfTurnEndTheConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		send func(*Client) error
@@ -88,8 +89,8 @@ func TestAnswersOutOfTurnEndTheConnection(t *testing.T) {
 	}
 }
 
-// TestDaemonThatDiesEndsItsClient closes the socket without a word, as a killed daemon does: a client that waits gets an
-// error at once.
+// TestDaemonThatDiesEndsItsClient closes the socket without a message, as a killed daemon does, and checks that a
+// waiting client gets an error at once.
 func TestDaemonThatDiesEndsItsClient(t *testing.T) {
 	j := newSumming(t, usual, usual)
 	c := dial(t, j.addresses[0])
@@ -108,7 +109,7 @@ func TestDaemonThatDiesEndsItsClient(t *testing.T) {
 	}
 }
 
-// TestOtherUsersCannotAttach dials a socket as another user, in folders that everybody may enter.
+// TestOtherUsersCannotAttach checks that another user cannot dial a socket, even in folders that all users may enter.
 func TestOtherUsersCannotAttach(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can dial as another user")
@@ -137,8 +138,8 @@ func TestOtherUsersCannotAttach(t *testing.T) {
 	}
 }
 
-// TestUpdatesWithoutClientEndWithTheirContext passes updates to a server whose client never attaches: each ends with its
-// context, also while the one before it still waits for a client.
+// TestUpdatesWithoutClientEndWithTheirContext checks that updates to a server whose client never attaches end with
+// their context, even while the previous update still waits for a client.
 func TestUpdatesWithoutClientEndWithTheirContext(t *testing.T) {
 	u, _ := serving(t)
 	ended, cancel := context.WithCancel(t.Context())

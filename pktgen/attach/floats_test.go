@@ -11,14 +11,14 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// floatConfig describes a worker of three whose endpoint converts float32.
+// floatConfig describes one of three workers whose endpoint converts float32.
 func floatConfig(c endpoint.Conversion) Config {
 	return Config{System: "ring", Waits: true, Workers: 3, Largest: 40, Lanes: 16 + Overhead, Floats: true,
 		RefusesNaN: c.Block, Scale: c.Scale, Conversion: &c}
 }
 
-// floatRound lets clients send vectors to workers of a job, and answers all with the sum of the vectors that arrive
-// counts, once for each time. ends are the errors that ended workers.
+// floatRound lets clients send vectors to the workers of a job, and answers all with the sum of the vectors that arrive
+// lists, each as often as it is listed. ends contains the errors that ended workers.
 func floatRound(t *testing.T, c Config, vectors [][]float32, rounds []uint32, arrive ...int) (heads []Sum, all [][]float32, ends []error) {
 	t.Helper()
 	var clients []*Client
@@ -55,8 +55,8 @@ func floatRound(t *testing.T, c Config, vectors [][]float32, rounds []uint32, ar
 	return heads, all, ends
 }
 
-// TestFloatsReachTheEndpoint sends float32 to endpoints that convert them: the sum comes back at the vector's length, with
-// the sum of the rewards, in every conversion.
+// TestFloatsReachTheEndpoint checks for every conversion that float32 sent to endpoints that convert them come back as
+// a sum with the vector's length and the sum of the rewards.
 func TestFloatsReachTheEndpoint(t *testing.T) {
 	vectors := [][]float32{{1, 0, 1e-9}, {2, 0.5, 0}, {3, -1, 1000}}
 	for name, conversion := range map[string]endpoint.Conversion{"float32": {}, "a scale for each frame": {Block: true},
@@ -94,7 +94,8 @@ func TestFloatSumsThatMissAVector(t *testing.T) {
 	}
 }
 
-// TestFloatWorkersThatDisagreeEnd lets workers differ in length or round: all end with an error, and no client gets a sum.
+// TestFloatWorkersThatDisagreeEnd checks that workers that differ in length or round all end with an error, and that no
+// client gets a sum.
 func TestFloatWorkersThatDisagreeEnd(t *testing.T) {
 	for text, c := range map[string]struct {
 		vectors [][]float32
@@ -112,7 +113,7 @@ func TestFloatWorkersThatDisagreeEnd(t *testing.T) {
 	}
 }
 
-// TestRewardsKeepTheirSign adds rewards below 0, and one beyond the range.
+// TestRewardsKeepTheirSign checks sums of rewards below 0, and with one beyond the range.
 func TestRewardsKeepTheirSign(t *testing.T) {
 	c := floatConfig(endpoint.Conversion{})
 	for _, r := range []float32{-3.25, 0, 100, float32(math.Inf(1))} {

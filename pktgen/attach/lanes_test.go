@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLanesRoundToEven compares lanes with the rule in words: scaled, rounded to the nearest even integer, and cut to
-// the range. What changes a value is counted.
+// TestLanesRoundToEven compares lanes with the documented rule: scaled, rounded to the nearest even integer, and
+// clipped to the range. It checks that values that change are counted.
 func TestLanesRoundToEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]float64{1, 0.5, 1e6, 1e8, 3.7e9}).Draw(t, "scale")
@@ -39,7 +39,8 @@ func TestLanesRoundToEven(t *testing.T) {
 	})
 }
 
-// TestValuesAreQuotients compares values with lanes divided by the scale. Lanes at an end of the range are counted.
+// TestValuesAreQuotients checks that values equal lanes divided by the scale, and that lanes at an end of the range are
+// counted.
 func TestValuesAreQuotients(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]float64{1, 0.5, 1e6, 1e8, 3.7e9}).Draw(t, "scale")

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference/attach.md")
 
-// pageHead and pageTail are what stands around the generated tables.
+// pageHead and pageTail are the texts before and after the generated tables.
 const pageHead = `# The attach protocol
 
 Generated from pktgen/attach/message.go; change it there and run ` + "`go test ./pktgen/attach -run TestPage -update`" + `.
@@ -116,7 +116,7 @@ func page(t *testing.T) string {
 	return b.String() + pageTail
 }
 
-// writeFields writes a row for each field of a structure; those of structures inside follow in their place.
+// writeFields writes a row for each field of a structure. The fields of nested structures follow in their place.
 func writeFields(b *strings.Builder, structs map[string]*ast.StructType, title, name string, shown map[string]bool) {
 	body := structs[name]
 	if body == nil || title == name && shown[name] {

@@ -18,14 +18,14 @@ import (
 // pythonTime bounds one Python test file.
 const pythonTime = time.Minute
 
-// TestPythonClient runs the tests of the Python package, which any client must pass, against workers and a server in
+// TestPythonClient runs the tests of the Python package, which every client must pass, against workers and a server in
 // this process.
 func TestPythonClient(t *testing.T) { runPython(t, "test_client.py", "numpy") }
 
-// TestTorchHook trains with DistributedDataParallel, whose gradients the workers in this process add up.
+// TestTorchHook trains with DistributedDataParallel, whose gradients are summed by the workers in this process.
 func TestTorchHook(t *testing.T) { runPython(t, "test_torch.py", "numpy", "torch") }
 
-// python returns the interpreter, which has the modules; without one the test is skipped, or fails where CI is true.
+// python returns the interpreter, which must have the modules. Otherwise the test is skipped, or fails if CI is true.
 func python(t testing.TB, modules ...string) string {
 	t.Helper()
 	interpreter := cmp.Or(os.Getenv("OLAFCTL_PYTHON"), "/usr/bin/python3")
@@ -41,7 +41,7 @@ func python(t testing.TB, modules ...string) string {
 	return ""
 }
 
-// runPython runs a Python test file beside a job of two workers that wait, and one worker that does not with its
+// runPython runs a Python test file next to a job of two workers that wait, and one worker that does not wait, with its
 // server.
 func runPython(t *testing.T, file string, modules ...string) {
 	interpreter := python(t, modules...)
@@ -68,7 +68,7 @@ func runPython(t *testing.T, file string, modules ...string) {
 	}
 }
 
-// recording starts a recording, and returns it with its address and a channel for its end.
+// recording starts a recording and returns it with its address and a channel that receives its end.
 func recording(t *testing.T) (r *Records, address string, complete <-chan error) {
 	t.Helper()
 	port, address := open(t)
@@ -79,7 +79,8 @@ func recording(t *testing.T) (r *Records, address string, complete <-chan error)
 	return r, address, end
 }
 
-// checkRecords makes a trace of what two recorders sent at once: it has their updates, with their values.
+// checkRecords converts what two recorders sent at the same time into a trace and checks that it has their updates with
+// their values.
 func checkRecords(t *testing.T, r *Records) {
 	t.Helper()
 	records, err := trace.OpenRecords(r.First())
@@ -155,7 +156,7 @@ func pushing(t *testing.T) (worker, server string) {
 	return worker, server
 }
 
-// deliver takes the frames of an update to the server, one by one, and their answers back.
+// deliver takes the frames of an update to the server, one by one, and returns the answers to the worker.
 func deliver(ctx context.Context, w *Pushes, u *Updates, lanes []uint32, perFrame int) {
 	for at := 0; at < len(lanes); at += perFrame {
 		frame := lanes[at:min(len(lanes), at+perFrame)]

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// TestWorkerOutlivesAClientThatStopsReading lets one of two clients read no answer, which is longer than the socket's
-// buffers: the other client gets its sums, and the worker ends without waiting for long.
+// TestWorkerOutlivesAClientThatStopsReading makes one of two clients stop reading answers that exceed the socket's
+// buffers. It checks that the other client gets its sums, and that the worker ends without waiting for long.
 func TestWorkerOutlivesAClientThatStopsReading(t *testing.T) {
 	big := usual
 	big.Largest = 1 << 21

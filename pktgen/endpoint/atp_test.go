@@ -225,7 +225,7 @@ func (h pairHost) Send(_ Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	return 0
 }
 
-// play lets two workers add their values.
+// play makes two workers add their values.
 func play(t *testing.T, o ATP, a, b []uint32) *pair {
 	t.Helper()
 	p := new(pair)
@@ -284,7 +284,8 @@ func TestATPFloats(t *testing.T) {
 	}
 }
 
-// TestFixed checks that groups of eight are rounded and the rest is cut off: results depend on the index modulo eight.
+// TestFixed checks that groups of eight are rounded and the rest is truncated, so that results depend on the index
+// modulo eight.
 func TestFixed(t *testing.T) {
 	for n := range 40 {
 		values := make([]uint32, n)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestChangedValuesAreCounted counts values that conversions clip or make 0, and values of a sum at the end of the
-// range.
+// TestChangedValuesAreCounted checks the counts of values that conversions clip or make 0, and of values in a sum at
+// the end of the range.
 func TestChangedValuesAreCounted(t *testing.T) {
 	words := func(values ...float32) (w []uint32) {
 		for _, v := range values {

@@ -89,7 +89,7 @@ func TestRingChunks(t *testing.T) {
 	})
 }
 
-// TestRingBeforeItBegins checks that packets that arrive early wait for a worker's first gradient.
+// TestRingBeforeItBegins checks that packets that arrive early are stored until a worker's first gradient is ready.
 func TestRingBeforeItBegins(t *testing.T) {
 	d := new(desk)
 	e, err := NewRing(Config{Workers: 2, Layout: Layout{Values: 6, PerPacket: 3}, Updates: 1}, d)
@@ -124,8 +124,8 @@ func newSyncISwitch(t *testing.T, isw ISwitch) (*desk, Endpoint) {
 
 func result(seg int) *program.Packet { return &program.Packet{Kind: program.Result, Seg: uint64(seg)} }
 
-// TestSyncAsks checks that a worker asks late if nothing has arrived, and soon otherwise, and only for missing packets
-// of a published frame.
+// TestSyncAsks checks that a worker asks late if nothing has arrived, soon otherwise, and only for missing packets,
+// each in a published frame.
 func TestSyncAsks(t *testing.T) {
 	d, e := newSyncISwitch(t, ISwitch{})
 	if sent := d.taken(); len(sent) != 3 || d.messages != 1 {
@@ -159,8 +159,8 @@ func TestSyncAsks(t *testing.T) {
 	}
 }
 
-// TestSyncAnswers checks that a worker answers from the other's round: under isw-x also from the one before, and at the
-// end from the last.
+// TestSyncAnswers checks that a worker answers requests for its own round, under isw-x also for the previous round, and
+// at the end for the last round.
 func TestSyncAnswers(t *testing.T) {
 	d, e := newSyncISwitch(t, ISwitch{Profile: iswitch.Exactly})
 	d.taken()
@@ -183,7 +183,7 @@ func TestSyncAnswers(t *testing.T) {
 	}
 }
 
-// TestPool checks that a result makes room for the packet one pool later, and that the timeout doubles.
+// TestPool checks that a result permits sending the packet one pool later, and that the timeout doubles.
 func TestPool(t *testing.T) {
 	d := new(desk)
 	e, err := NewSwitchML(Config{Workers: 2, Layout: Layout{Values: 10, PerPacket: 2}, Updates: 1}, SwitchML{Slots: 2}, d)

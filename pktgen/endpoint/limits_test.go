@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// TestDefaultsAndLimits checks that every setting is accepted at both ends of its range and rejected one beyond, and
-// the defaults.
+// TestDefaultsAndLimits checks the defaults, and that every setting is accepted at both ends of its range and rejected
+// one step beyond.
 func TestDefaultsAndLimits(t *testing.T) {
 	cfg := func(workers int) *Config {
 		return &Config{Job: 1, Workers: workers, Layout: Layout{Values: 6, PerPacket: 2}, Updates: 1}
@@ -91,8 +91,8 @@ func TestDefaultsAndLimits(t *testing.T) {
 	}
 }
 
-// TestProposals cycles through the aggregators of a job in a shuffled order, a different one for each job, each equally
-// often.
+// TestProposals checks that proposals cycle through a job's aggregators in a shuffled order that differs for each job,
+// and name each equally often.
 func TestProposals(t *testing.T) {
 	o := &ATP{Base: 40, Aggregators: 25}
 	round := func(p *proposals) (all []uint32) {
@@ -118,7 +118,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestClampInt32 rounds towards zero, at the ends of the range, and for NaN.
+// TestClampInt32 checks rounding towards zero, the ends of the range, and NaN.
 func TestClampInt32(t *testing.T) {
 	for v, want := range map[float64]int32{0: 0, 1.9: 1, -1.9: -1, math.MaxInt32 - 1: math.MaxInt32 - 1, math.MaxInt32: math.MaxInt32, math.MaxInt32 + 1: math.MaxInt32, 1e300: math.MaxInt32,
 		math.Inf(1): math.MaxInt32, -math.MaxInt32 + 1: -math.MaxInt32 + 1, -math.MaxInt32: -math.MaxInt32, math.MinInt32: -math.MaxInt32, -1e300: -math.MaxInt32, math.Inf(-1): -math.MaxInt32, math.NaN(): 0} {

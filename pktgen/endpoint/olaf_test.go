@@ -35,8 +35,8 @@ func ack(seg int, worker olaf.WorkerID, vector uint32, count uint16) *program.Pa
 	return &program.Packet{Kind: program.Ack, Seg: uint64(seg), Worker: worker, Index: vector, Count: count}
 }
 
-// TestOpenWorker checks that an open worker computes on whatever comes back, sends what its gate lets pass, each time
-// from a different place, and applies the contents of ACKs.
+// TestOpenWorker checks that an open worker computes on the values in any answer, sends the updates that its gate lets
+// pass, each time beginning at a different place, and applies the contents of ACKs.
 func TestOpenWorker(t *testing.T) {
 	gate := &every{n: 2}
 	d, e := openWorkerOf(t, Olaf{Gate: gate})
@@ -104,8 +104,8 @@ func TestOpenWorkerSendsAgain(t *testing.T) {
 	}
 }
 
-// TestOpenServer checks that a server answers one sender, or all of a cluster for a merged packet, and that packets
-// wait while it applies.
+// TestOpenServer checks that a server answers one sender, or the whole cluster for a merged packet, and that packets
+// wait while it applies another.
 func TestOpenServer(t *testing.T) {
 	d := new(desk)
 	s, err := NewOpenServer(Config{Workers: 4, Layout: Layout{Values: 4, PerPacket: 2}, Updates: 1}, Olaf{Members: func(job olaf.ClusterID) (int, int) { return 2 * int(job), 2*int(job) + 2 }}, d)

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// TestTakes compares the time of a frame at a rate with unlimited arithmetic, up to a second.
+// TestTakes checks the time of a frame at a rate against exact arithmetic, up to a second.
 func TestTakes(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, frame olaf.Size, rate olaf.Rate) {
 		w := &treeWorker{rate: rate}
@@ -37,7 +37,7 @@ func TestTakes(t *testing.T) {
 	})
 }
 
-// TestContributors compares a set of workers with a map.
+// TestContributors checks a set of workers against a map.
 func TestContributors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 300).Draw(t, "workers")
@@ -54,8 +54,8 @@ func TestContributors(t *testing.T) {
 	})
 }
 
-// TestRacks gives every worker one place in one rack, and compares the workers in a packet's bitmaps with a list of all
-// places.
+// TestRacks checks that every worker has one place in one rack, and that the workers in a packet's bitmaps match a list
+// of all places.
 func TestRacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 90).Draw(t, "workers")
@@ -104,8 +104,8 @@ func TestRacks(t *testing.T) {
 	})
 }
 
-// TestPaces changes the rate of an XAgg worker: before the first packet the schedule stays, afterwards the last
-// fragment counts at the new rate.
+// TestPaces changes the rate of an XAgg worker. It checks that the schedule is kept before the first packet, and that
+// afterwards the new rate applies to the last fragment.
 func TestPaces(t *testing.T) {
 	d := new(desk)
 	e, err := NewXAgg(Config{Workers: 2, Layout: Layout{Values: 40, PerPacket: 10}, Updates: 1, Line: olaf.Gbps}, XAgg{Beside: 60}, d)
@@ -132,7 +132,8 @@ func TestPaces(t *testing.T) {
 	}
 }
 
-// TestSteadyEndpointsAllocateNothing runs the endpoints that keep memory for overlapping sums for long.
+// TestSteadyEndpointsAllocateNothing checks that endpoints that keep memory for overlapping sums do not allocate in a
+// long run.
 func TestSteadyEndpointsAllocateNothing(t *testing.T) {
 	cfg := Config{Workers: 2, Layout: Layout{Values: 4, PerPacket: 2}, Updates: 1 << 30}
 	d := new(idle)
@@ -189,7 +190,7 @@ func (idle) Message()                                       {}
 func (idle) Apply(*Aggregate)                               {}
 func (idle) Send(Peer, *program.Packet, []uint32) olaf.Time { return 0 }
 
-// TestRingAppliesOnce lets a predecessor that is a round ahead send while a worker applies.
+// TestRingAppliesOnce checks a worker whose predecessor is a round ahead and sends while the worker applies.
 func TestRingAppliesOnce(t *testing.T) {
 	d := new(keeper)
 	e, err := NewRing(Config{Workers: 2, Layout: Layout{Values: 4, PerPacket: 2}, Updates: 2}, d)

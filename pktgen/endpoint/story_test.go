@@ -59,7 +59,7 @@ func (y *yard) at(t olaf.Time, do func()) {
 
 func (y *yard) say(format string, args ...any) { fmt.Fprintf(&y.text, format, args...) }
 
-// run advances time until everything is done or nothing happens; endless timers are cut off.
+// run advances time until everything is done or nothing happens any more; endless timers are cut off.
 func (y *yard) run() {
 	for _, e := range y.ends {
 		e.Start(0)
@@ -108,7 +108,7 @@ func (y *yard) stray() {
 	y.ends[to].Receive(y.now, &p, nil)
 }
 
-// renew simulates a change of the tree: the switch's contents are void, and workers resend.
+// renew simulates a change of the tree: the switch loses its contents, and workers resend.
 func (y *yard) renew(t *testing.T, change uint64) {
 	if err := y.program.Configure(program.Job{ID: 3, Members: programtest.NewMembers(y.workers)}); err != nil {
 		t.Error(err)
@@ -141,7 +141,7 @@ func (y *yard) travel(leaves olaf.Time, to int, p *program.Packet, lanes []uint3
 	}
 }
 
-// Emit implements the switch's side.
+// Emit implements program.Out for the switch.
 func (y *yard) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	y.say("%s switch to %s: %s\n", y.now, to, programtest.FormatPacket(y.arithmetic, p, lanes))
 	if to == program.Up {
@@ -155,7 +155,7 @@ func (y *yard) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// host is one endpoint's.
+// host is the environment of one endpoint.
 type host struct {
 	y  *yard
 	me int
@@ -430,7 +430,7 @@ func stories() []story {
 	}
 }
 
-// TestStories compares all requests of endpoints to their hosts, and their counters, with golden files.
+// TestStories checks all requests from endpoints to their hosts, and the endpoints' counters, against golden files.
 func TestStories(t *testing.T) {
 	for i, s := range stories() {
 		t.Run(s.name, func(t *testing.T) {
@@ -439,8 +439,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestExactly checks that endpoints with exact sums apply one contribution of every worker each time, despite losses
-// and repeats.
+// TestExactly checks that endpoints with exact sums apply exactly one contribution from every worker each time, despite
+// losses and repeats.
 func TestExactly(t *testing.T) {
 	for _, s := range stories() {
 		for seed := range uint64(40) {

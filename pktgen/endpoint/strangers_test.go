@@ -21,8 +21,8 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// maker builds one kind of endpoint; its update is complete when each data packet was answered with a packet of kind
-// Answer, and Other for those not handled so.
+// maker builds one kind of endpoint. The update is complete when each data packet was answered with a packet of kind
+// answers; Other marks endpoints that are not handled in this way.
 type maker struct {
 	name    string
 	make    func(Config, Host) (Endpoint, error)
@@ -64,7 +64,7 @@ func makers() []maker {
 	}
 }
 
-// clerk is a host that records requests in a word or two.
+// clerk is a host that records each request in a word or two.
 type clerk struct {
 	said []string
 	owes int              // updates that were requested
@@ -94,7 +94,7 @@ const (
 	isDone
 )
 
-// made returns one of two endpoints with a vector of three packets, at a stage.
+// made returns an endpoint at a stage. It is one of two, with a vector of three packets.
 func (m maker) made(t *testing.T, stage int) (*clerk, Endpoint) {
 	t.Helper()
 	c := new(clerk)
@@ -127,7 +127,7 @@ func (m maker) made(t *testing.T, stage int) (*clerk, Endpoint) {
 	return c, e
 }
 
-// edges returns packets at the limits of everything that an endpoint with three packets checks, and far beyond.
+// edges returns packets at and far beyond every limit that an endpoint with three packets checks.
 func edges() (all []program.Packet) {
 	segs := []uint64{0, 1, 2, 3, 4, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64}
 	one := program.NewTrace(0, 0, 7)
@@ -157,7 +157,7 @@ func edges() (all []program.Packet) {
 	return append(all, program.Packet{Kind: program.Other})
 }
 
-// outcome describes the effect of one packet, including the update that it completes and the timer that it sets:
+// outcome describes the effect of one packet, including the update that it completes and the timer that it sets, as
 // requests, counters and the next timer.
 func outcome(c *clerk, e Endpoint, p *program.Packet) string {
 	var lanes []uint32
@@ -186,8 +186,8 @@ func outcome(c *clerk, e Endpoint, p *program.Packet) string {
 	return cmp.Or(strings.Join(words, "; "), "nothing")
 }
 
-// TestEdges sends every kind of endpoint, while it computes, after sending and when done, packets at all limits. Common
-// effects are only counted.
+// TestEdges checks the effects of packets at all limits on every kind of endpoint while it computes, after it has sent,
+// and when it is done. Common effects are only counted.
 func TestEdges(t *testing.T) {
 	var text bytes.Buffer
 	for _, m := range makers() {
@@ -214,8 +214,8 @@ func TestEdges(t *testing.T) {
 	golden.Equal(t, "edges.txt", text.Bytes())
 }
 
-// TestSilences sends nothing to every kind of endpoint and records its timers and their effects. Equal ones in a row
-// are counted.
+// TestSilences checks the timers of every kind of endpoint, and their effects, when no packet arrives. Equal timers in
+// a row are only counted.
 func TestSilences(t *testing.T) {
 	checked := &program.Packet{Kind: program.Control, Action: xagg.Checked}
 	var text bytes.Buffer
@@ -250,7 +250,7 @@ func TestSilences(t *testing.T) {
 	golden.Equal(t, "silences.txt", text.Bytes())
 }
 
-// TestEarlyWakes calls the timer early for endpoints that check the time themselves.
+// TestEarlyWakes checks early timer calls for endpoints that check the time themselves.
 func TestEarlyWakes(t *testing.T) {
 	for _, m := range makers() {
 		if !slices.Contains([]string{"olaf", "xagg", "switchml"}, m.name) {
@@ -285,8 +285,8 @@ func TestPoolPatience(t *testing.T) {
 	}
 }
 
-// TestAsksForResults checks that XAgg requests missing results from the first on, 64 per packet, at most 16 packets at
-// a time.
+// TestAsksForResults checks that XAgg requests missing results, beginning with the first, 64 per packet and at most 16
+// packets at a time.
 func TestAsksForResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 20*xagg.NameSpan).Draw(t, "packets")

@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// TestTicket lets a worker request its first epoch repeatedly until it is answered, only by an answer to its request,
-// once for all of its vectors. A change of the tree before the answer counts.
+// TestTicket checks that a worker requests its first epoch repeatedly until its own request is answered, once for all
+// of its vectors, and that a change of the tree before the answer counts.
 func TestTicket(t *testing.T) {
 	c := new(clerk)
 	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
@@ -108,8 +108,8 @@ func TestTicket(t *testing.T) {
 	}
 }
 
-// TestRefusedTicket lets the parent refuse the epochs of a job: the worker reports the reason, and ignores a refusal of
-// another request.
+// TestRefusedTicket checks that a worker whose epochs the parent refuses reports the reason, and that it ignores the
+// refusal of another request.
 func TestRefusedTicket(t *testing.T) {
 	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
 		XAgg{Ticket: 9}, new(clerk))
@@ -131,7 +131,7 @@ func TestRefusedTicket(t *testing.T) {
 	}
 }
 
-// TestJobOfALeaver ends a worker whose job another one left, when sums stop arriving.
+// TestJobOfALeaver checks that a worker ends when another worker has left the job and sums stop arriving.
 func TestJobOfALeaver(t *testing.T) {
 	c := new(clerk)
 	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
@@ -165,7 +165,8 @@ func TestJobOfALeaver(t *testing.T) {
 	}
 }
 
-// TestTooManyFragments ends a worker whose vector does not fit into the model.
+// TestTooManyFragments checks that a worker ends if the parent refuses its vector because of too many fragments, but
+// not if another vector is refused.
 func TestTooManyFragments(t *testing.T) {
 	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
 		XAgg{Epoch: 5}, new(clerk))
@@ -184,8 +185,8 @@ func TestTooManyFragments(t *testing.T) {
 	}
 }
 
-// TestWaitFollowsRounds gives rounds of different durations: a worker that follows them waits for their mean and four
-// deviations, within limits, and a round with a timeout changes nothing.
+// TestWaitFollowsRounds checks that a worker that follows rounds of different durations waits for their mean plus four
+// deviations, within limits, and that a round with a timeout changes nothing.
 func TestWaitFollowsRounds(t *testing.T) {
 	const ms = olaf.Millisecond
 	x := XAgg{Timeout: 100 * ms, Follows: true}

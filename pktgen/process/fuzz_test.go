@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// FuzzOpen receives arbitrary bytes as an update or an ACK: an accepted one has a place in its vector and as many
-// values as it says, and encodes to the same bytes.
+// FuzzOpen decodes arbitrary bytes as an update or an ACK. It checks that accepted bytes have a place in the vector and
+// as many values as they declare, and are encoded to the same bytes.
 func FuzzOpen(f *testing.F) {
 	c := &Open{Packets: 3}
 	dst := make([]byte, datagram)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestHomed cancels the wait at an address that no interface has, with a line that says so, and no other wait.
+// TestHomed checks that the wait at an address that no interface has is cancelled with a message, and that no other
+// wait is.
 func TestHomed(t *testing.T) {
 	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Millisecond) // from a block that is never assigned
 	defer end()
@@ -26,8 +27,8 @@ func TestHomed(t *testing.T) {
 	}
 }
 
-// TestHomedUntilGone checks while an interface has the address, continues if interfaces cannot be listed, and ends when
-// it is gone.
+// TestHomedUntilGone checks that the wait continues while an interface has the address or if interfaces cannot be
+// listed, and ends when the address is gone.
 func TestHomedUntilGone(t *testing.T) {
 	home := &net.IPNet{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(24, 32)}
 	other := &net.IPNet{IP: net.IPv4(192, 0, 2, 2), Mask: net.CIDRMask(24, 32)}
@@ -52,7 +53,7 @@ func TestHomedUntilGone(t *testing.T) {
 	}
 }
 
-// TestHomedEnds checks that the caller's end is not reported as a lost address.
+// TestHomedEnds checks that the end of the caller's context is not reported as a lost address.
 func TestHomedEnds(t *testing.T) {
 	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Hour)
 	end()
@@ -61,7 +62,8 @@ func TestHomedEnds(t *testing.T) {
 	}
 }
 
-// TestMostLanes lists the lanes for MTUs: whole groups of 32, with room for an ACK's status, up to the kernel's limit.
+// TestMostLanes checks the number of lanes for different MTUs: whole groups of 32, with room for an ACK's status, up to
+// the kernel's limit.
 func TestMostLanes(t *testing.T) {
 	for mtu, want := range map[int]int{68: 1, 576: 128, 1500: 352, 3000: 704, 9000: 704} {
 		if got := MostLanes(mtu); got != want {

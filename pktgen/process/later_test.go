@@ -26,8 +26,9 @@ func (w *slowWork) ApplyLater(a *endpoint.Aggregate, done func()) {
 	done()
 }
 
-// TestServerHearsWhileItApplies delays an update at a server with room for two: later packets are received, dropped
-// without room and counted, and the server ends when asked. After the release it answers the waiting updates.
+// TestServerHearsWhileItApplies delays an update at a server with room for two. It checks that later packets are
+// received, that packets without room are dropped and counted, that the server ends when asked, and that after the
+// release it answers the waiting updates.
 func TestServerHearsWhileItApplies(t *testing.T) {
 	const line, sent = 2, 6
 	layout := endpoint.Layout{Values: 2, PerPacket: 2}
@@ -84,7 +85,7 @@ func TestServerHearsWhileItApplies(t *testing.T) {
 	}
 }
 
-// TestServerEndsWhileItApplies ends a server whose update is never applied.
+// TestServerEndsWhileItApplies checks that a server ends although its update is never applied.
 func TestServerEndsWhileItApplies(t *testing.T) {
 	layout := endpoint.Layout{Values: 2, PerPacket: 2}
 	conn, at := bound(t)

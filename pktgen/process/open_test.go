@@ -51,8 +51,8 @@ func TestOpenCodec(t *testing.T) {
 	}
 }
 
-// TestPlayers sends from two workers to a server over sockets of this host, without a queue: everything arrives and is
-// answered, with correct values.
+// TestPlayers sends from two workers to a server over sockets on this host, without a queue, and checks that everything
+// arrives and is answered with correct values.
 func TestPlayers(t *testing.T) {
 	const updates = 30 // so that all packets fit into the socket of a delayed reader
 	layout := endpoint.Layout{Values: 20, PerPacket: 8}
@@ -110,7 +110,8 @@ func deaf(t *testing.T, timeout olaf.Duration) (*Player, func(endpoint.Host) (en
 	}
 }
 
-// TestStalled gives up an endpoint that waits too long, however seldom it acts and however much it sends.
+// TestStalled checks that an endpoint that waits too long is given up, however seldom it acts and however much it
+// sends.
 func TestStalled(t *testing.T) {
 	for _, timeout := range []olaf.Duration{olaf.Millisecond, olaf.Second * 3600} {
 		conn, _ := bound(t)
@@ -122,7 +123,7 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestOffline distinguishes a missing network from a packet that cannot be sent.
+// TestOffline checks that a missing network is distinguished from a packet that cannot be sent.
 func TestOffline(t *testing.T) {
 	for err, want := range map[error]bool{
 		syscall.ENETUNREACH: true, &net.OpError{Op: "write", Err: os.NewSyscallError("sendmmsg", syscall.ENETDOWN)}: true, syscall.ENODEV: true, syscall.EADDRNOTAVAIL: true,

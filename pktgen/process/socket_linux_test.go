@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// TestJoinedPackets sends packets of several lengths to two addresses, joined where they can be: each receiver gets its
-// packets in order, with their lanes, whether the kernel cut them apart or not.
+// TestJoinedPackets sends packets of several lengths to two addresses, joined if possible. It checks that each receiver
+// gets its packets in order, with their lanes, whether the kernel split them or not.
 func TestJoinedPackets(t *testing.T) {
 	listen := func() (*socket, netip.AddrPort) {
 		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

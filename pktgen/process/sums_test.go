@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// plain is the simplest codec: all fields of a packet, and its lanes.
+// plain is the simplest codec: it writes all fields of a packet and its lanes.
 type plain struct {
 	results bool
 	lanes   []uint32
@@ -62,7 +62,7 @@ func (c *plain) Decode(b []byte, p *program.Packet) ([]uint32, bool) {
 
 func (*plain) Offset() int { return 0 }
 
-// bound returns a socket of this host.
+// bound returns a socket on this host.
 func bound(t *testing.T) (*net.UDPConn, netip.AddrPort) {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -83,7 +83,7 @@ type grove struct {
 	adds               *xagg.Server
 }
 
-// Every host has an address in the loopback network, by which stations identify it.
+// loopback returns a socket with an address of its own in the loopback network, by which stations identify its host.
 func loopback(t *testing.T, last byte) (*net.UDPConn, netip.AddrPort) {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 7, 7, last)})
@@ -117,7 +117,7 @@ func plant(t *testing.T, job Job) *grove {
 	return g
 }
 
-// station returns the server between workers and root, which loses every n-th of its sums.
+// station returns the server between workers and root, which loses every n-th sum.
 func (g *grove) station(lose int) *Station {
 	sums := 0
 	return &Station{
@@ -160,8 +160,8 @@ func (g *grove) worker(k int, m Mishaps, line olaf.Rate) (*Player, *Sums, func(e
 	}
 }
 
-// TestSums runs the workers of XAgg's simulator and a server with its program over sockets, with rates and without, and
-// with lost, repeated and swapped packets: every value of every sum is exact at every worker.
+// TestSums runs the workers of XAgg's simulator and a server with its program over sockets, with and without rates, and
+// with lost, repeated and swapped packets. It checks that every value in every sum is exact at every worker.
 func TestSums(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    Mishaps
@@ -217,7 +217,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestStrangers checks that a station ignores strangers.
+// TestStrangers checks that a station ignores packets from unknown senders.
 func TestStrangers(t *testing.T) {
 	g := plant(t, Job{ID: 3, Workers: 1, Values: 16, Lanes: 16, Vectors: 1})
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -258,7 +258,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSlow lets a worker compute for longer than its timeout: it sends its packets and continues.
+// TestSlow checks that a worker that computes for longer than its timeout sends its packets and continues.
 func TestSlow(t *testing.T) {
 	job := Job{ID: 3, Workers: 1, Values: 100, Lanes: 16, Vectors: 2}
 	g := plant(t, job)
@@ -303,8 +303,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRenewed ends the server between workers and root at different moments of a job and restarts it empty: the workers
-// are notified and resend their vectors in another epoch. Every sum is exact at every worker, in either epoch.
+// TestRenewed ends the server between workers and root at different moments in a job and restarts it empty, so that the
+// workers are notified and resend their vectors in another epoch. It checks that every sum is exact at every worker, in
+// either epoch.
 func TestRenewed(t *testing.T) {
 	moments, again := 40, 0
 	if testing.Short() {
@@ -364,9 +365,10 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// TestAdopted ends the server between workers and root for good, at different moments of a job: the root takes over the
-// workers, who resend their vectors in another epoch, one of them only after the second notice. Every sum is exact at
-// every worker. Packets of the old tree and the old epoch are refused and counted.
+// TestAdopted ends the server between workers and root permanently, at different moments in a job. It checks that the
+// root takes over the workers, which resend their vectors in another epoch, one of them only after the second notice,
+// that every sum is exact at every worker, and that packets from the old tree and the old epoch are refused and
+// counted.
 func TestAdopted(t *testing.T) {
 	moments := 20
 	if testing.Short() {
@@ -388,8 +390,9 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestMovedByLoad loads the server between workers and root from the second vector on: the root takes over the workers after a
-// slow vector, and the next vectors pass the loaded server by. Every sum is exact at every worker.
+// TestMovedByLoad loads the server between workers and root from the second vector on. It checks that the root takes
+// over the workers after a slow vector, that the next vectors bypass the loaded server, and that every sum is exact at
+// every worker.
 func TestMovedByLoad(t *testing.T) {
 	const slow = 200 * time.Millisecond
 	job := Job{ID: 3, Workers: 3, Values: 640, Lanes: 16, Vectors: 12}
@@ -500,8 +503,8 @@ func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report 
 	return report
 }
 
-// old sends late packets: a sum of the server that is gone, and a worker's packet of the epoch before, for a fragment
-// that exists in the new one.
+// old sends late packets: a sum from the server that is gone, and a worker's packet from the previous epoch, for a
+// fragment that exists in the new one.
 func (o *orphaned) old(t *testing.T, p *program.Packet) {
 	before := *p
 	before.Round -= 2

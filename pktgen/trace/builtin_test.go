@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// asJSON compares v with a file in testdata.
+// asJSON compares v with a JSON file in testdata.
 func asJSON(t *testing.T, name string, v any) {
 	t.Helper()
 	text, err := json.MarshalIndent(v, "", "  ")
@@ -18,7 +18,8 @@ func asJSON(t *testing.T, name string, v any) {
 	golden.Equal(t, name, append(text, '\n'))
 }
 
-// The embedded recording is real: eight workers that learn to land. Its statistics are what scaling starts from.
+// TestStatisticsOfTheEmbeddedTrace checks the statistics on which scaling is based. The embedded recording is real:
+// eight workers that learn to land.
 func TestStatisticsOfTheEmbeddedTrace(t *testing.T) {
 	r, closer, err := Open("builtin:lander8")
 	if err != nil {

@@ -31,7 +31,8 @@ func writeRecords(t *testing.T, path string, h recordHeader, rows ...record) {
 	}
 }
 
-// TestRecordsOfAllWorkers reads the files of two workers: their updates are in the order of their times, which begin at 0.
+// TestRecordsOfAllWorkers checks that the updates from two workers' files are in the order of their times, which begin
+// at 0.
 func TestRecordsOfAllWorkers(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "mlp")
 	writeRecords(t, base+".0.olafrec", recordHeader{Workers: 2, Lanes: 2}, record{AtNS: 1000, CostNS: 5, Reward: 1,
@@ -57,7 +58,7 @@ func TestRecordsOfAllWorkers(t *testing.T) {
 	}
 }
 
-// TestDamagedRecords opens files that do not make a trace together.
+// TestDamagedRecords checks the errors for files that do not make a trace together.
 func TestDamagedRecords(t *testing.T) {
 	for name, write := range map[string]func(base string){
 		"another worker's": func(base string) {

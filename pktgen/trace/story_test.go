@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// What is made of recordings, their statistics and schedules, is as it was when somebody last read it.
+// TestScalingStories checks that scaled recordings, their statistics and schedules are unchanged.
 func TestScalingStories(t *testing.T) {
 	var b bytes.Buffer
 	source, err := MeasureSource(sample(5, 40))
@@ -96,7 +96,8 @@ func TestScalingStories(t *testing.T) {
 	golden.Equal(t, "scalings.txt", b.Bytes())
 }
 
-// Every limit of a scaling, a header and an update is taken at its last good value and refused one further.
+// TestLimits checks that every limit on a scaling, a header and an update accepts the last valid value and rejects the
+// next one.
 func TestLimits(t *testing.T) {
 	var b bytes.Buffer
 	for _, c := range []struct {
@@ -181,7 +182,7 @@ func TestLimits(t *testing.T) {
 	golden.Equal(t, "limits.txt", b.Bytes())
 }
 
-// CSV of every kind: what is read of it, and what is refused in which line.
+// TestCSVStories checks what is read from CSV of every kind, and which line an error names.
 func TestCSVStories(t *testing.T) {
 	var b bytes.Buffer
 	const head = "gen_ns,worker,cluster,reward"
@@ -233,7 +234,7 @@ func TestCSVStories(t *testing.T) {
 	}
 }
 
-// limited is a writer with room for so many bytes.
+// limited is a writer with room for a limited number of bytes.
 type limited struct{ left int }
 
 var errFull = errors.New("no room")
@@ -245,7 +246,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cut is a source that ends before its end.
+// cut is a source that ends before its announced end.
 type cut struct{ *list }
 
 func (c *cut) Next(u *Update) error {
@@ -255,7 +256,7 @@ func (c *cut) Next(u *Update) error {
 	return ErrTruncated
 }
 
-// torn is one whose error says that it met the end of a file.
+// torn is a cut source whose error also wraps io.EOF.
 type torn struct{ cut }
 
 func (c *torn) Next(u *Update) error {
@@ -265,7 +266,7 @@ func (c *torn) Next(u *Update) error {
 	return nil
 }
 
-// Every number of an update is written in tens, but for its digest.
+// TestCSVIsDecimal checks that every number of an update is written in decimal, except for the digest.
 func TestCSVIsDecimal(t *testing.T) {
 	var b bytes.Buffer
 	l := &list{header: Header{Clock: Wall, Workers: 99, Clusters: 50},
@@ -279,7 +280,7 @@ func TestCSVIsDecimal(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong in writing is told, in its kind, and again.
+// TestWritersThatFail checks that any failure to write is reported with its kind, and again by later calls.
 func TestWritersThatFail(t *testing.T) {
 	for _, err := range []error{ErrFormat, ErrVersion, ErrTruncated, ErrInvalid, ErrPayload, ErrScaling} {
 		if kind, declared := olaf.KindOf(err); kind != olaf.Usage || !declared {
@@ -313,7 +314,8 @@ func TestWritersThatFail(t *testing.T) {
 	}
 }
 
-// A file that can't be opened, made or named is told of, and nothing is left behind.
+// TestFilesThatCannotBe checks that a file that cannot be opened, created or named is reported and that nothing is left
+// behind.
 func TestFilesThatCannotBe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(path, []byte("no trace"), 0o600); err != nil {
@@ -336,7 +338,8 @@ func TestFilesThatCannotBe(t *testing.T) {
 	}
 }
 
-// Gradients for which there is no room, and a payload file that can't get its name, keep a trace from being finished.
+// TestPayloadsThatFail checks that a trace is not finished if its gradients do not fit on the disk or its payload file
+// cannot get its name.
 func TestPayloadsThatFail(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	header := sample(1, 1).header
@@ -372,7 +375,7 @@ func TestPayloadsThatFail(t *testing.T) {
 	}
 }
 
-// Lines whose numbers do not fit are named.
+// TestNumbersOfCSV checks that the error names lines whose numbers do not fit.
 func TestNumbersOfCSV(t *testing.T) {
 	for _, seq := range []string{"4294967296", "18446744073709551616", "-1"} {
 		s, err := NewCSVSource(strings.NewReader("gen_ns,worker,cluster,reward,seq\n1,0,0,1,"+seq+"\n"), 1, 1)
@@ -392,7 +395,8 @@ func TestNumbersOfCSV(t *testing.T) {
 	}
 }
 
-// Gradients are known by the FNV-1a of their bytes, which a payload file is held to, update by update.
+// TestPayloadsByDigest checks that gradients are identified by the FNV-1a of their bytes, and that a payload file is
+// checked against it, update by update.
 func TestPayloadsByDigest(t *testing.T) {
 	gradients := [][]float32{{1, -2.5e-7}, {float32(math.Pi), -3e30}, {0, 1e-40}}
 	var file bytes.Buffer
@@ -438,7 +442,8 @@ func TestPayloadsByDigest(t *testing.T) {
 	}
 }
 
-// Who sent nothing has no statistics, and updates that all came at once have no dispersion.
+// TestStatisticsOfNothing checks that a worker without updates has no statistics, and that updates at the same time
+// have no dispersion.
 func TestStatisticsOfNothing(t *testing.T) {
 	l := &list{header: Header{Clock: Wall, Workers: 4, Clusters: 1}}
 	for i := range uint32(100) {
@@ -488,7 +493,7 @@ func TestStatisticsOfNothing(t *testing.T) {
 	}
 }
 
-// Of too many rewards every second one is kept, then every fourth.
+// TestRewardsAreThinned checks that of too many rewards every second one is stored, then every fourth.
 func TestRewardsAreThinned(t *testing.T) {
 	s := NewStatistic(1)
 	for i := range uint32(1 << 15) {
@@ -504,7 +509,7 @@ func TestRewardsAreThinned(t *testing.T) {
 	}
 }
 
-// A departure is as far off early as it is late, to the picosecond.
+// TestDeparturesEitherWay checks that early and late departures have the same deviation, to the picosecond.
 func TestDeparturesEitherWay(t *testing.T) {
 	for _, actual := range []olaf.Time{99, 101} {
 		var e DepartureError
@@ -516,7 +521,7 @@ func TestDeparturesEitherWay(t *testing.T) {
 	}
 }
 
-// Intervals without spread have no autocorrelation, which 0/0 would be.
+// TestIntervalsWithoutSpread checks that intervals without spread have no autocorrelation, which would be 0/0.
 func TestIntervalsWithoutSpread(t *testing.T) {
 	s := new(series)
 	for n := range 4 {
@@ -527,7 +532,7 @@ func TestIntervalsWithoutSpread(t *testing.T) {
 	}
 }
 
-// A block claims at most 16 MiB, packed and as it was.
+// TestBlocksClaimLittle checks that a block declares at most 16 MiB, both compressed and raw.
 func TestBlocksClaimLittle(t *testing.T) {
 	const most = 1 << 24
 	head := encode(t, &list{header: Header{Clock: Wall, Workers: 1, Clusters: 1}})
@@ -549,7 +554,7 @@ func TestBlocksClaimLittle(t *testing.T) {
 	}
 }
 
-// How long turns are means nothing where all clusters send at once.
+// TestTurnsOfAll checks that the length of turns has no effect if all clusters send at the same time.
 func TestTurnsOfAll(t *testing.T) {
 	var first []Update
 	for _, change := range []func(*Scaling){func(*Scaling) {}, func(s *Scaling) { s.TurnUpdates = 0 },
@@ -579,7 +584,8 @@ func TestTurnsOfAll(t *testing.T) {
 	}
 }
 
-// A file is what it was, byte for byte, in blocks of so many updates; each damage is named with what was good before.
+// TestFileStories checks that files with different block sizes are unchanged byte by byte, and that the error for each
+// kind of damage names the valid part before it.
 func TestFileStories(t *testing.T) {
 	var b bytes.Buffer
 	whole := encode(t, sample(3, 4))
@@ -628,7 +634,8 @@ func TestFileStories(t *testing.T) {
 	}
 }
 
-// The ends of every number of a row survive, and what does not fit is refused.
+// TestRowsAtTheirEnds checks that the limits of every number in a row survive a round trip, and that values beyond them
+// are rejected.
 func TestRowsAtTheirEnds(t *testing.T) {
 	for _, u := range []Update{
 		{}, {GenNS: math.MaxInt64, Worker: math.MaxUint16, Cluster: math.MaxUint16, Seq: math.MaxUint32, BaseVersion: math.MaxUint64,
@@ -677,7 +684,8 @@ func TestRowsAtTheirEnds(t *testing.T) {
 	}
 }
 
-// Rewards are thinned where there are too many, evenly, so that the first tenth stays the first tenth.
+// TestManyRewards checks that rewards are thinned evenly if there are too many, so that the first tenth stays the first
+// tenth.
 func TestManyRewards(t *testing.T) {
 	s := NewStatistic(1)
 	const n = 100_000
@@ -690,7 +698,7 @@ func TestManyRewards(t *testing.T) {
 	}
 }
 
-// One interval has a mean and no more, and intervals of no length are as even as can be.
+// TestFewIntervals checks that a single interval has only a mean, and that intervals of length 0 are perfectly regular.
 func TestFewIntervals(t *testing.T) {
 	var s series
 	if m := s.moments(); m != (Moments{}) {
@@ -713,7 +721,7 @@ func TestFewIntervals(t *testing.T) {
 	}
 }
 
-// A source that fails is not taken for a short one.
+// TestSourcesThatFail checks that a source that fails is not mistaken for a short one.
 func TestSourcesThatFail(t *testing.T) {
 	if r, err := LoadRecording(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) || r != nil {
 		t.Errorf("%v, %v", r, err)

@@ -36,7 +36,7 @@ func (l *list) Next(u *Update) error {
 	return nil
 }
 
-// sample is a small trace with exponential intervals.
+// sample returns a small trace with exponential intervals.
 func sample(workers, each int) *list {
 	random := rand.New(rand.NewPCG(1, 2))
 	l := &list{header: Header{Tool: "test", Clock: Virtual, Workers: workers, Clusters: max(1, workers/3), Lanes: 2}}
@@ -208,7 +208,8 @@ func TestBadUpdatesAreRefusedAndNotWritten(t *testing.T) {
 	}
 }
 
-// A recording that is killed leaves a readable file up to the last flush, and what had the name before.
+// TestKilledRecordingIsReadable checks that a killed recording leaves a file that is readable up to the last flush, and
+// does not change an earlier file with its name.
 func TestKilledRecordingIsReadable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.trace")
 	if err := os.WriteFile(path, []byte("older"), 0o644); err != nil {
@@ -256,7 +257,8 @@ func TestKilledRecordingIsReadable(t *testing.T) {
 	}
 }
 
-// A payload's part that is in the way leaves no part of the trace behind.
+// TestForeignPayloadPartStays checks that if another file has the name of the payload's temporary file, no part of the
+// trace is left behind.
 func TestForeignPayloadPartStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.trace")
 	part := path + PayloadSuffix + PartialSuffix
@@ -392,7 +394,7 @@ func TestForeignCSV(t *testing.T) {
 	}
 }
 
-// The reference for the one-pass statistics: two passes over a slice.
+// slowMoments is the reference for the one-pass statistics. It makes two passes over a slice.
 func slowMoments(d []float64) Moments {
 	m := Moments{Count: len(d)}
 	for _, v := range d {
@@ -528,7 +530,7 @@ func TestScalingKeepsShape(t *testing.T) {
 	}
 }
 
-// Where clusters take turns, no more than the active ones send in any turn.
+// TestActiveClustersTakeTurns checks that if clusters take turns, only the active clusters send in a turn.
 func TestActiveClustersTakeTurns(t *testing.T) {
 	s := DefaultScaling()
 	s.Workers, s.Clusters, s.ActiveClusters, s.Updates = 300, 100, 10, 40
@@ -672,8 +674,8 @@ func endless(b *testing.B) *Scaler {
 	return sc
 }
 
-// BenchmarkScaleAndSchedule is what replay costs per update before the generator: bootstrap, merge of 300 workers,
-// descriptor.
+// BenchmarkScaleAndSchedule measures the cost of a replay per update before the generator: bootstrap, merge of 300
+// workers, descriptor.
 func BenchmarkScaleAndSchedule(b *testing.B) {
 	s, _ := NewSchedule(endless(b), 0, 100*olaf.Gbps, 256)
 	var d regmap.Descriptor

@@ -92,7 +92,7 @@ func TestCDF(t *testing.T) {
 	}
 }
 
-// TestLineGoesFromCornerToCorner checks direction and extent: Y grows upwards.
+// TestLineGoesFromCornerToCorner checks a line's direction and extent: Y grows upwards.
 func TestLineGoesFromCornerToCorner(t *testing.T) {
 	lines := drawn(20, 5, func(r screen.Region) {
 		DrawLines(r, Axes{X0: 0, X1: 1, Y0: 0, Y1: 1}, Line{Points: []Point{{0, 0}, {1, 1}}})
@@ -136,7 +136,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestCells resamples points to cells: means of several, the last value between, NaN before and after.
+// TestCells checks that points are resampled to cells: the mean of several points, the last value between points, NaN
+// before and after.
 func TestCells(t *testing.T) {
 	span := Span{0, olaf.Time(6 * olaf.Microsecond)}
 	us := func(n float64) float64 { return n * 1000 }
@@ -149,8 +150,8 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestWindowHoldsNow moves along a run: the newest part includes the present, and grows with the elapsed time at
-// first.
+// TestWindowHoldsNow checks that along a run, the newest part includes the present and at first grows with the elapsed
+// time.
 func TestWindowHoldsNow(t *testing.T) {
 	end := olaf.Time(400 * olaf.Microsecond)
 	for now := olaf.Time(0); now <= end; now += end / 100 {

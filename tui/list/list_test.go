@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/tui/screen"
 )
 
-// TestSelectionStaysVisible moves at random: the selected row is always within the list and visible.
+// TestSelectionStaysVisible checks that after random moves the selected row is within the list and visible.
 func TestSelectionStaysVisible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
@@ -45,8 +45,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestNumbersAreWholeOrAbsent draws random tables at random widths: every number in the picture is one of the
-// table's, and the scroll bar is next to them.
+// TestNumbersAreWholeOrAbsent checks that in random tables at random widths every drawn number is one of the table's,
+// and that the scroll bar is next to them.
 func TestNumbersAreWholeOrAbsent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width, height := rapid.IntRange(1, 90).Draw(t, "width"), rapid.IntRange(2, 8).Draw(t, "height")
@@ -91,7 +91,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestTallRows gives rows the free lines and maps lines back to rows.
+// TestTallRows checks that rows get the free lines and that lines are mapped back to rows.
 func TestTallRows(t *testing.T) {
 	rows := FromRows(make([]Row, 3))
 	rows.Tall = 4

@@ -62,7 +62,7 @@ func (l loop) end() olaf.Time {
 	return olaf.Time(math.Round(float64(l.play(nil).Duration) * float64(olaf.Nanosecond)))
 }
 
-// glance stops a run at an instant and returns its snapshot and its history up to there.
+// glance stops a run at an instant and returns its snapshot and its history until then.
 type glance struct {
 	*Player
 	at      olaf.Time
@@ -91,7 +91,7 @@ func (s *still) Snapshot() *closedloop.Snapshot { return s.snapshot }
 func (s *still) History() *History              { return s.history }
 func (s *still) End() olaf.Time                 { return s.end }
 
-// at returns a source that shows a loop when a part of its time has passed.
+// at returns a source that shows a loop after a given part of its time.
 func (l loop) at(part float64) *still {
 	end := l.end()
 	if part == 1 {
@@ -165,7 +165,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestEveryPageFits draws every page in the smallest terminal and in others, also before the first snapshot.
+// TestEveryPageFits checks every page on the smallest terminal and on larger ones, also before the first snapshot.
 func TestEveryPageFits(t *testing.T) {
 	for scene := range scenes {
 		for _, size := range [][2]int{{60, 16}, {61, 17}, {80, 24}, {200, 60}} {
@@ -218,7 +218,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestKeys presses the keys that change the pace or seek.
+// TestKeys checks the keys that change the pace or seek.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		keys string
@@ -243,7 +243,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestEveryActionIsKnown expects every key to have an effect or to show why not.
+// TestEveryActionIsKnown checks that every key has an effect or shows why it has none.
 func TestEveryActionIsKnown(t *testing.T) {
 	pages := New(Options{Source: scenes["nothing"]()})
 	for action := range pages.Without {
@@ -256,8 +256,8 @@ func TestEveryActionIsKnown(t *testing.T) {
 	}
 }
 
-// TestPlayerChangesNothing hurries, steps and looks at a running loop: the result is the same, and snapshots go
-// forward.
+// TestPlayerChangesNothing checks that hurrying, stepping and looking do not change a loop's result, and that snapshots
+// go forward.
 func TestPlayerChangesNothing(t *testing.T) {
 	for _, l := range []loop{{of: "switchml", jobs: 2, workers: 3, loss: 0.01}, {of: "atp", jobs: 1, workers: 4,
 		racks: 2, o: system.Options{Profile: "paper"}}} {
@@ -291,8 +291,8 @@ func TestPlayerChangesNothing(t *testing.T) {
 	}
 }
 
-// TestLastFrameShowsTheResultsNumbers checks that the dashboard at the end of a loop shows every counter as the run's result
-// has it, and frames and packets sent again on the Run page likewise.
+// TestLastFrameShowsTheResultsNumbers checks that at the end of a loop the dashboard shows the same counters as the
+// run's result, including the frames and packets sent again on the Run page.
 func TestLastFrameShowsTheResultsNumbers(t *testing.T) {
 	l := loop{of: "switchml", jobs: 2, workers: 3, loss: 0.01}
 	p := NewPlayer(l.end(), pace.Pace{Speed: pace.Full}, &tuitest.Jumping{})

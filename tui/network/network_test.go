@@ -34,7 +34,7 @@ type still struct {
 func (s *still) Snapshot() *netsim.Snapshot { return s.snapshot }
 func (s *still) History() *History          { return s.history }
 
-// glance stops a run at an instant and returns its snapshot and its history up to there.
+// glance stops a run at an instant and returns its snapshot and its history until then.
 type glance struct {
 	*Player
 	at      olaf.Time
@@ -205,7 +205,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestEverySize draws at many sizes: exactly as many rows and columns, and no panic.
+// TestEverySize checks at many sizes that a frame has exactly as many rows and columns, and that there is no panic.
 func TestEverySize(t *testing.T) {
 	for _, scene := range []string{"plain", "rack", "nothing"} {
 		for _, pressed := range [][]string{nil, {"?"}, {"2", "/"}, {"3", "end"}, {"4"}} {
@@ -228,7 +228,7 @@ func TestEverySize(t *testing.T) {
 	}
 }
 
-// TestPaceKeys presses the keys that change the pace.
+// TestPaceKeys checks the keys that change the pace.
 func TestPaceKeys(t *testing.T) {
 	for _, c := range []struct {
 		keys string
@@ -252,7 +252,7 @@ func TestPaceKeys(t *testing.T) {
 	}
 }
 
-// TestEveryBinding expects every action to have a visible effect or to show why not.
+// TestEveryBinding checks that every action has a visible effect or shows why it has none.
 func TestEveryBinding(t *testing.T) {
 	before := map[keys.Action]string{
 		keys.Tabs[0]: "2", keys.Up: "end", keys.PageUp: "end", keys.Top: "end", keys.Back: "/", keys.NextMark: "m",
@@ -278,7 +278,7 @@ func TestEveryBinding(t *testing.T) {
 	}
 }
 
-// TestSeeks expects seeks to go forward only.
+// TestSeeks checks that seeks go only forward.
 func TestSeeks(t *testing.T) {
 	d := shown("plain", 100, 30, nil)
 	tuitest.PressKeys(d.Frame, "right")
@@ -296,7 +296,7 @@ func TestSeeks(t *testing.T) {
 	}
 }
 
-// TestReport shows the report of all seeds when it is available, and how to leave.
+// TestReport checks that the report on all seeds is shown when it is available, and how the user leaves.
 func TestReport(t *testing.T) {
 	var report *tui.Report
 	d := shown("over", 100, 30, func(o *Options) {
@@ -318,7 +318,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestSortings sorts by every column in descending order and loses no cluster.
+// TestSortings checks that sorting by every column is in descending order and loses no cluster.
 func TestSortings(t *testing.T) {
 	d := shown("plain", 80, 24, nil)
 	s := d.session
@@ -347,7 +347,7 @@ func TestSortings(t *testing.T) {
 	}
 }
 
-// TestWatchedCluster selects a cluster with enter and with the key for the next one, in any order.
+// TestWatchedCluster checks that a cluster can be selected with enter and with the key for the next one, in any order.
 func TestWatchedCluster(t *testing.T) {
 	d := shown("plain", 100, 30, nil)
 	tuitest.PressKeys(d.Frame, "2", "s", "s", "down", "enter")
@@ -375,8 +375,8 @@ func BenchmarkFrame(b *testing.B) {
 	}
 }
 
-// TestLastFrameShowsTheDocumentsNumbers checks that the dashboard's Results page at the end of a run shows each group's numbers as
-// the run's document has them, under transmission control, which withholds updates.
+// TestLastFrameShowsTheDocumentsNumbers checks that at the end of a run the dashboard's Results page shows each group's
+// numbers as the run's document does, under transmission control, which withholds updates.
 func TestLastFrameShowsTheDocumentsNumbers(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	topology.Control.Enabled = true

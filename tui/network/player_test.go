@@ -43,7 +43,7 @@ func simulate(t testing.TB, topology *netsim.Topology, w netsim.Watcher) (*netsi
 	return r, string(text)
 }
 
-// TestPaceTakesItsTime runs 20 simulated seconds at several speeds on a test clock.
+// TestPaceTakesItsTime checks how long 20 simulated seconds take at several speeds on a test clock.
 func TestPaceTakesItsTime(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	_, alone := simulate(t, topology, nil)
@@ -64,7 +64,7 @@ func TestPaceTakesItsTime(t *testing.T) {
 	}
 }
 
-// TestMeddlingChangesNothing pauses, hurries, steps and looks at random during a run.
+// TestMeddlingChangesNothing checks that pausing, hurrying, stepping and looking at random do not change a run.
 func TestMeddlingChangesNothing(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	topology.Control.Enabled = true
@@ -106,7 +106,7 @@ func TestMeddlingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestStop ends a paused run, which is measured up to there.
+// TestStop checks that a paused run that is stopped is measured until then.
 func TestStop(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -135,7 +135,7 @@ func (s *scripted) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.
 	return s.Player.Before(last, next, look)
 }
 
-// TestSteps moves a paused run from event to event.
+// TestSteps checks that a paused run moves from event to event.
 func TestSteps(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	p := NewPlayer(end(topology), pace.Pace{Speed: 1, Paused: true}, &tuitest.Jumping{})
@@ -163,7 +163,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestAdvance moves a paused run to an instant between two events and stops it there.
+// TestAdvance checks that a paused run advances to an instant between two events and stops there.
 func TestAdvance(t *testing.T) {
 	p := NewPlayer(olaf.Time(20*olaf.Second), pace.Pace{Speed: 1, Paused: true}, &tuitest.Jumping{})
 	look := func(at olaf.Time) *netsim.Snapshot { return &netsim.Snapshot{Now: at} }
@@ -178,7 +178,8 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestHistory expects the same history at every pace, on a grid up to the end, equal to snapshots taken there.
+// TestHistory checks that the history is the same at every pace, on a grid until the end, and equal to snapshots taken
+// at its instants.
 func TestHistory(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	var first *History

@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestGrid fills a grid many times over: instants stay equidistant from the start, and elements handed out do not
-// change.
+// TestGrid checks that in a grid filled many times over, instants stay equidistant from the start and returned elements
+// do not change.
 func TestGrid(t *testing.T) {
 	const end, limit = olaf.Time(1 << 20), 8
 	g := NewGrid[olaf.Time](end)

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestSpeeds steps through all speeds up and down.
+// TestSpeeds checks all speeds, upwards and downwards.
 func TestSpeeds(t *testing.T) {
 	s, n := slowest, 0
 	for ; s != Full; n++ {

@@ -183,8 +183,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// TestEveryBinding presses every key of this dashboard's bindings and checks the effect. The frame's own have a test
-// there.
+// TestEveryBinding checks the effect of every key in this dashboard's bindings. The frame's bindings are tested in
+// package tui.
 func TestEveryBinding(t *testing.T) {
 	source := at(t, instant, nil)
 	asked := func(want slowmotion.Command) func(*dash) bool {
@@ -270,7 +270,7 @@ func TestRerunByForm(t *testing.T) {
 	}
 }
 
-// TestBusyIsSaid expects a message when the session accepts no more commands.
+// TestBusyIsSaid checks the message if the session accepts no more commands.
 func TestBusyIsSaid(t *testing.T) {
 	source := at(t, instant, nil)
 	source.busy = true
@@ -292,7 +292,7 @@ func TestFilterAndLife(t *testing.T) {
 	}
 }
 
-// TestFatesAddUp adds the shares in the panel of fates, at the smallest size and at others.
+// TestFatesAddUp checks the sum of the shares in the panel of fates, at the smallest size and at others.
 func TestFatesAddUp(t *testing.T) {
 	source := at(t, instant, nil)
 	for _, size := range sizes {
@@ -321,7 +321,7 @@ func TestFatesAddUp(t *testing.T) {
 	}
 }
 
-// TestResultsPage shows a bench's report once there is one and shifts its lines.
+// TestResultsPage checks that a bench's report is shown once it exists and that its lines can be shifted.
 func TestResultsPage(t *testing.T) {
 	bench := &Bench{Done: 3, Total: 8}
 	d := shown(at(t, instant, nil), 100, 30, func(o *Options) { o.Bench = func() *Bench { return bench } }).open("Results")
@@ -346,7 +346,7 @@ func TestResultsPage(t *testing.T) {
 	}
 }
 
-// TestSlots shows the slots of a switch that adds up, in every size; other runs have no such page.
+// TestSlots checks the slots of a switch that adds up, in every size, and that other runs have no such page.
 func TestSlots(t *testing.T) {
 	if shown(at(t, instant, nil), 80, 24, nil).find("Slots") > 0 {
 		t.Error("a run of queues has a page of slots")
@@ -376,8 +376,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// TestTwin shows ages next to the twin's, in a report's precision, with their judgement; other runs have no such
-// page.
+// TestTwin checks that ages are shown next to the twin's, with a report's precision and judgement, and that other runs
+// have no such page.
 func TestTwin(t *testing.T) {
 	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Versus, spec.OutRates = 1, "", []olaf.Rate{20 * olaf.Gbps}
@@ -448,7 +448,7 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestHostsPage lists the hosts of a testbed with roles, their clocks, and the one that does not answer.
+// TestHostsPage checks the list of hosts in a testbed with roles, with their clocks and the host that does not answer.
 func TestHostsPage(t *testing.T) {
 	source := at(t, instant, nil)
 	if shown(source, 120, 40, nil).find("Hosts") > 0 {
@@ -470,7 +470,7 @@ func TestHostsPage(t *testing.T) {
 	}
 }
 
-// TestAnswersToWorkers shows the number of sums on their way, abbreviated to fit.
+// TestAnswersToWorkers checks the number of sums on their way, which is abbreviated to fit.
 func TestAnswersToWorkers(t *testing.T) {
 	source := at(t, instant, func(s *bench.Spec) {
 		s.Queue, s.Versus, s.H, s.Topology, s.OutRates = "iswitch", "", new(3), bench.ToWorkers, []olaf.Rate{olaf.Gbps}
@@ -497,7 +497,7 @@ func TestAnswersToWorkers(t *testing.T) {
 	}
 }
 
-// TestInspectionFails expects the reason on an empty page.
+// TestInspectionFails checks that an empty page shows the reason.
 func TestInspectionFails(t *testing.T) {
 	source := at(t, instant, nil)
 	source.in = nil
@@ -506,7 +506,7 @@ func TestInspectionFails(t *testing.T) {
 	}
 }
 
-// TestTour plays the demo's scenes: a minute in which the session gets seeks and speeds.
+// TestTour checks the demo's scenes: a minute in which the session gets seeks and speeds.
 func TestTour(t *testing.T) {
 	source := at(t, instant, nil)
 	d := shown(source, 120, 40, func(o *Options) { o.Demo = true })
@@ -553,8 +553,8 @@ func TestPlainTellsTheSame(t *testing.T) {
 	}
 }
 
-// TestOneAge expects the Run page, the Results page and the plain stream to show, at the end of a run, the ages that
-// a bench prints, under both readings.
+// TestOneAge checks that at the end of a run the Run page, the Results page and the plain stream show the ages that a
+// bench prints, under both readings.
 func TestOneAge(t *testing.T) {
 	source := at(t, olaf.Time(olaf.Second), nil)
 	source.snapshot.State = slowmotion.Done
@@ -601,7 +601,7 @@ func (d *dash) line(text string) string {
 	return ""
 }
 
-// TestUnits finds units in two spellings.
+// TestUnits checks that units are found in two spellings.
 func TestUnits(t *testing.T) {
 	source := at(t, instant, nil)
 	for i, page := range shown(source, 120, 40, nil).pages {
@@ -648,7 +648,8 @@ func wrong(s *slowmotion.Snapshot, b byte) *slowmotion.Snapshot {
 	return &c
 }
 
-// FuzzDashboard sends sizes, keys, clicks and odd snapshots: no panic, and every frame has the terminal's size.
+// FuzzDashboard sends sizes, keys, clicks and odd snapshots, and checks that there is no panic and that every frame has
+// the terminal's size.
 func FuzzDashboard(f *testing.F) {
 	source := at(f, instant, nil)
 	var all []string

@@ -32,7 +32,7 @@ func example() *sched.Plan {
 	}
 }
 
-// Every page fits, shows what the plan does in a slot, and steps through all slots.
+// TestPages checks that every page fits, shows the plan's work in a slot, and steps through all slots.
 func TestPages(t *testing.T) {
 	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
 		clock := new(tuitest.Clock)

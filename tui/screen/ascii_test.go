@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestASCII checks what stands for characters that a terminal without UTF-8 lacks.
+// TestASCII checks the replacements for characters that a terminal without UTF-8 lacks.
 func TestASCII(t *testing.T) {
 	for text, want := range map[string]string{
 		"lost 3.2 ± 0.1 %, 14 µs": "lost 3.2+/-0.1 %, 14 us",
@@ -47,7 +47,8 @@ func TestASCIIKeepsTheGrid(t *testing.T) {
 	})
 }
 
-// TestEveryDrawnCharacterHasALikeness reads the golden frames of all dashboards.
+// TestEveryDrawnCharacterHasALikeness checks that every character in the golden frames of all dashboards has a
+// replacement.
 func TestEveryDrawnCharacterHasALikeness(t *testing.T) {
 	frames := 0
 	err := filepath.WalkDir("..", func(path string, e fs.DirEntry, err error) error {

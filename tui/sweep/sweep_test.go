@@ -47,7 +47,7 @@ func (r *running) watch(width, height, seconds int) (*tui.Frame, *tuitest.Clock)
 	return f, clock
 }
 
-// TestPages draws every page in every supported size and checks its content.
+// TestPages checks the content of every page in every supported size.
 func TestPages(t *testing.T) {
 	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
 		r := new(running)
@@ -68,7 +68,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestDone expects the end, the remaining steps and the report to be shown.
+// TestDone checks that the end, the remaining steps and the report are shown.
 func TestDone(t *testing.T) {
 	r := new(running)
 	f, clock := r.watch(100, 30, 10)
@@ -88,7 +88,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// TestLongWatch expects a history of hours to stay bounded and in order.
+// TestLongWatch checks that a history of hours stays bounded and in order.
 func TestLongWatch(t *testing.T) {
 	r := new(running)
 	s := &session{options: Options{Progress: r.progress}, every: firstEvery}

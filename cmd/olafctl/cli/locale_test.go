@@ -2,7 +2,7 @@ package cli
 
 import "testing"
 
-// TestLocaleDecidesCharacters checks for which environments the dashboard draws in ASCII.
+// TestLocaleDecidesCharacters checks in which environments the dashboard draws in ASCII.
 func TestLocaleDecidesCharacters(t *testing.T) {
 	for _, c := range []struct {
 		lcAll, lcCtype, lang, term string

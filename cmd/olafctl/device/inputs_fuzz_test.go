@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// FuzzSnapshot checks that parseSnapshot returns usage errors for bad input, and that accepted input is written as it
-// was read.
+// FuzzSnapshot checks that parseSnapshot returns usage errors for bad input, and that accepted input is written in the
+// form in which it was read.
 func FuzzSnapshot(f *testing.F) {
 	for _, seed := range []string{
 		`{"schema":"olafctl.register-values/v1","device":{"kind":"twin"},"registers":[{"name":"queue.depth","value":"8"},{"name":"gone","value":""}]}`,

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// measured contains two systems at two rates; rows makes a row for each.
+// measured contains two systems at two rates; rows returns a row for each combination.
 var measured = []Configuration{
 	{System: "olaf", Rate: 40 * olaf.Gbps}, {System: "fifo", Rate: 40 * olaf.Gbps}, {System: "olaf", Rate: 2500 * olaf.Mbps},
 	{System: "fifo", Rate: 2500 * olaf.Mbps},

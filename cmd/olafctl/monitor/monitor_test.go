@@ -160,8 +160,8 @@ func TestEverythingIsTold(t *testing.T) {
 	}
 }
 
-// TestDashboardAsksForWhatIsTold checks that every expression uses names in a scrape, and that the docs list every
-// name.
+// TestDashboardAsksForWhatIsTold checks that every expression uses names that occur in a scrape, and that the docs list
+// every name.
 func TestDashboardAsksForWhatIsTold(t *testing.T) {
 	text, err := Dashboard()
 	if err != nil {

@@ -42,7 +42,7 @@ func TestWhatAJobRefuses(t *testing.T) {
 	})
 }
 
-// TestWatchedJob watches a job and leaves, after all runs or before any is done.
+// TestWatchedJob checks a job on the dashboard when the user leaves after all runs, or before the first is complete.
 func TestWatchedJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		line []string
@@ -94,7 +94,8 @@ func TestWatchedJob(t *testing.T) {
 	}
 }
 
-// TestJobsThatAreLeft checks that complete runs are printed after an interruption, and nothing without any.
+// TestJobsThatAreLeft checks that after an interruption the complete runs are printed, and that nothing is printed if
+// there are none.
 func TestJobsThatAreLeft(t *testing.T) {
 	for name, line := range map[string][]string{
 		"a job":           {"--preset", "isw-lab", "--model", "ppo", "--updates", "2", "--versus", "ps"},
@@ -123,7 +124,7 @@ func printed(t *testing.T, r jobReport) string {
 	return b.String()
 }
 
-// jobAsked returns the jobs of a command line.
+// jobAsked returns the jobs for a command line.
 func jobAsked(t *testing.T, env *cli.Env, line []string) (*simulateFlags, *jobWork) {
 	t.Helper()
 	f, cmd := new(simulateFlags), &cobra.Command{}

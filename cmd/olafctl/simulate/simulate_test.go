@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// person is the dashboard's input: keys are typed when an event is reported.
+// person simulates the dashboard's input: keys are typed when an event is reported.
 type person struct {
 	types chan string
 	left  string
@@ -65,7 +65,7 @@ type at func(bench.Event) error
 
 func (f at) Event(e bench.Event) error { return f(e) }
 
-// shown is a simulation of some seeds on a dashboard.
+// shown is a simulation with some seeds on a dashboard.
 type shown struct {
 	watchedRuns
 	person *person
@@ -110,7 +110,8 @@ func (s *shown) runs(ctx context.Context, t *testing.T) (*bench.Simulated, error
 	return out, err
 }
 
-// TestWatchedRunsAreTheSame checks that runs are the same on the dashboard, also for workers that wait for answers.
+// TestWatchedRunsAreTheSame checks that runs on the dashboard give the same results as others, also with closed-loop
+// workers.
 func TestWatchedRunsAreTheSame(t *testing.T) {
 	t.Run("in queues", func(t *testing.T) { watchedAreTheSame(t, nil) })
 	t.Run("waiting", func(t *testing.T) { watchedAreTheSame(t, &netsim.Waiting{System: "atp"}) })
@@ -143,7 +144,8 @@ func watchedAreTheSame(t *testing.T, waiting *netsim.Waiting) {
 	}
 }
 
-// TestLeavingEndsTheFirstRunWhereItStands leaves the dashboard when the other runs are done and the first is paused.
+// TestLeavingEndsTheFirstRunWhereItStands checks the result when the user leaves the dashboard while the first run is
+// paused and the other runs are complete.
 func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 	var s *shown
 	done := 0
@@ -176,7 +178,7 @@ func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 	}
 }
 
-// TestASignalClosesTheDashboard cancels the context from outside.
+// TestASignalClosesTheDashboard checks that the dashboard closes when its context is cancelled.
 func TestASignalClosesTheDashboard(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
 	s := watching(t, 1, func(e bench.Event) error {
@@ -191,7 +193,8 @@ func TestASignalClosesTheDashboard(t *testing.T) {
 	}
 }
 
-// TestAFailureClosesTheDashboard ends the runs by a full disk before the user leaves.
+// TestAFailureClosesTheDashboard checks that a full disk, which ends the runs, closes the dashboard before the user
+// leaves.
 func TestAFailureClosesTheDashboard(t *testing.T) {
 	full := errors.New("disk full")
 	s := watching(t, 2, func(e bench.Event) error {
@@ -217,7 +220,8 @@ func TestSpeedOfAWatchedRun(t *testing.T) {
 	}
 }
 
-// TestManyFramesAreAskedFor checks that the size of many frames is printed, and that they are kept only with --keep.
+// TestManyFramesAreAskedFor checks that the size of large frame data is printed, and that it is stored only with
+// --keep.
 func TestManyFramesAreAskedFor(t *testing.T) {
 	for _, c := range []struct {
 		workers int
@@ -253,7 +257,8 @@ func TestOneLineSaysOnce(t *testing.T) {
 	}
 }
 
-// TestNamesStayOnTheirLine prints a topology whose name contains escape codes, and one without a name.
+// TestNamesStayOnTheirLine checks the output for a topology whose name contains escape codes, and for one without a
+// name.
 func TestNamesStayOnTheirLine(t *testing.T) {
 	topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 	if err != nil {
@@ -268,7 +273,7 @@ func TestNamesStayOnTheirLine(t *testing.T) {
 	}
 }
 
-// TestLines checks that a list of errors is printed as one line each, unless the error adds text to it.
+// TestLines checks that each error in a list is printed on a line of its own, unless the error adds text to the list.
 func TestLines(t *testing.T) {
 	list := olaf.ListErrors([]error{errors.New("one\nin two"), errors.New("another")})
 	for _, err := range []error{list, errors.Join(list, nil)} {

@@ -9,8 +9,9 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// TestAQueueWithoutWorkersIsNamed expects the command that starts a worker if none comes, and no remark if one came or the
-// sweep ended before. The two seconds are those of a bubble.
+// TestAQueueWithoutWorkersIsNamed checks that the command for starting a worker is printed after two seconds without a
+// worker, and that there is no remark if a worker came or the sweep ended before. The seconds are those of a synctest
+// bubble.
 func TestAQueueWithoutWorkersIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		came, ended bool

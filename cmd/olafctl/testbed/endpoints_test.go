@@ -11,7 +11,7 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// TestLate checks the reason and the remedy of a worker or server that stopped early.
+// TestLate checks the reason and the remedy for a worker or server that stopped early.
 func TestLate(t *testing.T) {
 	if err := explainEnd(t.Context(), nil); err != nil {
 		t.Errorf("who was done: %v", err)
@@ -32,7 +32,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestUnansweredWorkerFails checks that a worker behind a queue fails if all that it sent was for nothing.
+// TestUnansweredWorkerFails checks that a worker behind a queue fails if none of its updates is answered.
 func TestUnansweredWorkerFails(t *testing.T) {
 	for _, c := range []struct {
 		sent, received uint64
@@ -45,7 +45,7 @@ func TestUnansweredWorkerFails(t *testing.T) {
 	}
 }
 
-// TestWrongValuesFail checks that a document with a wrong value comes with an error.
+// TestWrongValuesFail checks that a document with a wrong value is accompanied by an error.
 func TestWrongValuesFail(t *testing.T) {
 	for _, tt := range []struct {
 		wrong  int

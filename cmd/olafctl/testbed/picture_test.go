@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// TestPicture checks that output is printed and drawn with its times, and that failures are not drawn.
+// TestPicture checks that output is printed and drawn with times, and that failures are not drawn.
 func TestPicture(t *testing.T) {
 	clock := time.Unix(0, 0)
 	var printed bytes.Buffer

@@ -60,7 +60,8 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 	}
 }
 
-// TestFiguresOfADashboard checks that the dashboard draws a finished experiment as export does, into a new folder.
+// TestFiguresOfADashboard checks that the dashboard draws the figures of a finished experiment as export does, into a
+// new folder.
 func TestFiguresOfADashboard(t *testing.T) {
 	raced.SkipRaced(t)
 	t.Chdir(t.TempDir())

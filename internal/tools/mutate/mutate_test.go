@@ -84,7 +84,8 @@ func inToy(t *testing.T) {
 	t.Chdir(folder)
 }
 
-// TestToy runs every mutant of the toy: tested behaviour is noticed, the rest survives, and the tree does not change.
+// TestToy runs every mutant of the toy and checks that changes in tested behaviour are noticed, that the others
+// survive, and that the tree does not change.
 func TestToy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -158,7 +159,8 @@ func TestToy(t *testing.T) {
 	again(t, o, all)
 }
 
-// again opens the stored results: nothing runs twice, unless a test changes, and then only the survivors.
+// again opens the stored results and checks that nothing runs twice unless a test changes, and that then only the
+// survivors run.
 func again(t *testing.T, o options, all []*mutant) {
 	t.Helper()
 	results, err := openKept(o)
@@ -183,7 +185,8 @@ func again(t *testing.T, o options, all []*mutant) {
 	}
 }
 
-// TestOperands drops one operand of each binary expression whose type stays the same without it, and of no other.
+// TestOperands checks that one operand is dropped from each binary expression whose type stays the same without it, and
+// from no other.
 func TestOperands(t *testing.T) {
 	inToy(t)
 	const file = "package queue\n\nfunc Operands(a, b int, n uint8, p bool, s string) (int, bool, string, bool) {\n" +
@@ -220,8 +223,8 @@ func TestOperands(t *testing.T) {
 	}
 }
 
-// TestLateIsAskedAgain gives programs no wall time, as on a busy machine: a mutant that ends in the second try is not
-// noticed because of that, an endless one is.
+// TestLateIsAskedAgain gives programs no wall time, as on a busy machine. It checks that a mutant that ends in the
+// second try does not count as noticed because of that, and that an endless one does.
 func TestLateIsAskedAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -282,7 +285,7 @@ func TestDrawIsSeeded(t *testing.T) {
 	}
 }
 
-// TestSeenIsNotDrawn checks that reviewed samples are not drawn again, until nothing is left.
+// TestSeenIsNotDrawn checks that reviewed samples are not drawn again, until no mutants are left.
 func TestSeenIsNotDrawn(t *testing.T) {
 	inToy(t)
 	target, err := load("queue")

@@ -88,7 +88,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestThisProgram describes the program of this test: every module in it has a licence.
+// TestThisProgram checks that every module in this test's program has a licence.
 func TestThisProgram(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -103,8 +103,8 @@ func TestThisProgram(t *testing.T) {
 	}
 }
 
-// TestBuildsAreReproducible copies the sources to two folders and builds in each: the programs are equal to the byte,
-// and list their components.
+// TestBuildsAreReproducible builds copies of the sources in two folders and checks that the programs are equal byte by
+// byte and list their components.
 func TestBuildsAreReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds olafctl twice")

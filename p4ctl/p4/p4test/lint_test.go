@@ -19,14 +19,15 @@ func TestSourcesAndP4InfoAgree(t *testing.T) {
 	}
 }
 
-// Tables of switch programs have ids of their own, with the prefixes of their kinds, and regular aliases.
+// TestProgramsKeepToTheirIDs checks that tables of switch programs have separate ids, with the prefixes of their kinds,
+// and regular aliases.
 func TestProgramsKeepToTheirIDs(t *testing.T) {
 	for _, fault := range lintIDs(p4.Twin().Info(programs.AllPrograms()...)) {
 		t.Error(fault)
 	}
 }
 
-// TestLintFinds breaks the source or the P4Info in one place and expects exactly one complaint.
+// TestLintFinds breaks the source or the P4Info in one place and checks that there is exactly one complaint.
 func TestLintFinds(t *testing.T) {
 	edit := func(file, old, new string) func(string) ([]byte, error) {
 		return func(name string) ([]byte, error) {
@@ -89,7 +90,7 @@ func TestLintFinds(t *testing.T) {
 	}
 }
 
-// TestReadTakesItsTime expects parse time to grow linearly for any input: names are bounded, and each apply is
+// TestReadTakesItsTime checks that parse time grows linearly for any input: names are bounded, and each apply is
 // visited once.
 func TestReadTakesItsTime(t *testing.T) {
 	const declaration = "@id(1)table t{}"
@@ -122,7 +123,7 @@ func TestReadTakesItsTime(t *testing.T) {
 	}
 }
 
-// FuzzRead expects errors, never panics, for any text.
+// FuzzRead checks that no text causes a panic.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"olaf.p4", "vnp4_1.p4", "vnp4_2.p4"} {
 		text, err := p4.Source(name)
