@@ -128,8 +128,7 @@ func TestFarHostWithoutRights(t *testing.T) {
 	file := writeRoles(t, l, "hosts: {q: {ssh: HOST0}, here: {}}\nroles:\n  generator: {host: here, nic: to0}\n"+
 		"  queue: {host: q, device: 'xdp:lan,lo'}\n  server: {host: here, interface: lo}\n")
 	for _, args := range [][]string{
-		{"bench", "-d", l.Hosts[0].URL("xdp:"), "--keep=false"}, {"testbed", "doctor", file},
-		{"bench", "-d", "testbed:" + file, "--keep=false"},
+		{"bench", "-d", l.Hosts[0].URL("xdp:"), "--keep=false"}, {"bench", "-d", "testbed:" + file, "--keep=false"},
 	} {
 		_, said, code := runOnHead(t, l, args...)
 		if code != 3 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "CAP_") || !strings.Contains(said, "host q") && !strings.Contains(said, "10.29.0.2") {
