@@ -1,36 +1,12 @@
 package testbed
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"net"
-	"slices"
-	"time"
 
 	"github.com/olafctl/olaf/capture"
 )
-
-// probeType is the EtherType of probe frames, which IEEE 802 reserves for experiments.
-const probeType = 0x88b5
-
-// leastFrame is the size of the shortest Ethernet frame without its FCS.
-const leastFrame = 60
-
-// EncodeProbe returns a broadcast frame that contains a token. It is sent to find out where a cable leads.
-func EncodeProbe(from net.HardwareAddr, token []byte) []byte {
-	frame := slices.Concat(bytes.Repeat([]byte{0xff}, 6), from)
-	frame = append(binary.BigEndian.AppendUint16(frame, probeType), token...)
-	return append(frame, make([]byte, max(0, leastFrame-len(frame)))...)
-}
-
-// IsProbe reports whether a frame is a probe frame with the token.
-func IsProbe(frame, token []byte) bool {
-	const typeAt = 12
-	return len(frame) >= typeAt+2 && binary.BigEndian.Uint16(frame[typeAt:]) == probeType && bytes.HasPrefix(frame[typeAt+2:], token)
-}
 
 // callProbe is the name of the request to send a probe frame.
 const callProbe = "probe"
@@ -51,7 +27,7 @@ func (a *Access) SendProbe(name string, token []byte) error {
 	if err != nil {
 		return err
 	}
-	return sendFrame(at, EncodeProbe(at.HardwareAddr, token))
+	return sendFrame(at, capture.EncodeProbe(at.HardwareAddr, token))
 }
 
 // answerProbe sends the probe frame that a request asks for.
@@ -66,30 +42,4 @@ func (a *Access) answerProbe(_ context.Context, body json.RawMessage) (any, erro
 // SendProbe sends a probe frame through an interface of the host.
 func (h *Host) SendProbe(ctx context.Context, name string, token []byte) error {
 	return h.Call(ctx, callProbe, probeRequest{name, token}, new(any))
-}
-
-// probePoll is the time between looks for a probe frame.
-const probePoll = 2 * time.Millisecond
-
-// AwaitProbe reports whether a probe frame with the token arrives within the given time.
-func AwaitProbe(ctx context.Context, frames Frames, token []byte, patience time.Duration) (arrived bool, err error) {
-	for began := time.Now(); ; {
-		var p capture.Packet
-		err := frames.Next(&p)
-		switch {
-		case err == nil && IsProbe(p.Data, token):
-			return true, nil
-		case err == nil:
-			continue
-		case !errors.Is(err, capture.ErrIdle):
-			return false, err
-		case time.Since(began) >= patience:
-			return false, nil
-		}
-		select {
-		case <-ctx.Done():
-			return false, ctx.Err()
-		case <-time.After(probePoll):
-		}
-	}
 }

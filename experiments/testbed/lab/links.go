@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
 )
@@ -135,7 +136,7 @@ func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
 			failed(c.From, err)
 			return
 		}
-		switch arrived, err := testbed.AwaitProbe(ctx, frames, token, probeAgain); {
+		switch arrived, err := capture.AwaitProbe(ctx, frames, token, probeAgain); {
 		case err != nil:
 			failed(c.To, err)
 			return

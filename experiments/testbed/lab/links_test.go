@@ -45,7 +45,7 @@ func (h wiredHost) SendProbe(_ context.Context, name string, token []byte) error
 		return h.fails[name]
 	}
 	to := h.wires.cables[h.name+"/"+name]
-	h.wires.heard[to] = append(h.wires.heard[to], []byte("a frame of others"), testbed.EncodeProbe(make([]byte, 6), token))
+	h.wires.heard[to] = append(h.wires.heard[to], []byte("a frame of others"), capture.EncodeProbe(make([]byte, 6), token))
 	return h.fails[name]
 }
 
