@@ -31,7 +31,9 @@ func baselineMessage(name string, kind program.Kind, code uint64, worker string)
 			{Name: "step", Doc: "of a ring's 2 (N − 1), from 0; of a server's gradients and sums 0", Bits: 14,
 				Get: indexOf, Set: setIndex},
 			{Name: "worker", Doc: worker, Bits: 16, Get: workerOf, Set: setWorker},
-			{Name: "packet", Doc: "of the vector, of a ring of its chunk", Bits: 32, Get: segOf, Set: setSeg},
+			{Name: "last", Doc: "packet of the vector or chunk, if a program's vectors vary in length", Bits: 1,
+				Form: Mark, Flag: program.Last},
+			{Name: "packet", Doc: "of the vector, of a ring of its chunk", Bits: 31, Get: segOf, Set: setSeg},
 		},
 		Lanes: Lanes{Type: "float32", Most: iswitch.Lanes},
 	}

@@ -80,6 +80,7 @@ const (
 	Overflow                    // lanes left the integer range
 	Second                      // passed the second level of switches
 	Set1                        // belongs to the second of two sets of slots
+	Last                        // last packet of a vector or chunk whose length varies
 )
 
 // Packet is a packet of any protocol, without its lanes. The fields before Trace are transmitted in protocols that have

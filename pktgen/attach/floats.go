@@ -30,11 +30,11 @@ func (c *Config) digitsRoom() int {
 }
 
 // FloatsJob returns the number of float32 values in the longest vector of a worker that waits, if the endpoint converts
-// float32 values. It includes the numbers before the values. In the network, all vectors have this length.
+// float32 values. It includes the numbers before the values.
 func (c *Config) FloatsJob() int { return c.digitsRoom() + c.Largest }
 
-// appendFloats appends a client's vector with its digits, padded to the full length. It counts the values that the
-// conversion changes.
+// appendFloats appends a client's vector with its digits, padded to a whole frame, and to the full length if the round
+// needs it. It counts the values that the conversion changes.
 func (c *Config) appendFloats(lanes []uint32, h *handed, n *Numbers) []uint32 {
 	digits := func(v uint64, count int) {
 		for range count {
@@ -52,7 +52,7 @@ func (c *Config) appendFloats(lanes []uint32, h *handed, n *Numbers) []uint32 {
 	for i := 0; i < len(h.values); i += 4 {
 		lanes = append(lanes, binary.LittleEndian.Uint32(h.values[i:]))
 	}
-	for len(lanes) < c.FloatsJob() {
+	for least := LeastValues(h.round, c.Lanes-Overhead, c.FloatsJob()); len(lanes) < least; {
 		lanes = append(lanes, 0)
 	}
 	if c.Conversion.IsExact() || c.Conversion.Block { // the endpoint counts, because it knows the scales
@@ -66,6 +66,15 @@ func (c *Config) appendFloats(lanes []uint32, h *handed, n *Numbers) []uint32 {
 	return lanes
 }
 
+// LeastValues returns the length to which a shorter vector is padded in a round: a frame, or sometimes the full length,
+// because programs compare rounds modulo 2^16 and a segment that was not used for 2^15 rounds would seem to be ahead.
+func LeastValues(round uint32, perFrame, longest int) int {
+	if round%fullEvery == fullEvery-1 {
+		return longest
+	}
+	return min(perFrame, longest)
+}
+
 // readDigits returns the sum of the numbers that all workers wrote in count digits at the beginning of their vectors.
 func readDigits(sum []uint32, count int) (v int64) {
 	for i := count - 1; i >= 0; i-- {
@@ -74,26 +83,53 @@ func readDigits(sum []uint32, count int) (v int64) {
 	return v
 }
 
+// CheckFirst implements process.FirstChecker. It ends the job if the first packet of a sum shows that the workers
+// disagree.
+func (r *Rounds) CheckFirst(values []uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(values) >= floatDigits && readDigits(values, 1) == int64(r.config.Workers) {
+		r.checkDigits(values)
+	}
+}
+
+// checkDigits ends the job and returns false if the workers disagree about the round or the length. The caller must hold
+// r.mu.
+func (r *Rounds) checkDigits(values []uint32) bool {
+	length, n := int64(len(r.flying.values)/4), int64(r.config.Workers)
+	lengths := readDigits(values[1:], lengthDigits)
+	rounds := readDigits(values[1+lengthDigits:], roundDigits)
+	switch round := int64(r.flying.round & (1<<(digitBits*roundDigits) - 1)); {
+	case rounds != n*round:
+		r.end(fmt.Errorf("%w: this worker is in round %d and another is not; restart all workers, and the server and "+
+			"the switch", ErrDisagree, r.flying.round))
+	case lengths != n*length:
+		r.end(fmt.Errorf("%w: this worker's vector has %d values, and the %d workers' vectors have %d in all; all must "+
+			"be of one length in a round", ErrDisagree, length, n, lengths))
+	default:
+		return true
+	}
+	return false
+}
+
 // applyFloats passes a sum of float32 values to the client, or ends the job if the workers disagree. The caller must
 // hold r.mu.
 func (r *Rounds) applyFloats(a *endpoint.Aggregate) {
 	length, n := len(r.flying.values)/4, int64(r.config.Workers)
-	inside, lengths := readDigits(a.Values, 1), readDigits(a.Values[1:], lengthDigits)
-	rounds := readDigits(a.Values[1+lengthDigits:], roundDigits)
+	if a.Unequal {
+		r.end(fmt.Errorf("%w: this worker's vector has %d values in round %d, and another's has another length; all must "+
+			"be of one length in a round", ErrDisagree, length, r.flying.round))
+		return
+	}
+	inside := readDigits(a.Values, 1)
 	reward := readDigits(a.Values[1+lengthDigits+roundDigits:], rewardDigits) - inside*rewardOffset
-	switch round := int64(r.flying.round & (1<<(digitBits*roundDigits) - 1)); {
+	switch {
 	case inside != n && r.config.Inexact:
 	case inside != n:
 		r.end(fmt.Errorf("%w: a sum of round %d has %d vectors of %d workers; restart all workers, and the server and the "+
 			"switch", ErrDisagree, r.flying.round, inside, n))
 		return
-	case rounds != n*round:
-		r.end(fmt.Errorf("%w: this worker is in round %d and another is not; restart all workers, and the server and "+
-			"the switch", ErrDisagree, r.flying.round))
-		return
-	case lengths != n*int64(length):
-		r.end(fmt.Errorf("%w: this worker's vector has %d values, and the %d workers' vectors have %d in all; all must "+
-			"be of one length in a round", ErrDisagree, length, n, lengths))
+	case !r.checkDigits(a.Values):
 		return
 	}
 	sum := Sum{Round: r.flying.round, Workers: uint32(max(inside, 0)), Reward: float32(reward) / 256, Numbers: r.numbers}

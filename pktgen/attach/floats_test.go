@@ -46,7 +46,7 @@ func floatRound(t *testing.T, c Config, vectors [][]float32, rounds []uint32, ar
 		computed[k] = slices.Clone(w.Compute(t.Context(), rounds[k]).Values)
 	}
 	for _, k := range arrive {
-		adder.AddFloats(sum, computed[k])
+		adder.AddFloats(sum[:len(computed[k])], computed[k])
 	}
 	for k, w := range workers {
 		w.Apply(&endpoint.Aggregate{Number: rounds[k], Vectors: 3, Values: slices.Clone(sum), Vanished: k})
@@ -109,6 +109,31 @@ func TestFloatWorkersThatDisagreeEnd(t *testing.T) {
 			if !errors.Is(err, ErrDisagree) || !strings.Contains(err.Error(), text) || all[k] != nil {
 				t.Errorf("worker %d ends with %v and a sum of %v; want an error with %q", k, err, all[k], text)
 			}
+		}
+	}
+}
+
+// TestFirstPacketsShowThatWorkersDisagree checks the first packet of a sum: the job ends if the vectors differ in length
+// or round, but not if the packet misses a vector, which the complete sum shows.
+func TestFirstPacketsShowThatWorkersDisagree(t *testing.T) {
+	for _, c := range []struct {
+		lengths []int
+		rounds  []uint32
+		ends    bool
+	}{{[]int{1, 1, 1}, []uint32{2, 2, 2}, false}, {[]int{1, 30, 1}, []uint32{2, 2, 2}, true},
+		{[]int{1, 1, 1}, []uint32{2, 3, 2}, true}, {[]int{1, 30}, []uint32{2, 2}, false}} {
+		config, sum := floatConfig(endpoint.Conversion{}), []uint32(nil)
+		for k, n := range c.lengths {
+			lanes := config.appendFloats(nil, &handed{values: make([]byte, 4*n), round: c.rounds[k]}, new(Numbers))
+			if sum == nil {
+				sum = make([]uint32, config.Lanes-Overhead)
+			}
+			adder.AddFloats(sum, lanes[:len(sum)])
+		}
+		var end error
+		r := &Rounds{config: config, end: func(err error) { end = err }, flying: handed{values: make([]byte, 4), round: 2}}
+		if r.CheckFirst(sum); errors.Is(end, ErrDisagree) != c.ends {
+			t.Errorf("lengths %d in rounds %d end with %v; want an error: %v", c.lengths, c.rounds, end, c.ends)
 		}
 	}
 }

@@ -54,19 +54,22 @@ Through olaf, fifo and xagg the values are int32 in frames: value × ` + "`--sca
 
 Other systems, and xagg in virtual time, have their own rules:
 
-| system | lanes | counted |
-|---|---|---|
-| xagg | int32 at 1e8 | clipped, vanished, saturated |
-| atp | int32 at 1e6; float32 in packets with a value beyond ±213, and where a sum reaches the end of int32 | vanished |
-| switchml | int32, scaled by the largest value of any worker's packet | vanished |
-| iswitch, ps, ring | float32; NaN and infinity pass | |
+| system | lanes | counted | frames for a vector |
+|---|---|---|---|
+| xagg | int32 at 1e8 | clipped, vanished, saturated | those it needs |
+| atp | int32 at 1e6; float32 in packets with a value beyond ±213, and where a sum reaches the end of int32 | vanished | those it needs |
+| switchml | int32, scaled by the largest value of any worker's packet | vanished | those it needs, and at most a pool of frames with exponents |
+| iswitch, ps, ring | float32; NaN and infinity pass | | those it needs |
+| iswitch, ps; ` + "`--mode async`" + ` | float32; NaN and infinity pass | | those of the longest: iswitch counts results by segment, and ps answers with the model |
+
+Workers must agree on the length of each vector. In one of 8192 rounds, all frames are sent.
 
 After lost or late frames a sum of iswitch may miss or repeat a vector, as published; ` + "`--program-profile isw-x`" + ` prevents it.
 
 With real frames through olaf, fifo and xagg, the first lanes of a frame carry a code of the scale, so that programs which
 disagree are refused. For systems that wait, the first frame also has the round, the vector's length and its reward; through a
 queue, every frame has the version of the model. Around ` + "`testbed switch`" + `, vectors begin with a one, the length, the round and
-the reward as digits of 7 bits in float32, and are padded to the length of the longest.
+the reward as digits of 7 bits in float32.
 `
 
 // pageKinds are the messages in the page's order.

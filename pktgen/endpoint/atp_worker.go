@@ -1,6 +1,8 @@
 package endpoint
 
 import (
+	"slices"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/atp"
@@ -63,8 +65,8 @@ func NewATPWorker(cfg Config, o ATP, host Host) (Endpoint, error) {
 
 func (w *atpWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
-	if values != nil && w.sum == nil {
-		w.sum = make([]uint32, w.cfg.Values)
+	if values != nil {
+		w.sum = slices.Grow(w.sum[:0], w.cfg.Values)[:w.cfg.Values]
 	}
 	w.low, w.next, w.late, w.mixed = 0, 0, 0, false
 	w.fill(now)
@@ -160,6 +162,9 @@ func (w *atpWorker) take(i int, p *program.Packet, lanes []uint32) {
 	part := w.cfg.cut(w.sum, i)
 	if copy(part, lanes) > 0 && w.atp.Fixed.on() && p.Flags&program.Overflow == 0 {
 		w.atp.Fixed.floats(part)
+	}
+	if i == 0 {
+		w.checkFirst(part)
 	}
 }
 

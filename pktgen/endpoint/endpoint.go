@@ -61,6 +61,13 @@ type Endpoint interface {
 	Counts() []uint64
 }
 
+// Checker is a Host that checks the first packet of a sum: if the workers' vectors differ in length, the rest may never
+// arrive.
+type Checker interface {
+	Host
+	CheckFirst(values []uint32)
+}
+
 // Leaver is an endpoint whose peers wait for it and must be notified when it gives up.
 type Leaver interface {
 	Endpoint
@@ -77,6 +84,7 @@ type Aggregate struct {
 	Number  uint32 // number of the update, from 0
 	Vectors uint32 // number of contributions in its first packet
 	Torn    bool   // its packets contain different sets of contributions
+	Unequal bool   // the vectors differ in length, and there is no sum; only if Layout.Varies
 	// The next fields are for packets that are applied one by one: the index of the first value in the vector and, at a
 	// server, the job, the newest update in the packet, and the sum of the rewards in 1/256.
 	First  int
@@ -99,6 +107,9 @@ type Layout struct {
 	Values    int // number of 32-bit words in a vector
 	PerPacket int // number of these words in one packet
 	Messages  int // messages per vector; default one
+	// Varies means that a vector may be shorter, if it fills a packet. The workers of a synchronous job must agree on
+	// each vector's length; the sum is Unequal if they do not.
+	Varies bool `json:"-"`
 }
 
 // Packets returns the number of packets in a vector.

@@ -98,6 +98,7 @@ func NewISwitchSync(cfg Config, isw ISwitch, host Host) (Endpoint, error) {
 
 func (w *syncWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
+	w.sum.fit(w.cfg.Layout)
 	w.send()
 	w.progress(now)
 }
@@ -147,6 +148,9 @@ func (w *syncWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 		return
 	}
 	w.took(p)
+	if i == 0 {
+		w.checkFirst(w.cfg.cut(w.sum.values, 0))
+	}
 	w.advance()
 	if !w.busy {
 		w.progress(now)
@@ -256,14 +260,14 @@ func (w *syncWorker) ask(whom Peer, action uint8, i int) {
 // sends its own contribution again.
 func (w *syncWorker) help(p *program.Packet) {
 	i := packet(p)
-	if i >= w.cfg.Packets() || int(p.Worker) >= w.cfg.Workers {
+	if int(p.Worker) >= w.cfg.Workers {
 		return
 	}
 	before := w.exact && p.Round == uint16(w.round-1) || w.over // the sender's round is the previous one here
 	switch {
-	case before && w.round > 0:
+	case before && w.round > 0 && i < len(w.last.have):
 		w.answer(p, &w.last, i, w.round-1)
-	case w.exact && p.Round != uint16(w.round) || w.busy && !w.sum.isWhole() || i >= w.sent:
+	case before || w.exact && p.Round != uint16(w.round) || w.busy && !w.sum.isWhole() || i >= w.sent:
 	case w.sum.have[i]:
 		w.answer(p, &w.sum, i, w.round)
 	case w.exact:
@@ -277,13 +281,13 @@ func (w *syncWorker) help(p *program.Packet) {
 func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32) {
 	w.tally[answered]++
 	w.out = program.Packet{
-		Kind: program.Result, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Lanes: uint16(w.cfg.Lanes(i)),
+		Kind: program.Result, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Lanes: uint16(from.layout.Lanes(i)),
 		Count: uint16(from.traces[i].Vectors), Trace: from.traces[i],
 	}
 	if w.exact {
 		w.out.Round = uint16(round)
 	}
-	w.host.Send(Peer(p.Worker), &w.out, w.cfg.cut(from.values, i))
+	w.host.Send(Peer(p.Worker), &w.out, from.layout.cut(from.values, i))
 }
 
 // again resends a packet after a reset, unless its sum is known.

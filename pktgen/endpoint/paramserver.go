@@ -38,6 +38,8 @@ func (w *psWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.tally[computed]++
 	w.tally[sentVectors]++
 	w.busy = false
+	w.cfg.fit(values)
+	w.sum.fit(w.cfg.Layout)
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Count: 1,
 		Trace: program.NewTrace(w.cfg.Worker, w.ready, nanoseconds(now)),
@@ -47,7 +49,7 @@ func (w *psWorker) OnComputed(now olaf.Time, values []uint32) {
 }
 
 // sendVector sends all packets of a vector to a peer and returns their number. The packets' other fields are taken from
-// p.
+// p. If lengths vary, it marks the last packet.
 func sendVector(host Host, cfg *Config, to Peer, p *program.Packet, values []uint32) uint64 {
 	n := cfg.Packets()
 	for i := range n {
@@ -55,6 +57,9 @@ func sendVector(host Host, cfg *Config, to Peer, p *program.Packet, values []uin
 			host.Message()
 		}
 		p.Seg, p.Lanes = uint64(i), uint16(cfg.Lanes(i))
+		if cfg.Varies && i == n-1 {
+			p.Flags |= program.Last
+		}
 		host.Send(to, p, cfg.cut(values, i))
 	}
 	return uint64(n)
@@ -97,6 +102,7 @@ type server struct {
 	sync    bool
 	version uint32 // number of updates
 	from    []gather
+	lengths []int // of the workers' vectors; 0 before the last packet if lengths vary
 	line    []int // workers whose vectors are complete, in order; a synchronous server waits for all
 	busy    bool
 	sum     []uint32
@@ -110,11 +116,27 @@ func NewPSServer(cfg Config, sync bool, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &server{cfg: cfg, host: host, sync: sync, from: make([]gather, cfg.Workers)}
+	s := &server{cfg: cfg, host: host, sync: sync, from: make([]gather, cfg.Workers),
+		lengths: make([]int, cfg.Workers)}
 	for i := range s.from {
 		s.from[i] = newGather(cfg.Layout)
+		s.restart(i)
 	}
 	return s, nil
+}
+
+// restart prepares for the next vector from a worker.
+func (s *server) restart(w int) {
+	s.from[w].restart()
+	if s.lengths[w] = s.cfg.Values; s.cfg.Varies {
+		s.lengths[w] = 0
+	}
+}
+
+// isWhole reports whether all packets of a worker's vector have arrived.
+func (s *server) isWhole(w int) bool {
+	l := Layout{Values: s.lengths[w], PerPacket: s.cfg.PerPacket}
+	return l.Values > 0 && s.from[w].low >= l.Packets()
 }
 
 func (s *server) Start(olaf.Time)                {}
@@ -127,7 +149,10 @@ func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 		return
 	}
 	s.tally[received]++
-	if s.from[w].isWhole() {
+	if p.Flags&program.Last != 0 && s.cfg.Varies {
+		s.lengths[w] = packet(p)*s.cfg.PerPacket + int(p.Lanes)
+	}
+	if s.isWhole(w) {
 		s.line = append(s.line, w)
 		s.advance()
 	}
@@ -145,25 +170,29 @@ func (s *server) advance() {
 		take = s.line
 	}
 	for _, w := range take {
-		s.add(&s.from[w])
+		s.add(&s.from[w], s.lengths[w])
 	}
 	s.apply.Vectors = s.apply.Trace.Vectors
 	s.host.Apply(&s.apply)
 }
 
-// add adds the vector of a worker to the current sum.
-func (s *server) add(g *gather) {
+// add adds the vector of a worker to the current sum, which is as long as the longest vector.
+func (s *server) add(g *gather, length int) {
 	s.apply.Trace.Add(&g.traces[0])
 	s.apply.Torn = s.apply.Torn || g.mixed
 	if g.values == nil {
 		return
 	}
 	if s.apply.Values == nil {
-		s.sum = append(s.sum[:0], g.values...)
+		s.sum = append(s.sum[:0], g.values[:length]...)
 		s.apply.Values = s.sum
 		return
 	}
-	adder.AddFloats(s.sum, g.values)
+	for len(s.sum) < length {
+		s.sum = append(s.sum, 0)
+	}
+	adder.AddFloats(s.sum[:length], g.values[:length])
+	s.apply.Values = s.sum
 }
 
 func (s *server) OnApplied(olaf.Time) {
@@ -179,7 +208,7 @@ func (s *server) OnApplied(olaf.Time) {
 	} else {
 		w := s.line[0]
 		s.line = append(s.line[:0], s.line[1:]...)
-		s.from[w].restart()
+		s.restart(w)
 		s.tally[sentPackets] += sendVector(s.host, &s.cfg, Peer(w), &s.out, s.apply.Values)
 	}
 	s.advance()
@@ -189,18 +218,20 @@ func (s *server) OnApplied(olaf.Time) {
 // next gradient much earlier than the others.
 func (s *server) answerAll() {
 	for w := range s.from {
-		s.from[w].restart()
+		s.restart(w)
 	}
-	for i := range s.cfg.Packets() {
-		s.out.Seg, s.out.Lanes = uint64(i), uint16(s.cfg.Lanes(i))
+	l := s.cfg.Layout
+	l.fit(s.apply.Values)
+	for i := range l.Packets() {
+		s.out.Seg, s.out.Lanes = uint64(i), uint16(l.Lanes(i))
 		for w := range s.from {
-			if s.cfg.opens(i) {
+			if l.opens(i) {
 				s.host.Message()
 			}
-			s.host.Send(Peer(w), &s.out, s.cfg.cut(s.apply.Values, i))
+			s.host.Send(Peer(w), &s.out, l.cut(s.apply.Values, i))
 		}
 	}
-	s.tally[sentPackets] += uint64(s.cfg.Packets() * len(s.from))
+	s.tally[sentPackets] += uint64(l.Packets() * len(s.from))
 }
 
 // Done reports whether every worker has received all its updates.

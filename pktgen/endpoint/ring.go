@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/adder"
@@ -20,6 +21,8 @@ type ringWorker struct {
 	// here counts the packets received from the predecessor in each step. The predecessor may be a step ahead and may
 	// send before this worker's gradient is ready.
 	here   []int
+	last   []bool          // whether the last packet has arrived, per step; only if lengths vary
+	most   int             // number of packets in the longest vector
 	traces []program.Trace // traces of received packets, per step
 	inbox  [][]uint32      // received values, per step
 	chunks []program.Trace // contributions in this worker's chunks
@@ -42,7 +45,8 @@ func NewRing(cfg Config, host Host) (Endpoint, error) {
 	}
 	steps := 2 * (cfg.Workers - 1)
 	return &ringWorker{
-		cfg: cfg, host: host, busy: true, here: make([]int, steps), traces: make([]program.Trace, steps), inbox: make([][]uint32, steps),
+		cfg: cfg, host: host, busy: true, here: make([]int, steps), last: make([]bool, steps), most: cfg.Packets(),
+		traces: make([]program.Trace, steps), inbox: make([][]uint32, steps),
 		chunks: make([]program.Trace, cfg.Workers), values: make([]uint32, cfg.Values),
 	}, nil
 }
@@ -51,7 +55,8 @@ func NewRing(cfg Config, host Host) (Endpoint, error) {
 func (w *ringWorker) chunk(c int) (Layout, int) {
 	n, v := w.cfg.Workers, w.cfg.Values
 	first := c * v / n
-	return Layout{Values: (c+1)*v/n - first, PerPacket: w.cfg.PerPacket, Messages: w.cfg.Messages}, first
+	return Layout{Values: (c+1)*v/n - first, PerPacket: w.cfg.PerPacket, Messages: w.cfg.Messages,
+		Varies: w.cfg.Varies}, first
 }
 
 // sentChunk returns the chunk that is sent in a step. receivedChunk returns the chunk that is received.
@@ -81,6 +86,8 @@ func (w *ringWorker) OnComputed(now olaf.Time, values []uint32) {
 	for c := range w.chunks {
 		w.chunks[c] = own
 	}
+	w.cfg.fit(values)
+	w.values = slices.Grow(w.values[:0], w.cfg.Values)[:w.cfg.Values]
 	w.carry = values != nil
 	copy(w.values, values)
 	w.pass()
@@ -112,22 +119,60 @@ func (w *ringWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 		w.tally[repeated]++
 		return
 	}
-	l, _ := w.chunk(w.receivedChunk(step))
-	if w.here[step] >= l.Packets() || packet(p) >= l.Packets() {
+	if !w.store(step, packet(p), p, lanes) {
 		w.tally[repeated]++
 		return
 	}
 	w.tally[received]++
-	if lanes != nil {
-		if len(w.inbox[step]) != l.Values {
-			w.inbox[step] = make([]uint32, l.Values)
-		}
-		copy(l.cut(w.inbox[step], int(p.Seg)), lanes)
-	}
 	w.traces[step] = p.Trace
 	if w.here[step]++; !w.busy {
 		w.advance()
 	}
+}
+
+// store stores the values of packet i of a chunk, and reports whether the packet was missing. If lengths vary, the
+// predecessor's vector may be one that is not computed here yet, and the mark of the last packet ends the chunk.
+func (w *ringWorker) store(step, i int, p *program.Packet, lanes []uint32) bool {
+	if w.cfg.Varies {
+		if w.last[step] || i != w.here[step] || i >= w.most {
+			return false
+		}
+		w.inbox[step] = append(w.inbox[step][:i*w.cfg.PerPacket], lanes...)
+		w.last[step] = p.Flags&program.Last != 0
+		return w.last[step] || len(lanes) == w.cfg.PerPacket
+	}
+	l, _ := w.chunk(w.receivedChunk(step))
+	if w.here[step] >= l.Packets() || i >= l.Packets() {
+		return false
+	}
+	if lanes != nil {
+		if len(w.inbox[step]) != l.Values {
+			w.inbox[step] = make([]uint32, l.Values)
+		}
+		copy(l.cut(w.inbox[step], i), lanes)
+	}
+	return true
+}
+
+// isHere reports whether the chunk of a step has arrived.
+func (w *ringWorker) isHere(step int, l Layout) bool {
+	if w.cfg.Varies {
+		return w.last[step]
+	}
+	return w.here[step] >= l.Packets()
+}
+
+// endUnequal ends a round in which the predecessor's chunk has another length. An empty chunk lets the successor end as
+// well.
+func (w *ringWorker) endUnequal() {
+	w.busy = true
+	if w.step+1 < len(w.here) {
+		w.out = program.Packet{Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Index: uint32(w.step + 1),
+			Flags: program.Last}
+		w.host.Send(Peer((int(w.cfg.Worker)+1)%w.cfg.Workers), &w.out, nil)
+	}
+	w.apply = Aggregate{Number: w.round, Unequal: true}
+	w.host.Apply(&w.apply)
 }
 
 // advance handles the chunk that was received in the current step and passes the result on.
@@ -135,11 +180,15 @@ func (w *ringWorker) advance() {
 	for w.step < len(w.here) {
 		c := w.receivedChunk(w.step)
 		l, first := w.chunk(c)
-		if w.here[w.step] < l.Packets() {
+		if !w.isHere(w.step, l) {
+			return
+		}
+		if w.cfg.Varies && len(w.inbox[w.step]) != l.Values {
+			w.endUnequal()
 			return
 		}
 		w.take(c, w.values[first:][:l.Values])
-		w.here[w.step] = 0
+		w.here[w.step], w.last[w.step] = 0, false
 		if w.step++; w.step < len(w.here) {
 			w.pass()
 		}

@@ -34,6 +34,21 @@ func (r *rounds) begin(now olaf.Time, values []uint32) {
 	r.tally[computed]++
 	r.tally[sentVectors]++
 	r.busy, r.values, r.begun = false, values, nanoseconds(now)
+	r.cfg.fit(values)
+}
+
+// checkFirst lets the host check the values in the first packet of a sum.
+func (r *rounds) checkFirst(values []uint32) {
+	if c, is := r.host.(Checker); is && values != nil {
+		c.CheckFirst(values)
+	}
+}
+
+// finishUnequal ends a round without a sum, because the workers' vectors differ in length.
+func (r *rounds) finishUnequal() {
+	r.busy = true
+	r.apply = Aggregate{Number: r.round, Unequal: true}
+	r.host.Apply(&r.apply)
 }
 
 // contribution returns the trace for the gradient in this round.

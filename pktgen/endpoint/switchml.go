@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
@@ -74,14 +75,27 @@ func NewSwitchML(cfg Config, sml SwitchML, host Host) (Endpoint, error) {
 	for i := range w.due {
 		w.due[i] = Never
 	}
-	if sml.Floats {
-		w.ahead, w.scales = min(sml.Slots, cfg.Packets()), make([]int8, cfg.Packets())
-	}
+	w.fitScales()
 	return w, nil
+}
+
+// fitScales adapts the exponents to the length of the vector. Packets that wait for different results must not share a
+// slot, so a vector that is shorter than the pool but not than half of it has as many exponents as the pool.
+func (w *poolWorker) fitScales() {
+	n := w.cfg.Packets()
+	if !w.sml.Floats {
+		return
+	}
+	w.scales = slices.Grow(w.scales[:0], n)[:n]
+	if w.ahead = n; 2*n > w.sml.Slots {
+		w.ahead = w.sml.Slots
+	}
 }
 
 func (w *poolWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
+	w.sum.fit(w.cfg.Layout)
+	w.fitScales()
 	for i := range w.stride() {
 		w.fresh(now, i)
 	}
@@ -141,6 +155,9 @@ func (w *poolWorker) encode(i int) []uint32 {
 	of := i - w.ahead
 	if of < 0 {
 		w.words = append(w.words[:0], make([]uint32, w.cfg.Lanes(0))...)
+		if i == 0 && w.cfg.Varies {
+			w.words[0] = uint32(w.cfg.Packets())
+		}
 		return w.words
 	}
 	own := w.cfg.cut(w.values, of)
@@ -183,6 +200,11 @@ func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	w.took(p)
 	slot, _ := w.place(i)
 	w.due[slot] = Never
+	if i == 0 && w.ahead > 0 && w.cfg.Varies && int(lanes[0]) != w.cfg.Workers*w.cfg.Packets() {
+		w.next = Never
+		w.finishUnequal()
+		return
+	}
 	if w.sum.isWhole() {
 		w.next = Never
 		w.apply.Vanished, w.vanished = w.vanished, 0

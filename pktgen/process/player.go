@@ -23,6 +23,12 @@ type Work interface {
 	Apply(a *endpoint.Aggregate)
 }
 
+// FirstChecker is Work that checks the first packet of a sum before the sum is complete, and may end the context.
+type FirstChecker interface {
+	Work
+	CheckFirst(values []uint32)
+}
+
 // LaterWork is Work in which applying an update takes time. During this time, the host can receive packets.
 type LaterWork interface {
 	Work
@@ -377,6 +383,13 @@ func (k *playing) Apply(a *endpoint.Aggregate) {
 	}
 	k.Work.Apply(a)
 	k.applied++
+}
+
+// CheckFirst implements endpoint.Checker.
+func (k *playing) CheckFirst(values []uint32) {
+	if c, is := k.Work.(FirstChecker); is {
+		c.CheckFirst(values)
+	}
 }
 
 // Send adds a packet to the next batch.

@@ -130,6 +130,7 @@ func (w *wiredJob) layOut(workers, values int) (err error) {
 	w.net = w.spec.Network
 	w.net.Jobs, w.net.Workers = 1, workers
 	w.parts, w.job, err = w.spec.Build(c.FloatsJob(), 1)
+	w.job.Varies = true
 	return err
 }
 

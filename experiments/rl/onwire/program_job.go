@@ -105,7 +105,7 @@ func (a *attempt) startJob(ctx context.Context, jobs *Jobs) (*jobNet, error) {
 	if n.parts, n.job, err = n.spec.Build(a.Values, a.rounds()); err != nil {
 		return n, err
 	}
-	n.network = n.spec.Network
+	n.job.Varies, n.network = true, n.spec.Network
 	n.network.Workers = a.Workers
 	if n.Wired && n.parts.Numbers > 0 { // packet numbers in frames span all rounds
 		n.job.Updates = uint32(min(int(a.rounds()), n.parts.Numbers/n.job.Packets()))
@@ -231,7 +231,8 @@ func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 	defer n.mu.Unlock()
 	m := n.members[k]
 	into := &m.vectors[vector%2]
-	*into = append((*into)[:0], make([]uint32, n.Values)...) // shorter vectors are padded with zeros
+	length := max(len(h.Values)/4, attach.LeastValues(vector, n.parts.PerPacket, n.Values))
+	*into = append((*into)[:0], make([]uint32, length)...)
 	for i := range len(h.Values) / 4 {
 		(*into)[i] = binary.LittleEndian.Uint32(h.Values[4*i:])
 	}
@@ -302,6 +303,7 @@ func (n *jobNet) handOver(now olaf.Time, k int, vector uint32) []uint32 {
 	if n.Compute > 0 {
 		h, ok := m.rounds.Take(m.ctx)
 		if m.ended = !ok; m.ended {
+			n.endAfter(k)
 			return make([]uint32, n.Values)
 		}
 		n.takeVector(k, vector, &h)
@@ -311,9 +313,19 @@ func (n *jobNet) handOver(now olaf.Time, k int, vector uint32) []uint32 {
 	return m.vectors[vector%2]
 }
 
+// endAfter ends the job if a worker ended and another waits for a sum that needs its vector.
+func (n *jobNet) endAfter(ended int) {
+	for _, m := range n.members {
+		if len(m.readyNS) > len(n.members[ended].readyNS) {
+			n.fail(fmt.Errorf("%w: worker %d ended, and without it there are no more sums", attach.ErrBye, ended))
+			return
+		}
+	}
+}
+
 // applied stores a sum that a worker received until its client is answered.
 func (n *jobNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
-	if host >= len(n.members) {
+	if host >= len(n.members) || a.Unequal { // takeVector ends a job whose vectors differ in length
 		return
 	}
 	n.mu.Lock()
@@ -328,9 +340,9 @@ func (n *jobNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 		m.sum.Reward += other.rewards[m.vector%2]
 	}
 	packets := make([][]uint32, len(n.members))
-	for first := 0; first < n.Values && !n.parts.Conversion.IsExact(); first += n.parts.PerPacket {
+	for first := 0; first < len(a.Values) && !n.parts.Conversion.IsExact(); first += n.parts.PerPacket {
 		for k, other := range n.members {
-			packets[k] = other.vectors[m.vector%2][first:min(first+n.parts.PerPacket, n.Values)]
+			packets[k] = other.vectors[m.vector%2][first:min(first+n.parts.PerPacket, len(a.Values))]
 		}
 		clipped, vanished := n.parts.Conversion.CountChanged(host, packets)
 		m.sum.Clipped, m.sum.Vanished = m.sum.Clipped+uint32(clipped), m.sum.Vanished+uint32(vanished)
