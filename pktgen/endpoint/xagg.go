@@ -89,6 +89,9 @@ type treeWorker struct {
 	due      olaf.Time     // when the next fragment is due
 	frame    olaf.Size     // size of the last frame on the line
 	last     olaf.Time     // when an awaited packet last arrived or left
+	resends  int           // number of fragments sent again since the parent was last notified of the end
+	lacked   int           // the same before that
+	vain     int           // number of repairs in a row after which the parent lacked as many fragments as before
 	checked  bool          // the parent has all fragments
 	quiet    int           // number of timeouts in a row
 	silences uint32        // number of all timeouts so far
@@ -189,6 +192,7 @@ func (w *treeWorker) lanes(i int) []uint32 {
 func (w *treeWorker) offer(now olaf.Time) {
 	w.next, w.again, w.checked, w.quiet, w.last = 0, nil, false, 0, now
 	w.offered, w.before = now, w.silences
+	w.resends, w.lacked, w.vain = 0, 0, 0
 	if w.cfg.Line > 0 {
 		w.stage = waiting
 		w.control(xagg.Ready, uint64(w.cfg.Line), 0, 0)
@@ -244,6 +248,7 @@ func (w *treeWorker) advance(now olaf.Time) {
 		case w.next >= w.cfg.Packets() && len(w.again) == 0:
 			w.control(xagg.Finished, 0, uint64(w.cfg.Packets()), 0)
 			w.stage = sent
+			w.countRepair()
 		case w.due > now:
 			return
 		case w.next < w.cfg.Packets():
@@ -260,6 +265,7 @@ func (w *treeWorker) advance(now olaf.Time) {
 			w.send(now, int(w.again[0]))
 			w.again = w.again[1:]
 			w.tally[resent]++
+			w.resends++
 		}
 	}
 }
@@ -308,7 +314,7 @@ func (w *treeWorker) handleControl(now olaf.Time, p *program.Packet) {
 			}
 		}
 		if w.stage == sent && len(w.again) > 0 {
-			w.stage, w.due, w.checked = sending, max(now, w.due), false
+			w.stage, w.due, w.checked = sending, max(now, w.due).Add(w.holdRepair()), false
 		}
 	}
 }
@@ -376,6 +382,7 @@ func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 	w.took(p)
 	w.last, w.quiet, w.xagg.Ticket = now, 0, 0
+	w.lacked, w.vain = 0, 0
 	if w.sum.isWhole() {
 		w.follow(now)
 		w.applySum()
@@ -401,6 +408,30 @@ func (w *treeWorker) follow(now olaf.Time) {
 		w.spread += (max(off, -off) - w.spread) / 4
 		w.average += off / 8
 	}
+}
+
+// vainRepairs is the number of vain repairs after which the worker waits before each further one.
+const vainRepairs = 3
+
+// countRepair counts the repair that has ended if it was vain.
+func (w *treeWorker) countRepair() {
+	if w.vain++; w.resends == 0 || w.lacked == 0 || w.resends < w.lacked {
+		w.vain = 0
+	}
+	w.resends, w.lacked = 0, w.resends
+}
+
+// holdRepair returns the time to wait before fragments are sent again. If the parent's program drops all of them, it
+// would otherwise ask for them without pause. The time doubles up to a limit that follows the measured rounds.
+func (w *treeWorker) holdRepair() olaf.Duration {
+	if w.vain < vainRepairs {
+		return 0
+	}
+	most := longestFollow
+	if w.average > 0 {
+		most = min(max((w.average+4*w.spread)<<hushes, leastFollow), longestFollow)
+	}
+	return min(w.xagg.Timeout<<min(w.vain-vainRepairs, idles), most)
 }
 
 // applySum applies the complete sum.

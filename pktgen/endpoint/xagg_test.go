@@ -226,3 +226,64 @@ func TestWaitFollowsRounds(t *testing.T) {
 		t.Errorf("after quick rounds it waits for %v, want %v", wait, leastFollow)
 	}
 }
+
+// TestRejectedFragmentsAreSentLessOften lets the parent lack all fragments after every repair. The first repairs follow
+// at once, and the time between later ones doubles up to a limit: a second, or less if rounds are short. A sum ends it.
+func TestRejectedFragmentsAreSentLessOften(t *testing.T) {
+	const fragments = 3
+	c := new(clerk)
+	e, err := NewXAgg(Config{Job: 1, Workers: 1, Layout: Layout{Values: fragments, PerPacket: 1}, Updates: 2},
+		XAgg{Timeout: olaf.Millisecond, Follows: true}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := olaf.Time(0)
+	// reject plays for a time and returns the times between repairs. The parent answers after 10 µs.
+	reject := func(until olaf.Time) (gaps []olaf.Duration) {
+		c.data = nil
+		for at := now; now < until; {
+			for e.Next() <= now && len(c.data) < fragments {
+				e.Timer(now)
+			}
+			if len(c.data) == fragments {
+				gaps, at, c.data = append(gaps, now.Sub(at)), now, nil
+				now = now.Add(10 * olaf.Microsecond)
+				e.Receive(now, &program.Packet{Kind: program.Control, Action: xagg.Lost, Bitmap: 1<<fragments - 1,
+					Round: e.(*treeWorker).epoch()}, nil)
+			}
+			now = max(now, e.Next())
+		}
+		return gaps
+	}
+	check := func(gaps []olaf.Duration, most olaf.Duration, ends string) {
+		t.Helper()
+		for i := 1; i < len(gaps); i++ {
+			if gaps[i] < gaps[i-1] || gaps[i] > most+olaf.Millisecond {
+				t.Errorf("%s: after %s the next repair follows after %s; want times that grow up to %s", ends, gaps[i-1], gaps[i], most)
+			}
+		}
+		if last := gaps[len(gaps)-1]; last < most/2 || gaps[2] > olaf.Millisecond {
+			t.Errorf("%s: the times between repairs are %v, want the first at once and the last up to %s", ends, gaps, most)
+		}
+	}
+	e.Start(now)
+	e.OnComputed(now, []uint32{1, 2, 3})
+	check(reject(now.Add(20*olaf.Second)), olaf.Second, "in the first round")
+	finish := func() {
+		for i := range fragments {
+			e.Receive(now, &program.Packet{Kind: program.Result, Seg: uint64(i), Round: e.(*treeWorker).epoch(), Lanes: 1},
+				[]uint32{7})
+		}
+		e.OnApplied(now)
+	}
+	finish()
+	e.(*treeWorker).average, e.(*treeWorker).spread = olaf.Millisecond, 0
+	e.OnComputed(now, []uint32{1, 2, 3})
+	check(reject(now.Add(20*olaf.Second)), olaf.Millisecond<<hushes, "after rounds of 1 ms")
+	if e.Done() {
+		t.Error("the job is done without its last sum")
+	}
+	if finish(); !e.Done() {
+		t.Error("the job does not end with its last sum")
+	}
+}

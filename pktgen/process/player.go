@@ -126,6 +126,7 @@ type playing struct {
 	applied   int   // applied sums not yet reported to the endpoint
 	late      []time.Duration
 	heard     time.Time
+	lost      int // number of times that the network lacked frames since then
 	failed    error
 	child     *olaf.WorkerID // number to send with; nil for its own
 	moved     bool           // to Above
@@ -239,11 +240,23 @@ func (k *playing) turn() error {
 	if k.end.Next() <= now {
 		k.end.Timer(now)
 	}
-	waits := k.end.Next() != endpoint.Never || k.Waits && !k.computing
-	if patience := cmp.Or(k.Patience, DefaultPatience); waits && time.Since(k.heard) > patience {
-		return fmt.Errorf("%w: no answer for %v", ErrStalled, patience)
+	if k.end.Next() != endpoint.Never || k.Waits && !k.computing {
+		return k.checkPatience(time.Now())
 	}
 	return nil
+}
+
+// checkPatience returns an error if no progress was made for too long.
+func (k *playing) checkPatience(now time.Time) error {
+	patience := cmp.Or(k.Patience, DefaultPatience)
+	switch {
+	case now.Sub(k.heard) <= patience:
+		return nil
+	case k.lost > 0:
+		return fmt.Errorf("%w: frames are not answered: the network asked for them again %d times, and made no progress for %v; "+
+			"its program rejects them, or they are lost", ErrStalled, k.lost, patience)
+	}
+	return fmt.Errorf("%w: no answer for %v", ErrStalled, patience)
 }
 
 func (k *playing) now() olaf.Time { return olaf.Time(time.Since(k.Start)) * olaf.Time(olaf.Nanosecond) }
@@ -294,8 +307,11 @@ func (k *playing) read(deadline time.Time) (int, error) {
 }
 
 func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort) {
-	if p.Kind != program.Control || p.Action != xagg.Awaits { // an aggregator that is itself waiting makes no progress
-		k.heard = time.Now()
+	switch { // an aggregator that waits or lacks frames makes no progress
+	case p.Kind != program.Control || p.Action != xagg.Awaits && p.Action != xagg.Lost:
+		k.heard, k.lost = time.Now(), 0
+	case p.Action == xagg.Lost:
+		k.lost++
 	}
 	k.follow(p, from)
 	if k.Check != nil {

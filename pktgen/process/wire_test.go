@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -62,5 +64,29 @@ func TestEndpointsWithoutTimersStall(t *testing.T) {
 	defer stop()
 	if _, err := run(ctx, true); err != nil {
 		t.Errorf("a worker that computes ends with %v, want that it waits", err)
+	}
+}
+
+// TestLostFramesAreNotProgress runs a worker whose network only asks for its frames again: it stalls, and the error
+// reports that the frames are not answered. Any other packet is progress.
+func TestLostFramesAreNotProgress(t *testing.T) {
+	end, err := endpoint.NewXAgg(endpoint.Config{Workers: 1, Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1},
+		endpoint.XAgg{}, newPlaying(t.Context(), new(Player), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	k := newPlaying(t.Context(), &Player{Patience: time.Hour}, nil)
+	k.end, k.heard = end, now.Add(-2*time.Hour)
+	for range 7 {
+		k.receive(&program.Packet{Kind: program.Control, Action: xagg.Lost}, nil, netip.AddrPort{})
+	}
+	if err := k.checkPatience(now); !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(),
+		"frames are not answered: the network asked for them again 7 times") {
+		t.Errorf("a worker whose frames are asked for again and again ends with %v", err)
+	}
+	k.receive(&program.Packet{Kind: program.Control, Action: xagg.Checked}, nil, netip.AddrPort{})
+	if err := k.checkPatience(now); err != nil {
+		t.Errorf("a worker whose frames arrived ends with %v", err)
 	}
 }
