@@ -1,5 +1,6 @@
-// What must hold in olaf_core whatever arrives: a narrow build with free inputs, and a shadow of what lies in its slots. Proved
-// to a bounded depth by 'make formal', and for all times by induction with what HELP adds; planted faults must be found
+// Properties of olaf_core that must hold for every input. The core is built narrow, its inputs are free, and a shadow
+// model tracks the contents of its slots. 'make formal' proves the properties to a bounded depth and then for all
+// times, by induction with the assertions under HELP. The proof must also find the faults planted for it
 // (formal/faults).
 module olaf_formal (
   input logic       clk,
@@ -9,17 +10,17 @@ module olaf_formal (
   input logic       olaf,
   input logic       filter,
   input logic       free,
-  input logic [1:0] depth,      // of 2 slots
-  input logic       fast,       // 64 bytes a cycle, else 32
+  input logic [1:0] depth,      // 1 or 2 slots
+  input logic       fast,       // 64 bytes per cycle, else 32
   input logic       valid,
-  input logic       update,     // else it bypasses
+  input logic       update,     // else the frame bypasses the queue
   input logic       cluster,
   input logic       worker,
   input logic       long,       // 16 lanes, else none
   input logic [1:0] reward,
   input logic       copy_stall,
 `ifdef HELP
-  // What lies in the core, to which prove.sh connects these.
+  // Internal signals of the core, connected by prove.sh.
   input logic        peek_paying, peek_t1, peek_t2, peek_t3, peek_ours_3, peek_put,
   input logic [1:0]  peek_tail, peek_place_1, peek_place_2, peek_place_3, peek_put_slot, peek_place_of_0, peek_place_of_1,
   input logic [2:0]  peek_count_3, peek_count_sum_3,
@@ -30,7 +31,7 @@ module olaf_formal (
 );
   localparam int SLOTS = 2, PHYS = 3;
 
-  // A frame is presented until it is taken, and configuration holds still.
+  // A frame stays on the input until it is taken. The configuration changes only during reset.
   logic       held, past;
   logic [5:0] was, is;
   logic [5:0] cfg, cfg_was;
@@ -48,7 +49,7 @@ module olaf_formal (
     assume (!held || (valid && is == was));
     assume (rst || !past || cfg == cfg_was);
     assume (depth >= 2'd1 && depth <= 2'd2);
-    assume (past || rst);  // it starts with a reset
+    assume (past || rst);  // the first cycle is a reset
   end
 
   logic       decided, offered, slot_append, slot_written, locks, fin, cut, sending, occupies, idle;
@@ -68,13 +69,13 @@ module olaf_formal (
     .discarded, .gained, .locks, .lock_slot, .fin, .cut, .leaving_slot, .leaving_count, .sending, .occupies, .idle, .head, .waiting
   );
 
-  // The shadow: which slots wait, in which order, with what inside; and the one that leaves.
+  // The shadow model: which slots are waiting, their order and contents, and the slot that is leaving.
   logic [PHYS-1:0] waits;
   logic            of [0:PHYS-1];
   logic [2:0]      count [0:PHYS-1];
   logic            leaves;
   logic [1:0]      leaver, next_lock, next_append;
-  logic [3:0]      inside, total;   // updates, as gained says and as the slots hold, modulo 16
+  logic [3:0]      inside, total;   // updates modulo 16: counted from gained and fin, and summed over the slots
   logic [2:0]      frames;
   function automatic logic [1:0] after(input logic [1:0] p);
     after = p == 2'(PHYS - 1) ? 2'd0 : p + 2'd1;
@@ -137,9 +138,9 @@ module olaf_formal (
     end
 
 `ifdef HELP
-  // What makes the above inductive: how the shadow lies in the core's state.
+  // Assertions that make those above inductive: they relate the shadow model to the core's state.
   logic [1:0]  place_of, ring, before;
-  logic [49:0] slots [0:3], lies [0:3];   // as the memory has them, and as it will with what is being written
+  logic [49:0] slots [0:3], lies [0:3];   // the memory's contents before and after the write in progress
   logic [24:0] heads [0:3];
   function automatic logic [1:0] far(input logic [1:0] from, input logic [1:0] to);
     far = to >= from ? to - from : to + 2'(PHYS) - from;
@@ -158,7 +159,7 @@ module olaf_formal (
     ring = far(head, peek_tail);
     before = head == 2'd0 ? 2'(PHYS - 1) : head - 2'd1;
 
-    // The table of clusters and the place of the next append begin as zeros, and only slots are written to them.
+    // The cluster table and the tail start as zeros, and only slot numbers are written to them.
     assume (!rst || (peek_place_of_0 < 2'(PHYS) && peek_place_of_1 < 2'(PHYS) && peek_tail < 2'(PHYS)));
     help_places: assert (rst || (peek_place_of_0 < 2'(PHYS) && peek_place_of_1 < 2'(PHYS)));
     if (!rst) begin
@@ -168,14 +169,14 @@ module olaf_formal (
       for (int i = 0; i < PHYS; i++) assert (waits[i] == (far(head, 2'(i)) < waiting));
       help_idle: assert (!peek_paying && (sending || waiting == 2'd0));
       help_leaver: assert (leaves == sending && (!leaves || (leaver == leaving_slot && leaver == before && leaving_count == count[leaver])));
-      // What the memories hold of what waits.
+      // The memories' entries for waiting slots.
       for (int i = 0; i < PHYS; i++)
         if (waits[i]) begin
           assert (heads[i][18:3] == {15'b0, of[i]} && heads[i][2:0] == count[i]);
           assert (lies[i][49:34] == {15'b0, of[i]} && lies[i][4:2] == count[i]);
           if (olaf) assert ((of[i] ? peek_place_of_1 : peek_place_of_0) == 2'(i));
         end
-      // The decision under way.
+      // The decision in progress.
       help_once: assert (!(peek_t1 && peek_t2) && !(peek_t1 && peek_t3) && !(peek_t2 && peek_t3));
       if (peek_t1 || peek_t2 || peek_t3) help_held: assert (held && !peek_put);
       if (peek_t1) help_1: assert (peek_place_1 == place_of);

@@ -1,5 +1,6 @@
-// AXI-Lite from OpenNIC's 125 MHz register clock to the 250 MHz of the box: one access at a time, each handed over by a toggle
-// and back by another, both through two flip-flops; what is handed over holds still meanwhile.
+// AXI-Lite bridge from OpenNIC's 125 MHz register clock to the box's 250 MHz clock, for one access at a time. One
+// toggle signals the request and another the response, each through two flip-flops. Address and data are stable
+// meanwhile.
 module olaf_axil_cdc (
   input  logic        s_clk,
   input  logic        s_rstn,
@@ -36,7 +37,7 @@ module olaf_axil_cdc (
   input  logic [1:0]  m_rresp,
   input  logic [31:0] m_rdata
 );
-  // On the side of the registers.
+  // The register clock's side.
   logic        asked, writes, answered_s1, answered_s2, answered_seen, answering;
   logic        answered;
   logic [19:0] address;
@@ -75,7 +76,7 @@ module olaf_axil_cdc (
     end
   end
 
-  // On the side of the box.
+  // The box clock's side.
   logic asked_1, asked_2, asked_seen, busy;
   assign m_addr = address;
   assign m_wdata = data;

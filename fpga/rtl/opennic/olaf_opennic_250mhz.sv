@@ -1,9 +1,10 @@
-// OlafQueue as the plugin of OpenNIC's 250 MHz user box, between the first network port and the second: what comes in on port 0 is
-// queued and leaves on port 1; what comes in on port 1 goes out on port 0 as it is. The generator's frames come to the queue like
-// those of port 0, or leave on port 1 if generator.control.wire is set: then the queue is another card's. The host's first
-// function gets and sends nothing through the queue. Instantiate it in user_plugin_250mhz_inst.vh; the names are the shell's.
+// OlafQueue as a plugin for OpenNIC's 250 MHz user box, between the two network ports. Frames received on port 0 are
+// queued and leave on port 1. Frames received on port 1 leave on port 0 unchanged. The generator's frames enter the
+// queue like those from port 0 or, if generator.control.wire is set, leave on port 1 for a queue on another card. The
+// host's first function neither receives nor sends through the queue. Instantiate the plugin in
+// user_plugin_250mhz_inst.vh; its port names are the shell's.
 //
-// It was compiled by Verilator and never by Vivado, and no card has seen it.
+// It has been compiled with Verilator only: never with Vivado, and it has not run on a card.
 module olaf_opennic_250mhz #(
   parameter int SLOTS = 64,
   parameter int CLUSTERS = 1024,
@@ -29,7 +30,8 @@ module olaf_opennic_250mhz #(
   output logic [1:0]   s_axil_rresp,
   input  logic         s_axil_rready,
 
-  // From the adapters of two network ports, and to them; no ready comes back to what the MAC receives but here.
+  // Streams from and to the adapters of the two network ports. Only this side of the adapters has a ready signal for
+  // received frames; the MAC has none.
   input  logic [1:0]    s_axis_adap_rx_250mhz_tvalid,
   input  logic [1023:0] s_axis_adap_rx_250mhz_tdata,
   input  logic [127:0]  s_axis_adap_rx_250mhz_tkeep,
@@ -54,7 +56,7 @@ module olaf_opennic_250mhz #(
 );
   localparam logic [15:0] PORT_0 = 16'h0040, PORT_1 = 16'h0080;  // tuser_dst of the network ports
 
-  // Reset is held for long enough that every pipeline is empty, in both clocks.
+  // Reset lasts long enough to empty every pipeline in both clock domains.
   logic [7:0] held;
   logic       rst_1, rst, rstn_axil, rstn_axil_1;
   assign mod_rst_done = held == '1;
@@ -83,15 +85,15 @@ module olaf_opennic_250mhz #(
     .m_rresp(rresp), .m_rdata(rdata)
   );
 
-  // Frames of the box: from the queue, around it, and of the generator.
+  // The box's outputs: queue, bypass and generator.
   logic [2:0]   valid, last, ready;
   logic [511:0] data [0:2];
   logic [63:0]  keep [0:2];
   logic [15:0]  size [0:2];
   logic [15:0]  gen_src;
 
-  // The generator shares the way into the box with port 0, frame by frame. The port goes first, as its adapter has little room.
-  // A frame whose first beat was offered keeps the way.
+  // The generator and port 0 share the box's input, frame by frame. The port has priority, because its adapter has
+  // little buffer space. Once a frame's first beat has been offered, the input is reserved for that frame.
   logic         wire_out, in_open, in_owner, in_gen, in_valid, in_ready, in_last;
   logic [511:0] in_data;
   logic [63:0]  in_keep;
@@ -117,8 +119,8 @@ module olaf_opennic_250mhz #(
   logic [15:0] cluster, worker;
   olaf_tables vnp4_1 (.first_beat(in_data), .known, .cluster, .worker);
 
-  // What leaves the queue and what goes around it share the way to port 1, frame by frame; so does a generator that sends there,
-  // whose frames begin only where neither of these waits.
+  // The queue, the bypass and a generator that sends to the wire share port 1, frame by frame. They have priority in
+  // this order, so a generator's frame begins only when the other two have nothing to send.
   assign valid[2] = gen_valid && wire_out;
   logic [1:0]   owner, next_owner;
   logic         open;
@@ -169,7 +171,7 @@ module olaf_opennic_250mhz #(
   );
   /* verilator lint_on PINCONNECTEMPTY */
 
-  // The way back.
+  // The return path, from port 1 to port 0.
   assign m_axis_adap_tx_250mhz_tvalid[0] = s_axis_adap_rx_250mhz_tvalid[1];
   assign m_axis_adap_tx_250mhz_tdata[511:0] = s_axis_adap_rx_250mhz_tdata[1023:512];
   assign m_axis_adap_tx_250mhz_tkeep[63:0] = s_axis_adap_rx_250mhz_tkeep[127:64];

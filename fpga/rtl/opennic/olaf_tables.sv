@@ -1,5 +1,6 @@
-// The place of VNP4-1: it names each frame's worker by its source. This one knows nobody, so that everything bypasses the queue;
-// an instance of VNP4 with the program in p4ctl/p4 takes its place, and delays the stream by as much as it takes.
+// A placeholder for VNP4-1, which identifies each frame's worker by the source address. The placeholder knows no
+// workers, so every frame bypasses the queue. Replace it with an instance of VNP4 that runs the program in p4ctl/p4,
+// and delay the stream by that instance's latency.
 module olaf_tables (
   input  logic [511:0] first_beat,
   output logic         known,

@@ -1,6 +1,7 @@
-// The Verilated card as a child process. Commands come on standard input, answers and records go to standard output, both
-// little-endian and without gaps; what is written is flushed before the process waits for input, so that many commands can
-// be sent at once. fpga/rtl/child.go is the other side. The process ends when its input does.
+// The Verilated card as a child process. It reads commands from standard input and writes answers and records to
+// standard output, both little-endian and without padding. Output is flushed before the process waits for input, so
+// that many commands can be sent at once. The process exits at the end of its input. fpga/rtl/child.go is the other
+// side.
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -73,7 +74,7 @@ class Pipes {
   }
   std::vector<uint8_t> in_;
   size_t at_ = 0, held_ = 0;
-  uint8_t out_[1 << 15];  // half of what a pipe takes, so that both sides work at once
+  uint8_t out_[1 << 15];  // half of a pipe's capacity, so that both sides work at once
 };
 
 // ------------------------------------------------------------------------------------------------------------------- card
@@ -84,13 +85,13 @@ struct Identity {
 };
 
 struct Frame {
-  uint64_t cycle;  // its first beat comes in this cycle or as soon after it as it is let in
+  uint64_t cycle;  // the first beat arrives in this cycle, or as soon after it as the input accepts it
   Identity who;
   uint16_t src, dst;
   std::vector<uint8_t> bytes;
 };
 
-// Ready is how often a consumer takes a beat: always, or by chance.
+// Ready decides when a consumer takes a beat: always, or with probability of_65536 / 65536.
 struct Ready {
   uint32_t of_65536 = 65536;
   uint64_t state = 1;
@@ -109,7 +110,7 @@ struct Beat {
   uint64_t keep, ends;
 };
 
-// What is reported, as bits of the command 'm'.
+// Kinds of records to report, as bits of the argument of command 'm'.
 enum : uint32_t { report_decisions = 1, report_log = 2, report_lanes = 4, report_bypassed = 8, report_wire = 16 };
 
 class Card {
@@ -123,7 +124,7 @@ class Card {
     while (read(status_of_memories, nullptr) & 1) {}
     const uint64_t before = clocks_;
     write(scratch, 0x5a5aa5a5);
-    way_ = clocks_ - before - 1;  // the answer comes a clock after the effect
+    way_ = clocks_ - before - 1;  // the response follows the effect by one clock
   }
   ~Card() { v_.final(); }
 
@@ -149,7 +150,8 @@ class Card {
  private:
   static constexpr uint32_t status_of_memories = 0x3098, command_of_memories = 0x3094, scratch = 0x20;
 
-  // clock is one clock, of which every change of clk is one here. Inputs were set before and count from the next one on.
+  // clock simulates one clock. Every edge of clk counts as one. Inputs that were set before take effect in the next
+  // clock.
   void clock() {
     v_.next_write = writes_in_ == 0;
     if (writes_in_ >= 0) writes_in_--;
@@ -158,7 +160,7 @@ class Card {
     clocks_++;
   }
 
-  // prime lets time pass from the next clock on; with run the clock of the output, too.
+  // prime lets time pass from the next clock on; with run, the output's clock runs too.
   void prime(bool run, bool fluid) {
     v_.next_ce = 1;
     v_.next_run = run;
@@ -169,14 +171,14 @@ class Card {
 
   // -------------------------------------------------------------------------------------------------------------- registers
 
-  // AXI-Lite accesses take clocks, but no cycle of the card's time.
+  // AXI-Lite accesses take clocks, but no cycles of the card's time.
   uint8_t write(uint32_t address, uint32_t value) {
     post(address, value, way_);
     do clock();
     while (!v_.s_axil_bvalid);
     return v_.s_axil_bresp;
   }
-  // post puts a write on the bus, so that it takes effect once so many clocks have passed. Its answer is not awaited.
+  // post schedules a write that takes effect after the given number of clocks. It does not wait for the response.
   void post(uint32_t address, uint32_t value, int clocks) {
     v_.next_address = address;
     v_.next_data = value;
@@ -215,7 +217,7 @@ class Card {
     const uint32_t address = io_.get<uint32_t>(), value = io_.get<uint32_t>();
     post(address, value, io_.get<uint16_t>());
   }
-  // A burst ends at the first word that is refused.
+  // answer_burst writes words to one address. After the first rejected word it discards the rest.
   void answer_burst() {
     const uint32_t address = io_.get<uint32_t>(), n = io_.get<uint32_t>();
     uint8_t response = 0;
@@ -246,7 +248,8 @@ class Card {
     r.state = io_.get<uint64_t>() | 1;
   }
 
-  // answer_run lets cycles pass: so many, or fewer once nothing is under way any more, where that is asked for.
+  // answer_run lets the requested number of cycles pass. If until_rest is set, it stops as soon as nothing is in
+  // progress.
   void answer_run() {
     const uint64_t cycles = io_.get<uint64_t>();
     const bool until_rest = io_.get<uint8_t>() != 0;
@@ -262,7 +265,7 @@ class Card {
 
   bool resting() const { return frames_.empty() && sent_ == 0 && v_.test_resting && ends_.empty(); }
 
-  // offer names the sender of the generator's frame, or puts the next beat of a frame of ours on the input.
+  // offer identifies the sender of the generator's frame, or puts the next beat of an injected frame on the input.
   void offer(uint64_t now) {
     v_.inject = 0;
     if (v_.m_axis_gen_tvalid && !v_.m_axis_gen_wire) {
@@ -309,8 +312,8 @@ class Card {
     return known_[source] = who;
   }
 
-  // cycle is one clock in which time passes; what arrives and leaves in it is taken and reported.
-  // What next_ready was is in force: it was set a clock ago.
+  // cycle simulates one clock in which time passes. It takes and reports the frames that arrive and leave in it.
+  // The current value of next_ready is in effect, because it was set one clock ago.
   void cycle() {
     const uint64_t now = v_.test_cycles + run_;
     if (run_) offer(now);
@@ -329,7 +332,7 @@ class Card {
     v_.next_bypass_ready = bypass_ready_.next();
   }
 
-  // hold makes sure that a beat which is offered stays as it is until it is taken.
+  // hold checks that an offered beat does not change until it is taken.
   void hold() {
     Beat beat = {};
     memcpy(beat.data, v_.m_axis_tdata.data(), sizeof beat.data);
@@ -363,7 +366,7 @@ class Card {
     }
   }
 
-  // leave takes a beat that goes to the parameter server.
+  // leave takes a beat that is sent to the parameter server.
   void leave(uint64_t now) {
     append(leaving_, v_.m_axis_tdata.data(), v_.m_axis_tkeep, (report_ & report_lanes) || leaving_.empty());
     if (!v_.m_axis_tlast) return;
@@ -382,7 +385,7 @@ class Card {
     }
     leaving_.clear();
   }
-  // pass takes a beat that goes around the queue.
+  // pass takes a beat that bypasses the queue.
   void pass(uint64_t now) {
     append(passing_, v_.m_axis_bypass_tdata.data(), v_.m_axis_bypass_tkeep, true);
     if (!v_.m_axis_bypass_tlast) return;
@@ -392,7 +395,7 @@ class Card {
     io_.write(passing_.data(), passing_.size());
     passing_.clear();
   }
-  // send takes a beat that leaves the generator by the wire.
+  // send takes a beat that the generator sends to the wire.
   void send(uint64_t now) {
     append(sending_, v_.m_axis_gen_tdata.data(), v_.m_axis_gen_tkeep, true);
     if (!v_.m_axis_gen_tlast) return;
@@ -409,7 +412,7 @@ class Card {
 
   // ---------------------------------------------------------------------------------------------------------------- vectors
 
-  // answer_vector presents one frame while the output's clock stands, and tells its class.
+  // answer_vector presents one frame while the output's clock is stopped, and reports its class.
   void answer_vector() {
     take_frame();
     uint8_t became = 0xff;
@@ -426,7 +429,7 @@ class Card {
     io_.put<uint8_t>('v');
     io_.put(became);
   }
-  // answer_step lets cycles of the output's clock pass, each with another clock of everything else.
+  // answer_step lets cycles of the output's clock pass. Everything else runs for two clocks per cycle.
   void answer_step() {
     const uint64_t cycles = io_.get<uint64_t>();
     const bool until_idle = io_.get<uint8_t>() != 0;
@@ -441,7 +444,7 @@ class Card {
         cycle();
       }
     }
-    if (until_idle) {  // what has left is on its way out
+    if (until_idle) {  // frames that have left the queue are still in the output pipeline
       prime(false, true);
       for (int i = 0; i < 200; i++) {
         v_.next_ce = i < 199;
@@ -461,15 +464,15 @@ class Card {
   Volaf_sim v_;
   uint64_t clocks_ = 0;
   uint32_t report_ = 0;
-  int writes_in_ = -1;  // clocks until the write is on the bus
-  int way_ = 0;         // clocks from there to its effect
-  bool run_ = false;  // the clock of the output runs in the next clock
+  int writes_in_ = -1;  // clocks until the scheduled write is on the bus; negative for none
+  int way_ = 0;         // clocks from the bus to a write's effect
+  bool run_ = false;  // the output's clock runs in the next clock
   Ready ready_, bypass_ready_;
   std::deque<Frame> frames_;
-  size_t sent_ = 0;              // bytes of the first frame that are in
-  std::deque<uint64_t> ends_;    // when frames were over whose last beat is not out yet
+  size_t sent_ = 0;              // bytes of the first frame that were taken
+  std::deque<uint64_t> ends_;    // end times of frames whose last beat has not left yet
   std::vector<uint8_t> leaving_, passing_, sending_;
-  Beat waiting_;        // that was offered and not taken
+  Beat waiting_;        // offered, but not taken
   bool waits_ = false;
   std::unordered_map<uint32_t, Identity> known_;
 };

@@ -1,7 +1,7 @@
-// What the harness clocks: the box, with all its inputs in registers, so that nothing has to be computed again when the
-// harness sets one. An input counts from the next clock on. VNP4-1 takes a cycle: the harness sees a beat of the generator
-// on m_axis_gen and says who sends it, in time for the register in which the beat comes to s_axis. Tests put frames of their
-// own there, while the generator rests.
+// The top module that the harness clocks: the box, with a register behind every input, so that setting an input causes
+// no recomputation. An input takes effect in the next clock. VNP4-1 takes one cycle: the harness sees the generator's
+// beat on m_axis_gen and identifies its sender in time for the register that passes the beat to s_axis. Tests inject
+// their own frames into that register while the generator is idle.
 module olaf_sim #(
   parameter int SLOTS = 64,
   parameter int CLUSTERS = 1024,
@@ -30,14 +30,14 @@ module olaf_sim #(
   output logic [1:0]   s_axil_rresp,
   output logic [31:0]  s_axil_rdata,
 
-  input  logic         inject,         // a beat of the harness comes next
+  input  logic         inject,         // the harness offers a beat
   input  logic [511:0] inject_tdata,
   input  logic [63:0]  inject_tkeep,
   input  logic         inject_tlast,
-  input  logic         known,          // who sends the frame
+  input  logic         known,          // the frame's sender is known
   input  logic [15:0]  cluster,
   input  logic [15:0]  worker,
-  output logic         taken,          // the beat is taken in this clock
+  output logic         taken,          // an injected beat would be taken in this clock
 
   output logic [511:0] m_axis_tdata,
   output logic [63:0]  m_axis_tkeep,
@@ -60,13 +60,13 @@ module olaf_sim #(
 
   output logic [511:0] m_axis_gen_tdata,
   output logic         m_axis_gen_tvalid,
-  output logic         m_axis_gen_first,  // the beat is a frame's first
+  output logic         m_axis_gen_first,  // the beat is the first of a frame
   output logic [63:0]  m_axis_gen_tkeep,
   output logic         m_axis_gen_tlast,
-  output logic         m_axis_gen_wire,   // it leaves here, and does not come to s_axis
+  output logic         m_axis_gen_wire,   // the frame leaves here and does not enter s_axis
 
-  // The provenance log: what was decided about each update, and which slot gave its frame away. An append or a replacement
-  // starts a slot's list of contributors, an aggregation extends it.
+  // The provenance log: the decision on each update, and the slot of each departing frame. An append or a replacement
+  // starts a slot's list of contributors; an aggregation extends it.
   output logic         log_decided,
   output logic [2:0]   log_class,
   output logic [PW-1:0] log_slot,
@@ -77,14 +77,14 @@ module olaf_sim #(
   output logic         log_departed,
   output logic [PW-1:0] log_departed_slot,
 
-  // What tests look at; a card leaves it open.
+  // Outputs for tests only; a card leaves them unconnected.
   output logic [63:0]  test_cycles,
   output logic         test_decided,
   output logic         test_offered,
   output logic [2:0]   test_class,
   output logic         test_fin,
   output logic         test_idle,
-  output logic         test_resting   // nothing is under way anywhere
+  output logic         test_resting   // nothing is in progress anywhere
 );
   logic rst, ce, run, fluid, m_axis_tready, m_axis_bypass_tready, write, read;
   logic [19:0] address;

@@ -1,5 +1,6 @@
-// Drives plugins_sim by lines of text: "w CARD ADDRESS VALUE" writes a register, "r CARD ADDRESS" prints one, "c N" lets clocks
-// pass. Frames of the output are printed as "f BYTES". Numbers and bytes are hexadecimal.
+// Drives plugins_sim with text commands, one per line: "w CARD ADDRESS VALUE" writes a register, "r CARD ADDRESS"
+// prints one, and "c N" lets N clocks pass. Frames at the output are printed as "f BYTES". Numbers and bytes are
+// hexadecimal.
 #include <cstdint>
 #include <cstdio>
 #include <string>

@@ -1,5 +1,5 @@
-// Two of OpenNIC's plugins back to back: what leaves port 1 of the first comes to port 0 of the second. Each has its registers
-// on a bus of its own; what leaves port 1 of the second is the output.
+// Two OpenNIC plugins in series: port 1 of the first sends to port 0 of the second, and port 1 of the second is the
+// output. Each plugin has a separate register bus.
 module plugins_sim (
   input  logic         clk,
   input  logic         rstn,
@@ -9,7 +9,7 @@ module plugins_sim (
   input  logic [1:0]   read,
   input  logic [31:0]  address,
   input  logic [31:0]  data,
-  output logic [1:0]   accepted,       // a write or the address of a read
+  output logic [1:0]   accepted,       // a write or a read address was accepted
   output logic [1:0]   bvalid,
   output logic [1:0]   rvalid,
   output logic [63:0]  rdata,
@@ -26,7 +26,7 @@ module plugins_sim (
   logic [1:0]    awready, arready;
   assign accepted = awready | arready;
 
-  // The cable. Nothing comes from elsewhere.
+  // The cable is the only input; the other ports receive nothing.
   assign valid_in[0] = '0;
   assign data_in[0] = '0;
   assign keep_in[0] = '0;
@@ -69,7 +69,8 @@ module plugins_sim (
                     data_out[0][511:0], data_out[1][511:0]};
 endmodule
 
-// A table in the place of VNP4-1, which knows each source by the last byte of its address: the worker, of one cluster in two.
+// A table in place of VNP4-1. It knows every source: the last byte of the address is the worker, and its lowest bit is
+// the cluster.
 module olaf_tables (
   input  logic [511:0] first_beat,
   output logic         known,
