@@ -173,7 +173,7 @@ func TestPathsOfPagesExist(t *testing.T) {
 		info, err := os.Stat(name)
 		if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 || name == "docs_test.go" ||
 			strings.Contains(name, "/testdata/kept/") {
-			continue // stored runs keep the texts of their time
+			continue // stored runs keep their original texts
 		}
 		text, err := os.ReadFile(name)
 		if err != nil {

@@ -35,7 +35,7 @@ func TestExtendingIsTrue(t *testing.T) {
 		}
 		top, _, _ := strings.Cut(file, "/")
 		if _, err := os.Stat(top); err != nil && path.Ext(file) != ".go" && path.Ext(file) != ".md" {
-			continue // not a file: a claim, an experiment, a word
+			continue // not a file, but a claim, an experiment or a word
 		}
 		files++
 		raw, err := os.ReadFile(file)

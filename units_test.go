@@ -105,7 +105,7 @@ func TestPrintUnits(t *testing.T) {
 // TestUnitsRoundTrip checks that printed values parse to the same value, also through JSON.
 func TestUnitsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// Round values print short; the shift makes them as likely as others.
+		// Round values are printed short; sampling them makes them as likely as others.
 		round := rapid.SampledFrom([]int64{1, 1e3, 1e5, 1e9, 25e8, 1e12}).Draw(t, "round")
 		v := rapid.Int64().Draw(t, "value")
 		v -= v % round

@@ -74,7 +74,7 @@ func TestCapturesCarryTheirClockError(t *testing.T) {
 		var p Packet
 		for err == nil {
 			if err = r.Next(&p); err != nil && c.name == "two captures in one file" {
-				err = io.EOF // the second one starts again, which is an error of its own
+				err = io.EOF // reading the second capture fails with another error
 			}
 		}
 		if got := r.ClockErrorNS(); err != io.EOF || got != c.want && (got.Known() || c.want.Known()) {

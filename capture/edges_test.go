@@ -55,7 +55,7 @@ func TestTimesOfTheRunClock(t *testing.T) {
 		origin int64 // 0 takes it from the first packet
 		at     []int64
 		want   []int64
-		same   bool // the clock is the generator's
+		same   bool // the capture's clock is the generator's
 	}{
 		{0, []int64{0, 1, maxVirtualNS}, []int64{0, 1, maxVirtualNS}, true},
 		{0, []int64{5, maxVirtualNS + 1}, []int64{5}, true},

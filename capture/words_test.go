@@ -215,7 +215,7 @@ func TestInterfacesOfFiles(t *testing.T) {
 	}
 	r, err := NewReader(bytes.NewReader(file), "a.pcapng")
 	if err == nil {
-		err = r.Close() // no error of its own
+		err = r.Close() // Close must not fail either
 	}
 	if err != nil {
 		t.Error(err)

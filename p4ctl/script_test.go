@@ -197,7 +197,7 @@ func (c *scene) play(name string, do func(*scene)) {
 	for _, line := range c.server.taken() {
 		fmt.Fprintf(c.text, "  server: %s\n", line)
 	}
-	var returned []string // of concurrent calls
+	var returned []string // results of concurrent calls
 	for len(c.begun) > 0 {
 		returned = append(returned, fmt.Sprintf("  returns: %v\n", <-c.begun))
 	}

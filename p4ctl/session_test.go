@@ -538,12 +538,12 @@ func TestBatchesAreCounted(t *testing.T) {
 	if want := (p4ctl.Applied{Updates: added, Batches: (added + 3) / 4}); err != nil || got != want || added%4 == 0 {
 		t.Errorf("%+v, want %+v: %v", got, want, err)
 	}
-	// The same again: all updates of the first batch exist already.
+	// Apply the same plan again: all updates of the first batch exist already.
 	got, err = s.Apply(t.Context(), plan)
 	if want := (p4ctl.Applied{Batches: 1}); !errors.Is(err, p4ctl.ErrExists) || got != want {
 		t.Errorf("%+v, want %+v: %v", got, want, err)
 	}
-	// Only the updates of the first batch that exist already are rejected.
+	// Only the existing updates of the first batch are rejected.
 	if _, err := s.Sync(t.Context(), p4ctl.Tables{}); err != nil {
 		t.Fatal(err)
 	}
@@ -581,7 +581,7 @@ func TestRefusalsMentionSilence(t *testing.T) {
 	dial(t, running.Target(), p4ctl.ElectionID{Low: 5})
 	for name, id := range map[string]p4ctl.ElectionID{"a lower id": {Low: 4}, "the same id": {Low: 5}} {
 		heard := regexp.MustCompile(`the agent last heard of that client \d+s ago, and drops it after 40s of silence`)
-		for try := 0; ; try++ { // what the first controller sent lately may still arrive
+		for try := 0; ; try++ { // messages from the first controller may still be arriving
 			passed.Add(10)
 			s, err := p4ctl.Dial(t.Context(), running.Target(), p4ctl.Options{ElectionID: id})
 			if err == nil {

@@ -175,7 +175,7 @@ func TestPlanLeadsThere(t *testing.T) {
 		}
 		for _, u := range Diff(from, to).toUpdates() {
 			o, known, err := toObject(u.Entity, nil)
-			if !known && err == nil { // a deletion of an entry carries no action
+			if !known && err == nil { // the deletion of an entry has no action
 				o = deleted(u)
 			}
 			_, exists := have[o.identity()]

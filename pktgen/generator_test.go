@@ -18,9 +18,9 @@ import (
 type fakeCard struct {
 	regs    map[uint32]uint32
 	memory  [3][]uint32
-	burst   uint32 // 0: no limit
-	busyFor int    // polls after a command
-	corrupt bool   // lose one bit of every load
+	burst   uint32 // 0 for no limit
+	busyFor int    // number of busy polls after a command
+	corrupt bool   // loses one bit of every load
 	unread  uint32 // words since the last poll
 	fail    error
 	writes  int
@@ -136,7 +136,7 @@ func TestProgram(t *testing.T) {
 	for _, burst := range []uint32{0, 1024, 7} {
 		c := newFakeCard()
 		c.burst = burst
-		c.regs[regmap.GeneratorStopAfter], c.regs[regmap.GeneratorStopAfter+4] = 5, 5 // somebody's leftovers
+		c.regs[regmap.GeneratorStopAfter], c.regs[regmap.GeneratorStopAfter+4] = 5, 5 // left over from another user
 		if err := NewGenerator(c).Program(context.Background(), testJob(t, w)); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("too many: %v", err)
 	}
 	job.Workers = 27
-	c.regs[regmap.GeneratorFlows] = 1<<32 - 1 // as of a card that is gone
+	c.regs[regmap.GeneratorFlows] = 1<<32 - 1 // as if the card were gone
 	if _, err := g.ReadFlows(); !errors.Is(err, ErrLimit) {
 		t.Errorf("read of more than there can be: %v", err)
 	}
@@ -230,7 +230,7 @@ func TestProgramRefuses(t *testing.T) {
 		want  error
 		say   string
 		spoil func(*fakeCard, *Job)
-		quiet bool // nothing may have been written
+		quiet bool // the card must not have been written to
 	}{
 		{"flows", ErrLimit, "27 flows (one a worker and segment), built_flows is 26",
 			func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltFlows] = 26 }, true},

@@ -269,7 +269,7 @@ func TestClusterWeights(t *testing.T) {
 		return out
 	}
 	w := table1(t)
-	w.UpdatesPerWorker, w.BurstPackets = 100_000, 10_000 // long bursts measure weights, far from any worker's end
+	w.UpdatesPerWorker, w.BurstPackets = 100_000, 10_000 // long bursts, far from any worker's last update, show the weights
 	got := shares(w, 60)
 	distance := func(a, b []float64) (d float64) {
 		for i := range a {
@@ -287,7 +287,7 @@ func TestClusterWeights(t *testing.T) {
 			t.Errorf("burst %d did not draw weights anew", b)
 		}
 	}
-	// The variance of the log of a log-normal weight is sigma squared; within one burst the common factor cancels.
+	// The variance of a log-normal weight's logarithm is sigma squared; within one burst the common factor cancels out.
 	var sum, n float64
 	for b := 0; b < 60; b += 3 {
 		var mean float64

@@ -43,7 +43,7 @@ func TestSegmentsFollowEachOther(t *testing.T) {
 		}
 		sent[d.Flow]++
 	}
-	for burst := 0; burst < len(one)/w.BurstPackets; burst++ { // exactly, of a burst's first frames
+	for burst := 0; burst < len(one)/w.BurstPackets; burst++ { // compare the first frames of each burst exactly
 		at := 3 * burst * w.BurstPackets
 		bits := int64(burst) * int64(w.BurstPackets) * w.vectorSize().Bits()
 		for segment := range 3 {

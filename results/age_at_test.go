@@ -15,7 +15,7 @@ func TestAgeAt(t *testing.T) {
 		t.Error("an age is known before the first delivery")
 	}
 	a.Deliver(open, 10, 4)
-	a.Deliver(open, 20, 2) // older than what is there
+	a.Deliver(open, 20, 2) // older than the stored update
 	if age, known := a.At(25); !known || age != olaf.Duration(21) {
 		t.Errorf("age %d, %v; want 21", age, known)
 	}

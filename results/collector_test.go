@@ -240,7 +240,8 @@ func TestMetricsByHand(t *testing.T) {
 			t.Errorf("%s = %v, want %v", check.name, got, check.want)
 		}
 	}
-	// Half of the 30 ns the age was below 15: 5 to 15 of the second tooth, 10 to 15 of the first; buckets are 1/64 wide.
+	// The age is below 15 for half of the 30 ns: 5 to 15 in the second tooth and 10 to 15 in the first. Buckets are
+	// 1/64 wide.
 	if got := float64(r.Metrics.Of("aom_p50_ns")); math.Abs(got-15) > 15.0/64 {
 		t.Errorf("median AoM %v, want 15", got)
 	}
@@ -257,7 +258,7 @@ func TestTimeToN(t *testing.T) {
 	merged := one(30, 25, 0, 1)
 	merged.Update.Count = 3
 	merged.Contributors = []olaf.Contributor{{GenNS: 20, Worker: 0}, {GenNS: 25, Worker: 1}, {GenNS: 24, Worker: 1}}
-	// Workers 7 and 8 are none of the two that there should be: they do not count.
+	// Workers 7 and 8 do not belong to the configured two, so they do not count.
 	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 9, 0, 7), one(21, 9, 0, 7), one(22, 9, 0, 8),
 		one(23, 9, 0, 8), merged, one(60, 50, 0, 1)} {
 		c.Observe(&o)
@@ -331,7 +332,7 @@ func TestOneSegmentIsNone(t *testing.T) {
 			t.Errorf("%s\n%s", a, b)
 		}
 	}
-	// Of several segments other stamps tell nothing, an age to begin with or not.
+	// With several segments, other stamps are unknown, with or without an initial age.
 	r := measuredOf(Config{Declared: toy.Summing, Clusters: 1, Workers: 1, Segments: 2,
 		Window: Window{To: olaf.Time(100 * olaf.Nanosecond), InitialAge: 5 * olaf.Nanosecond}}, one(10, 0, 0, 0))
 	if v := r.Metrics.Of(metric.OldestStamp); v.Known() {

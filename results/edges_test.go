@@ -91,7 +91,7 @@ func TestPlacesOfJobs(t *testing.T) {
 			}
 		}
 		var p places
-		p.assign(&Config{Jobs: []Job{{Cluster: 50, Clusters: 9, Workers: 9}}}) // forgotten
+		p.assign(&Config{Jobs: []Job{{Cluster: 50, Clusters: 9, Workers: 9}}}) // replaced by the next assignment
 		p.assign(&cfg)
 		if cfg.Clusters != len(homes) || cfg.Workers != workers {
 			t.Fatalf("%d clusters of %d workers, want %d of %d", cfg.Clusters, cfg.Workers, len(homes), workers)

@@ -27,10 +27,10 @@ func fragmentOf(atNS int64, f int, inside ...[3]int) olaf.Observation {
 func TestModelsAreTorn(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 2, Workers: 4, Split: Split{Frames: 2, Workers: 2}})
 	for _, o := range []olaf.Observation{
-		fragmentOf(100, 0, [3]int{0, 1, 10}), fragmentOf(110, 1, [3]int{0, 1, 10}), // whole, from 110 on of 10
+		fragmentOf(100, 0, [3]int{0, 1, 10}), fragmentOf(110, 1, [3]int{0, 1, 10}), // a whole model, generated at 10, from 110 on
 		fragmentOf(120, 0, [3]int{0, 2, 20}, [3]int{1, 1, 20}), fragmentOf(130, 1, [3]int{0, 2, 20}),
-		fragmentOf(140, 1, [3]int{1, 1, 20}), // both torn: alone in fragment 1; from 130 on of 20
-		fragmentOf(150, 0, [3]int{0, 3, 30}), // its other fragment is lost
+		fragmentOf(140, 1, [3]int{1, 1, 20}), // both torn: one alone in fragment 1, the other generated at 20, from 130 on
+		fragmentOf(150, 0, [3]int{0, 3, 30}), // the other fragment is lost
 		fragmentOf(160, 0, [3]int{1, 2, 40}, [3]int{0, 4, 40}), fragmentOf(170, 1, [3]int{0, 4, 40}, [3]int{1, 2, 40}),
 	} {
 		c.Observe(&o)

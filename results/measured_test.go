@@ -71,7 +71,7 @@ func TestMeasured(t *testing.T) {
 	frames := crowd(1, 60)
 	from, to := frames[10].At, frames[50].At
 	merged := crowd(6, 20)
-	merged[4].Update.Count, merged[5].Update.Count, merged[6].Update.Count = 64, 65, 300 // on either side of a table
+	merged[4].Update.Count, merged[5].Update.Count, merged[6].Update.Count = 64, 65, 300 // around the size of a table
 	back := crowd(7, 12)
 	back[5].At -= 9_000_000
 	back[8].Update.GenNS = uint64(back[8].At.NS()+2) % olaf.GenModulus
@@ -296,7 +296,7 @@ func TestDescribeByHand(t *testing.T) {
 		}
 	}
 	values := []float64{3, 1, 4, 1, 5, 9, 2, 6}
-	if low, high, ok := Bootstrap(values, 40, 7); low != 2.25 || high != 5.5 || !ok { // its draws are by seed
+	if low, high, ok := Bootstrap(values, 40, 7); low != 2.25 || high != 5.5 || !ok { // the draws depend only on the seed
 		t.Errorf("%v %v %t, want 2.25 to 5.5", low, high, ok)
 	}
 	for _, few := range [][]float64{nil, {1}} {
@@ -333,7 +333,7 @@ func TestOddDocuments(t *testing.T) {
 		read.Value(toy.Declared.Metric("aom_cluster_ns")) != 10 || kept.Differs(read) != "" {
 		t.Errorf("%+v", read)
 	}
-	// What no olafctl of today could compute is not compared.
+	// Metrics that this olafctl cannot compute are not compared.
 	strange := func(v string) (m metric.Values) {
 		if err := json.Unmarshal([]byte(`{"of another olafctl":`+v+`}`), &m); err != nil {
 			t.Fatal(err)

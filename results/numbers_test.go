@@ -177,7 +177,7 @@ func TestEveryFaultIsNamed(t *testing.T) {
 // ones.
 func TestNeverDelivered(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 2})
-	// Worker 0 twice, worker 1 once; of those that nobody expected worker 2 once, worker 3 twice.
+	// Worker 0 delivers twice, worker 1 once. Of the unexpected workers, worker 2 delivers once and worker 3 twice.
 	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 10, 0, 0), one(21, 0, 0, 2), one(30, 0, 0, 3),
 		one(50, 45, 0, 3)} {
 		c.Observe(&o)
@@ -315,7 +315,7 @@ func TestDifferences(t *testing.T) {
 	if got, want := Difference("ab", "abc"), `stored …"ab"…, computed …"abc"…`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got, want := Difference(1, 12), "stored …1…, computed …12…"; got != want { // one begins as the whole other
+	if got, want := Difference(1, 12), "stored …1…, computed …12…"; got != want { // one text is a prefix of the other
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if d := Difference(math.NaN(), 1); !strings.Contains(d, "can't be written") {

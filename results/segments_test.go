@@ -48,7 +48,7 @@ func TestTornUpdates(t *testing.T) {
 		want     Float
 	}{{0, true, Missing()}, {1, true, Missing()}, {2, true, 1}, {3, true, 2}, {2, false, Missing()}} {
 		collector := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1, Segments: c.segments})
-		for _, seq := range []uint32{0, 1, 3} { // of two segments one whole and one torn, of three two torn
+		for _, seq := range []uint32{0, 1, 3} { // with two segments, one is whole and one torn; with three, two are torn
 			o := one(int64(10+seq), 1, 0, 0)
 			if o.Update.Seq = seq; !c.inside {
 				o.Update.Count, o.Contributors = 2, nil
@@ -86,7 +86,7 @@ func TestAgeOfTheOldestSegment(t *testing.T) {
 		for _, m := range run.Clusters {
 			got[m.Cluster] = m.AoM
 		}
-		for i := range obs { // as the collector takes them
+		for i := range obs { // add contributors like the collector
 			if u := &obs[i].Update; obs[i].Contributors == nil {
 				obs[i].Contributors = []olaf.Contributor{{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker}}
 			}

@@ -13,7 +13,7 @@ import (
 func TestStamps(t *testing.T) {
 	measure := func(inside bool) Run {
 		c := NewCollector(Config{Declared: toy.Summing, Clusters: 1, Workers: 2})
-		for k := range uint64(3) { // delivered at 1, 2, 3 µs; 100, 300 ns old by the one, the other
+		for k := range uint64(3) { // delivered at 1, 2 and 3 µs; 100 ns old by one stamp, 300 ns by the other
 			at := (k + 1) * 1000
 			o := olaf.Observation{At: olaf.Time(at) * olaf.Time(olaf.Nanosecond), Update: olaf.Update{GenNS: at - 100,
 				Count: 2, Worker: 1, Seq: uint32(k)}}
@@ -25,7 +25,7 @@ func TestStamps(t *testing.T) {
 		return c.Finish(olaf.NewCounts(toy.Summing.Ledger))
 	}
 	r := measure(true)
-	// 500 of growing, and what it falls to
+	// Growth of 500 on average, plus the age after each delivery.
 	for name, want := range map[string]Float{"aom_cluster_ns": 600, "aom_mean_ns": 700, "aom_oldest_ns": 800} {
 		if got := r.Metrics.Of(name); got != want {
 			t.Errorf("%s is %v, not %v", name, got, want)

@@ -237,7 +237,7 @@ func TestQuitAsksWhileARunIsOn(t *testing.T) {
 		t.Error("yes, typed at once, does not quit")
 	}
 	f, _, _ = y.frame(80, 20)
-	y.status.Busy = false // with no look since
+	y.status.Busy = false // ended after the last look
 	if tuitest.PressKeys(f, "q"); !f.Quit() {
 		t.Error("asked although the run is over")
 	}

@@ -199,7 +199,7 @@ func TestAgesAreThoseOfABench(t *testing.T) {
 		want, got := c.Finish(olaf.NewCounts(declared.Ledger)), m.Report()
 		for of, v := range got.Metrics.All {
 			if strings.HasPrefix(of.Name, "jain_workers") || strings.Contains(of.Name, "worker") {
-				continue // a mean in another order of summation
+				continue // a mean, summed in a different order
 			}
 			if w := want.Metrics.Of(of.Name); w != v && (w.Known() || v.Known()) {
 				t.Fatalf("%s is %v, of a bench %v", of.Name, v, w)

@@ -213,7 +213,7 @@ func TestNoise(t *testing.T) {
 				tx, s := cable(t, live.Options{All: all})
 				tx.Send(t, tt.frame)
 				if !all && !tt.olaf {
-					tx.Update(t, 1, 77) // directly behind
+					tx.Update(t, 1, 77) // sent directly after the frame
 				}
 				got := take(t, s, 1)[0]
 				f, err := olaf.ParseTruncated(got.data, got.wire)

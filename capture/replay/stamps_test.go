@@ -20,7 +20,7 @@ func TestCoarseStampsWithhold(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		arrivals []arrival
-		fine     bool // no form withholds counts
+		fine     bool // counts are exact in every form
 	}{{"dense", dense, false}, {"sparse", sparse, true}} {
 		original := file(t, tt.arrivals)
 		want, err := Run(context.Background(), decoder(t, original), olafQueue(3), nil)

@@ -51,7 +51,7 @@ func (d *daemon) end(t *testing.T) (code int, out string) {
 	if err != nil {
 		t.Errorf("%s: %v", d.name, err)
 	}
-	_ = d.cmd.Wait() // the code says more
+	_ = d.cmd.Wait() // the exit code is returned instead
 	return d.cmd.ProcessState.ExitCode(), string(rest)
 }
 

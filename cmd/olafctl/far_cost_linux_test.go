@@ -146,7 +146,7 @@ func delayCopy(to, from net.Conn) {
 		if n > 0 {
 			queue <- piece{time.Now().Add(roundTrip / 2), bytes.Clone(buffer[:n])}
 		}
-		if err != nil { // either end has closed it
+		if err != nil { // either end has closed the connection
 			return
 		}
 	}

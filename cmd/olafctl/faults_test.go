@@ -73,7 +73,7 @@ func register(addr uint32) func(*pcietest.Card) string {
 // world contains the bus with the cards, and the output from a healthy card.
 type world struct {
 	bus    pcie.Bus
-	before string // stored registers
+	before string // contents of the stored registers
 }
 
 // patient is a card and the environment in which a command finds it.

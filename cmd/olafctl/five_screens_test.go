@@ -101,7 +101,7 @@ func TestFiveScreensShowOneRun(t *testing.T) {
 		for _, screen := range []struct {
 			name  string
 			shown map[string]string
-			unit  string // of ages
+			unit  string // unit of the ages
 		}{
 			{"table", tableRow(table, r.Queue), tableUnit(table)},
 			{"plain", plainRow(plain, r.Queue), ""},

@@ -58,7 +58,7 @@ func runOnHead(t testing.TB, l *sshlinktest.Lab, args ...string) (stdout, stderr
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = p.Wait() // the exit code says more
+	_ = p.Wait() // the exit code is returned instead
 	return out.String(), said.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -224,10 +224,10 @@ var victims = []struct {
 // faultMoment is one fault and its effects.
 type faultMoment struct {
 	host   *sshlinktest.Host
-	victim int  // in victims
-	runs   bool // it is after the start of the agent, and otherwise of the bench
+	victim int  // index in victims
+	runs   bool // after is measured from the start of the agent, otherwise of the bench
 	after  time.Duration
-	code   int           // of the bench
+	code   int           // exit code of the bench
 	ended  time.Duration // from the fault until the bench ended
 	rested time.Duration // from the fault, or the repair of a cable or agent, until no program ran on the host
 }
@@ -256,7 +256,7 @@ func TestKilledAcrossHosts(t *testing.T) {
 		var hosts sync.WaitGroup
 		var lines []string
 		for k, host := range l.Hosts {
-			// Two rounds have each victim once, and six have each on every host.
+			// Two rounds use each victim once; six rounds use each victim on every host.
 			m := &faultMoment{host: host, victim: (len(l.Hosts)*round + k + round/2) % len(victims),
 				runs: draw.IntN(2) == 0, after: time.Duration(draw.Int64N(int64(2 * time.Second)))}
 			all = append(all, m)
@@ -414,7 +414,7 @@ func killVictim(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *
 	case "agent":
 		pid = pidOf(t, host, "olafctl device serve")
 	}
-	if pid == 0 { // of the head, or too early
+	if pid == 0 { // the victim is the head, or its process has not started yet
 		pid = head.Process.Pid
 	}
 	_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
@@ -502,7 +502,7 @@ func TestKilledAgentLeavesNoPrograms(t *testing.T) {
 	if _, err := h.Offset(t.Context()); err == nil || !strings.Contains(err.Error(), "root@10.29.0.2") {
 		t.Errorf("after its end, the host answers with %v", err)
 	}
-	_ = h.Close() // it is gone
+	_ = h.Close() // the host is gone
 }
 
 // sendFrame sends a datagram from the head to the host.

@@ -102,7 +102,7 @@ func TestInterruptedProcessesEndTheTraining(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = cmd.Wait() // the code says more
+			_ = cmd.Wait() // the exit code is checked instead
 			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(rest), c.says) {
 				t.Errorf("the command exits with %d: %s; want %d and %q", code, rest, c.code, c.says)
 			}

@@ -118,7 +118,7 @@ type kernelLab struct {
 	file string
 	// feed is the end at which a plain switch receives from the generator, last the server's interface.
 	feed, last *netlab.Interface
-	statements []string // of the last bench
+	statements []string // statements of the last bench
 }
 
 // newKernelRoles makes the hosts and cables.
@@ -148,7 +148,7 @@ func newKernelRoles(t *testing.T) *kernelLab {
 	l.feed = cable(l.Hosts[0].Node, "eth0", between, "port0")
 	cable(l.Hosts[1].Node, "in", between, "port1")
 	cable(l.Hosts[2].Node, "eth1", between, "port2")
-	netlabtest.Bridge(t, between, "port0", "port1", "port2") // it sends each update to both, as no address is known
+	netlabtest.Bridge(t, between, "port0", "port1", "port2") // floods updates to both ports, because it has learned no address
 	l.last = cable(l.Hosts[1].Node, "out", l.Hosts[2].Node, "eth0")
 	return l
 }
@@ -318,7 +318,7 @@ links:
 func newSpreadHosts(t *testing.T, text string) (l *sshlinktest.Lab, file string) {
 	t.Helper()
 	l = sshlinktest.New(t, 3, pathOfOlafctl(t))
-	pid := fmt.Sprint(os.Getpid() % 1e5) // the hosts share a folder of reservations
+	pid := fmt.Sprint(os.Getpid() % 1e5) // the hosts share the folder with reservations, so names must be unique
 	for _, ends := range [][2]netlab.End{{{Node: l.Hosts[0].Node, Name: "a0-" + pid}, {Node: l.Hosts[1].Node, Name: "b0-" + pid}},
 		{{Node: l.Hosts[1].Node, Name: "b1-" + pid}, {Node: l.Hosts[2].Node, Name: "c0-" + pid}}} {
 		if _, err := netlab.ConnectNodes(ends[0], ends[1], 1500); err != nil {
@@ -374,7 +374,7 @@ func TestQueueOnThreeHosts(t *testing.T) {
 			t.Fatalf("the queue counted %v", n)
 		}
 	}
-	for node, end := range map[string]string{"ps": "c0-", "w0": "a0-"} { // updates, and answers to those of w0
+	for node, end := range map[string]string{"ps": "c0-", "w0": "a0-"} { // updates at the server, answers at w0
 		if n := countReceived(t, paths[node], end); n < 10 {
 			t.Errorf("%d frames came to %s", n, node)
 		}

@@ -43,7 +43,7 @@ func TestTightenBisects(t *testing.T) {
 			t.Errorf("%s within %v: %+v, %v; want %+v", tt.kind, tt.bound, got, err, tt.want)
 		}
 	}
-	alone := everyPhase(twoClusters(4, 100*ms)) // with fixed peaks, so that nothing is fairer than equal
+	alone := everyPhase(twoClusters(4, 100*ms)) // with fixed and equal peaks, so that fairness cannot be tightened
 	alone.Clusters = append(alone.Clusters, alone.Clusters[0])
 	for u := range alone.Clusters {
 		alone.Clusters[u].EveryPhase, alone.Clusters[u].PhaseLow, alone.Clusters[u].PhaseHigh = false, olaf.Duration(u)*ms*50, olaf.Duration(u)*ms*50
@@ -238,7 +238,7 @@ func TestSendsAfterIsTheWorkersRule(t *testing.T) {
 		p := func(age olaf.Duration) float64 {
 			return rule.SendProbability(tc.Status{Active: uint32(c.Active), Slots: uint32(slots)}, age)
 		}
-		const near = 1e-9 // of sums in floating point
+		const near = 1e-9 // tolerance for sums in floating point
 		want := float64(draw) / drawSteps
 		age := c.sendsAfter(slots, draw)
 		if got := p(age); got < want-near {

@@ -363,7 +363,7 @@ func TestPointsOfRegions(t *testing.T) {
 			parsed = append(parsed, a)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		if stop(); err == nil { // only the size is checked
+		if stop(); err == nil { // Explore stops at once: only the size is checked
 			_, err = Explore(ctx, p, parsed, Options{Solvers: liar(t, "echo unknown")}, nil)
 		}
 		if want == "" && !errors.Is(err, context.Canceled) || want != "" && (!errors.Is(err, ErrProblem) || !strings.Contains(err.Error(), want)) {

@@ -152,7 +152,7 @@ func TestDecisionsOfAPath(t *testing.T) {
 		path := &Path{PerTick: 1, Arrivals: [][]int64{{0, tt.second * per}}, Sent: [][]bool{{true, false}}}
 		run, err := p.Replay(path, nil)
 		switch {
-		case tt.active == 1: // decisions of a path are not needed
+		case tt.active == 1: // the path's decisions are not used
 			if err != nil || run.Fates[0][1] == Unsent {
 				t.Errorf("%s: %+v, %v", name, run, err)
 			}

@@ -24,7 +24,7 @@ func drawn(n int) (problems []Problem) {
 	rng := rand.New(rand.NewPCG(14, 14))
 	for i := range n {
 		p := randomProblem(rng, []Model{Engine, Paper, PaperService}[i%3])
-		if i%7 == 6 && p.Throttles() { // given decisions, the first of each cluster sent
+		if i%7 == 6 && p.Throttles() { // decisions are given: the first update of each cluster is sent
 			p.Control.Sends = SendsGiven
 			for u := range p.Clusters {
 				for k := range p.Clusters[u].Updates {

@@ -161,7 +161,7 @@ func TestVacuousIsNotHolds(t *testing.T) {
 			t.Errorf("%s: %v, %v", model, v, err)
 		}
 	}
-	p := twoClusters(4, 100*ms, 100*ms) // §12.3's spacing forbids these arrivals, the engine does not
+	p := twoClusters(4, 100*ms, 100*ms) // these arrivals violate the spacing of §12.3, but are possible in the engine
 	p.Model, p.Objective.Bound = Paper, olaf.Second
 	p.Clusters[1].PhaseLow, p.Clusters[1].PhaseHigh = ms, ms
 	if v, err := Verify(t.Context(), p, Options{}); !errors.Is(err, ErrVacuous) {

@@ -21,7 +21,7 @@ func TestControlOnRealPackets(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		control     *Control
-		least, most int64 // withheld
+		least, most int64 // number of withheld updates
 	}{
 		{"without", nil, 0, 0},
 		{"law none", of(tc.NoLaw, "", ""), 0, 0},

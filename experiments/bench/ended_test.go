@@ -48,7 +48,7 @@ func endEverywhere(t *testing.T, first int, brief bool, measure func(context.Con
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatalf("event %d: %v", n, err)
 		}
-		if report == nil { // before the first run: nothing is stored
+		if report == nil { // interrupted before the first run, so nothing is stored
 			must(t, k.Abort())
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 // saboteur calls a function when a run has begun.
 type saboteur struct {
 	do   func() error
-	runs int // begun
+	runs int // number of runs that have begun
 	err  error
 }
 
@@ -60,7 +60,7 @@ func TestFaultsInMidRun(t *testing.T) {
 		t.Skip("opens a card for each fault")
 	}
 	for _, c := range []struct {
-		name, says string // first
+		name, says string // says: first reason
 		runs       int    // runs that begin
 		do         func() error
 	}{

@@ -48,7 +48,7 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 			continue
 		}
 		got := *proof
-		got.New = nil // fields added since
+		got.New = nil // fields that were added later
 		a, _ := json.Marshal(got)
 		b, _ := json.Marshal(want)
 		if !bytes.Equal(a, b) {
@@ -57,7 +57,7 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 		if runs, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || runs != want.Runs {
 			t.Errorf("%s: %d runs repeated: %v", id, runs, err)
 		}
-		others := strings.Count(id, "bench") // one report, of a build without a version
+		others := strings.Count(id, "bench") // a bench has one report, from a build without a version
 		if made, not, err := archive.VerifyExports(s, f, "(devel)", system.All().FindDeclaration, nil); err != nil || made != 0 ||
 			not != others {
 			t.Errorf("%s: %d exports made again, %d of another build: %v", id, made, not, err)

@@ -39,7 +39,7 @@ func loopSystems(t *testing.T) (specs []Spec) {
 		}
 		specs = append(specs, s)
 	}
-	for name, profile := range map[string]string{"atp": "paper", "switchml": ""} { // below the device, racks of 2 workers and 1
+	for name, profile := range map[string]string{"atp": "paper", "switchml": ""} { // below the device, racks of 2 workers and of 1
 		s := loopSpec(name)
 		s.Loop.Racks, s.Loop.Profile = 2, profile
 		specs = append(specs, s)
@@ -415,7 +415,7 @@ func TestUsualModeIsLeftOut(t *testing.T) {
 		t.Errorf("%v in %s", err, olaf.FieldOf(err))
 	}
 	s.Loop.Compute = 0
-	s.Queue = "ps" // its server answers
+	s.Queue = "ps" // a parameter server replies
 	if _, err := NewPlan(s); err != nil {
 		t.Error(err)
 	}

@@ -135,7 +135,7 @@ func TestLostOnWires(t *testing.T) {
 				return
 			}
 			if profiles := found.Program.Profiles; len(profiles) > 0 {
-				s.Loop.Profile = profiles[len(profiles)-1] // the one that is exact under loss
+				s.Loop.Profile = profiles[len(profiles)-1] // the last profile is exact under loss
 			}
 			m := measureOnWires(t, s, Options{})
 			must(t, m.Err())

@@ -87,7 +87,7 @@ func TestEveryRule(t *testing.T) {
 			t.Errorf("%s: %+v\nwant %s: %s", name, v.Violations, c.rule, c.want)
 		}
 		for _, one := range v.Violations {
-			// Who aggregates decides what flows, so other rules break with that one.
+			// The choice of aggregator determines all flows, so a bad aggregator also violates other rules.
 			if one.Rule != c.rule && one.Rule != wrongClaim && c.rule != badAggregator {
 				t.Errorf("%s: also %s: %s", name, one.Rule, one.What)
 			}

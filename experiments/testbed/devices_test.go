@@ -57,7 +57,7 @@ func TestRowsAreWhole(t *testing.T) {
 			t.Errorf("%s: %+v", d.Prefix, d)
 		}
 	}
-	if AnswersUpdates != 1<<(len(abilities)-1) { // the last constant
+	if AnswersUpdates != 1<<(len(abilities)-1) { // AnswersUpdates is the last constant
 		t.Error("every ability needs words for what a device without it cannot do")
 	}
 }

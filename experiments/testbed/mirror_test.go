@@ -85,7 +85,7 @@ func (l *mirrorLab) run(t *testing.T, draw *rand.Rand, server, mirror *mirrorFra
 	at, out := l.startNS, int64(0)
 	for seq := range 40 {
 		at += 20_000 + draw.Int64N(50_000)
-		sent := at - 500 - draw.Int64N(2_000) // until the cable, which varies
+		sent := at - 500 - draw.Int64N(2_000) // the time to the cable varies
 		u := olaf.Update{GenNS: uint64(l.generatorNS(sent) - l.generatorNS(l.startNS)), Seq: uint32(seq), Worker: olaf.WorkerID(seq % 3),
 			Cluster: olaf.ClusterID(seq % 2), Count: 1, Lanes: 4}
 		if seq != lost {

@@ -81,7 +81,7 @@ func TestWhoReachesACard(t *testing.T) {
 		!strings.Contains(err.Error(), "--insecure") {
 		t.Errorf("every user of this host: %v", err)
 	}
-	for _, everybody := range []string{":0", "0.0.0.0:0"} { // not even with --insecure
+	for _, everybody := range []string{":0", "0.0.0.0:0"} { // rejected even with --insecure
 		if _, err := lend(ServeOptions{Listen: everybody}); !errors.Is(err, agent.ErrInsecure) ||
 			strings.Contains(err.Error(), "--insecure") || !strings.Contains(err.Error(), "--tls-cert") {
 			t.Errorf("everybody at %s: %v", everybody, err)

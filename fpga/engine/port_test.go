@@ -11,13 +11,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the worker id of an update does to a gate.
+// Effects of an update on a gate, selected by its worker id.
 const (
 	appends olaf.WorkerID = iota
-	merges                // with the last frame, if there is one
+	merges                // merges with the last frame, if there is one
 	drops
-	holds // appends, and closes the gate
-	opens // opens it, which is as much work as a merge
+	holds // appends and closes the gate
+	opens // opens the gate, which is as much work as a merge
 	whats
 )
 
@@ -31,7 +31,7 @@ type gate struct {
 }
 
 func (g *gate) Offer(_ olaf.Time, u *olaf.Update, _ []int32, _ []olaf.Contributor) engine.Outcome {
-	slot := engine.Slot(len(g.sizes) + len(g.waiting)) // slots are never used again
+	slot := engine.Slot(len(g.sizes) + len(g.waiting)) // slots are never reused
 	switch {
 	case u.Worker == drops:
 		return engine.Outcome{Slot: engine.NoSlot, Class: engine.DroppedFull}
@@ -81,8 +81,8 @@ type pace struct {
 	perByte  *big.Rat
 	cycle    int64 // ticks of an engine cycle
 	tick     olaf.Time
-	begun    bool // a begun tick counts
-	ns3      bool // frames take what ns-3 computes, and nothing is carried
+	begun    bool // a tick that has begun counts as complete
+	ns3      bool // frames have ns-3's durations, and no remainder is carried over
 }
 
 // drawPace draws a clock of the given kind, with rates that leave fractions. A port has only one kind of clock.
@@ -117,7 +117,7 @@ func (p *pace) takes(size olaf.Size) *big.Rat {
 	if !p.ns3 {
 		return exact
 	}
-	// ns-3 has seconds with 64 binary digits, of which it knows so many parts of a ps.
+	// ns-3 represents seconds with 64 fractional bits; parts is their number per ps.
 	parts := new(big.Rat).SetFrac(new(big.Int).Lsh(big.NewInt(1), 64), big.NewInt(1e12))
 	known := new(big.Rat).SetInt64(floor(exact.Mul(exact, parts)))
 	ps := known.Quo(known, parts)
@@ -137,7 +137,7 @@ type slowPort struct {
 	out    engine.Output
 
 	state  string
-	last   string // what started last
+	last   string // the last thing that started
 	free   *big.Rat
 	merged int
 	down   bool
@@ -407,7 +407,7 @@ func TestClocks(t *testing.T) {
 // TestBypassKeepsItsOrder checks that frames that bypass the discipline leave in order of arrival, each with its size,
 // even if many wait and more arrive while some leave.
 func TestBypassKeepsItsOrder(t *testing.T) {
-	for first := range 12 { // where in its ring the first frame lies when it grows
+	for first := range 12 { // position of the first frame in the ring when the ring grows
 		p, err := engine.NewPort("fifo", engine.Config{Slots: 1, Clusters: 1}, engine.Output{BypassSlots: 40}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -434,7 +434,7 @@ func TestBypassKeepsItsOrder(t *testing.T) {
 		for ; given < 3; given++ {
 			add(given)
 		}
-		for range first { // one leaves, one comes
+		for range first { // one frame leaves and one arrives
 			next()
 			add(given)
 			given++

@@ -22,8 +22,8 @@ type box struct {
 	left         int64 // beats to fetch
 	pay, owed    int
 
-	busy   int64 // cycles, this one included, in which a merge takes the port
-	age    int   // cycles, this one included, in which newest can't be read
+	busy   int64 // cycles in which a merge occupies the port, including this one
+	age    int   // cycles in which newest cannot be read, including this one
 	newest engine.Slot
 
 	stalls     uint64
@@ -65,7 +65,7 @@ func (b *box) serialise(now int64) (lock bool) {
 	if wanted {
 		b.left--
 		b.toBeat += 64 << 24
-		if b.debt-rate <= 0 { // it is over a cycle after its last beat
+		if b.debt-rate <= 0 { // the frame ends one cycle after its last beat
 			b.debt = 2 * rate
 		}
 	}

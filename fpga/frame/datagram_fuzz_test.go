@@ -24,7 +24,7 @@ func FuzzDatagrams(f *testing.F) {
 			b, err := (&Datagrams{Format: format}).Encode(make([]byte, olaf.MaxFrame),
 				&program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(m.Lanes.Most)}, nil, 0, 0)
 			if err != nil {
-				continue // a message that is no datagram's
+				continue // a datagram cannot carry this message
 			}
 			f.Add(uint8(i), bytes.Clone(b))
 			f.Add(uint8(i), bytes.Clone(b[:len(b)/2]))

@@ -61,7 +61,7 @@ func TestGolden(t *testing.T) {
 	}{
 		// Made by compiling the released packet.h: host 2, 4 workers, app 1, seq 5, agtr 1234, a repeat, key 7, 62 elements.
 		"ATP p4ml": {ATPReleased, Outer{}, released, 34, "000000040404000100050 4d252f2 … 07000000000000000000003e"},
-		// The released template of what is in front of it.
+		// The released template of the outer headers.
 		"ATP p4ml, in front": {ATPReleased, Outer{Addresses: olaf.Addresses{SrcIP: [4]byte{13, 7, 56, 102},
 			DstIP: [4]byte{13, 7, 56, 127}}}, released, 12,
 			"0700 45000054000040004001afb6 0d073866 0d07387f 00000004 0404 0001 0005 04d2 52f2 … 0700000000000000 0000003e"},
@@ -195,7 +195,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		have, want := read(&v), p
 		if v.Message.Kind == program.Data && p.Kind == program.Result {
-			want.Kind = program.Data // the wire says no more; whoever knows the link does
+			want.Kind = program.Data // the frame alone does not distinguish results from data
 		}
 		if have != want {
 			t.Fatalf("%s %s: %+v came back as %+v", f.Name, m.Name, want, have)
@@ -572,7 +572,7 @@ func written(t *testing.T, f *Format, file string) (want []string) {
 	for i := range f.Messages {
 		m := &f.Messages[i]
 		if m.Kind == program.Result && !m.Past && !m.Reply {
-			continue // looks like data
+			continue // indistinguishable from data
 		}
 		n, info := filled(t, f, m, b)
 		if err := w.WritePacket(gopacket.CaptureInfo{CaptureLength: n, Length: n}, b[:n]); err != nil {
@@ -617,7 +617,7 @@ func filled(t *testing.T, f *Format, m *Message, b []byte) (n int, info string) 
 			}
 		}
 		to := Outer{Addresses: home, Past: m.Past}
-		to.SrcPort = 9 // one that no other dissector takes for its own
+		to.SrcPort = 9 // a port that no other dissector claims
 		n = copy(b, encoded(t, f, to, &p, nil))
 	}
 	for i := range m.Head {

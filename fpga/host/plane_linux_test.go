@@ -92,7 +92,7 @@ func (b both) begin(rng *rand.Rand) {
 	s := xdp.Settings{Depth: 1 + rng.IntN(4), FreeSlotOnStart: rng.IntN(2) == 0, RewardFilter: rng.IntN(2) == 0,
 		RewardThreshold: int32(rng.IntN(300))}
 	var senders []xdp.Sender
-	for i := range 6 { // the last one's cluster is beyond what is built
+	for i := range 6 { // the last cluster is beyond the built number
 		senders = append(senders, xdp.Sender{Address: address(i), Cluster: olaf.ClusterID(i % 4), Worker: olaf.WorkerID(i)})
 	}
 	for _, p := range []realtime.Plane{b.kernel, b.host} {
@@ -123,7 +123,7 @@ func (b both) event(rng *rand.Rand) {
 
 func first(x xdp.Exchange, err error) xdp.Exchange {
 	if err != nil {
-		panic(err) // fails the test, with where it was
+		panic(err) // fails the test with a stack trace
 	}
 	return x
 }
@@ -147,7 +147,7 @@ func (b both) same(what string, k, h xdp.Exchange) {
 	b.Helper()
 	for _, x := range []*xdp.Exchange{&k, &h} {
 		x.AtNS, x.AppendedNS, x.OccupancyNS, x.Bank = 0, 0, 0, 0
-		if what == "latch" || what == "flush" { // of no slot
+		if what == "latch" || what == "flush" { // these concern no slot
 			x.Slot = 0
 		}
 	}
@@ -187,7 +187,7 @@ func (b both) latch(clearing bool) {
 		b.Fatal(errK, errH)
 	}
 	b.same("latch", k, h)
-	delete(kernel, "started_frames") // of no register
+	delete(kernel, "started_frames") // no register has this counter
 	delete(kernel, "accepted_updates")
 	if !maps.Equal(kernel, host) {
 		b.Fatalf("counters:\nkernel %v\nhost   %v", kernel, host)

@@ -77,7 +77,7 @@ func (b bent) Read32(addr uint32) (uint32, error) {
 // TestOneRegister checks that one wrong answer is found and named, in the first cycle that shows it.
 func TestOneRegister(t *testing.T) {
 	a, b := card(t, 2), card(t, 2)
-	d, _, err := CompareCards(t.Context(), Side{a, a}, Side{bent{b}, b}, 2) // a queue that fills
+	d, _, err := CompareCards(t.Context(), Side{a, a}, Side{bent{b}, b}, 2) // seed 2 fills the queue
 	if err != nil || d == nil || d.What != "queue.peak_occupancy" || d.A != "0x1" || d.B != "0x2" {
 		t.Errorf("%v, %v", d, err)
 	}

@@ -153,7 +153,7 @@ func TestKilled(t *testing.T) {
 	defer stop()
 	holder := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestKilled$", "-test.v")
 	holder.Env = append(os.Environ(), "NETLAB_HOLD=1")
-	if _, err := holder.StdinPipe(); err != nil { // which ends with this process
+	if _, err := holder.StdinPipe(); err != nil { // the pipe ends with this process
 		t.Fatal(err)
 	}
 	pipe, err := holder.StdoutPipe()
@@ -178,7 +178,7 @@ func TestKilled(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); ; {
 		state, err := os.ReadFile("/proc/" + pid + "/stat")
 		if err != nil || bytes.Contains(state, []byte(") Z ")) {
-			return // gone, or nobody reaps orphans here
+			return // it has exited, or is a zombie because orphans are not reaped here
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("the program outlived its parent: %s", state)
@@ -195,6 +195,6 @@ func hold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = os.Stdout.WriteString(fmt.Sprintf("sleeper %d\n", p.PID()))
-	_, _ = io.Copy(io.Discard, os.Stdin) // as long as whoever started it
+	_, _ = io.Copy(io.Discard, os.Stdin) // runs until its parent exits
 	os.Exit(1)
 }

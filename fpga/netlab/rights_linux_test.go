@@ -14,7 +14,7 @@ import (
 func TestMissing(t *testing.T) {
 	told, stays := make(chan error, 1), make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is not used again
+		runtime.LockOSThread() // never unlocked, so that the thread is not reused
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		if err := unix.Capset(&header, &none[0]); err != nil {

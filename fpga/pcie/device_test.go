@@ -299,7 +299,7 @@ func TestReadOnlySession(t *testing.T) {
 		t.Errorf("the box of another image: %v", err)
 	}
 	h.card.OnLoad = nil
-	second, err := h.open(pcie.Options{ReadOnly: true}) // readers share
+	second, err := h.open(pcie.Options{ReadOnly: true}) // several readers can share the card
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func TestResets(t *testing.T) {
 
 func TestRefusalsStayReadable(t *testing.T) {
 	d := newHost(t, pcietest.OpenNIC()).mustOpen(t)
-	for range 3 { // the second and third are noticed too, although the bit is set already
+	for range 3 { // later refusals are noticed although the bit is already set
 		if err := d.Write32(regmap.QueueDepth, 0); !errors.Is(err, fpga.ErrRefused) {
 			t.Fatal(err)
 		}

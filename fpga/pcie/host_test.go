@@ -133,7 +133,7 @@ func TestChangesUnderAnOpenCard(t *testing.T) {
 	}{
 		"removed": {func(t *testing.T, _ *host, dir string) { must(t, os.RemoveAll(dir)) }, fpga.ErrGone, "removed from the PCI bus"},
 		"removed and found again": {func(t *testing.T, h *host, dir string) {
-			must(t, os.Rename(dir, dir+"-before")) // so that its files keep their numbers
+			must(t, os.Rename(dir, dir+"-before")) // keep the old files, so that the new ones get other inode numbers
 			h.function(t, pcietest.OpenNIC())
 		}, pcie.ErrChanged, "the same one anew"},
 		"a driver bound": {func(t *testing.T, h *host, dir string) {

@@ -23,7 +23,7 @@ var replacements = map[string]struct {
 	"a power cycle":                  {func(t *testing.T, h *host) { must(t, h.card.PowerCycle()) }, pcie.ErrRestarted},
 	"a power cycle long ago": {func(t *testing.T, h *host) {
 		must(t, h.card.PowerCycle())
-		must(t, h.card.Wait(t.Context(), 10*olaf.Second)) // its clock is past the last value that was read
+		must(t, h.card.Wait(t.Context(), 10*olaf.Second)) // its clock is past the last value read
 	}, pcie.ErrRestarted},
 	"a dead link": {func(_ *testing.T, h *host) { h.card.AllOnesFrom(1) }, fpga.ErrGone},
 }
@@ -55,7 +55,7 @@ func TestIdleSessionNoticesAnotherCard(t *testing.T) {
 				d, err := h.open(pcie.Options{Lost: func(err error) { lost = append(lost, err) }})
 				must(t, err)
 				defer d.Close()
-				must(t, d.Write32(regmap.QueueDepth, 8)) // the reset value: a power cycle takes nothing away
+				must(t, d.Write32(regmap.QueueDepth, 8)) // write the reset value, so that a power cycle loses nothing
 				r.happens(t, h)
 				must(t, h.card.Wait(t.Context(), 100*olaf.Millisecond))
 				stores := h.card.Stores

@@ -57,7 +57,7 @@ func TestLostAnswersAreAskedForAgain(t *testing.T) {
 				if err := d.Write32(regmap.GeneratorMemAddress, 0); err != nil {
 					t.Fatal(err)
 				}
-				h.card.Load32(0x8204) // its history
+				h.card.Load32(0x8204) // the first read returns latched history
 				want := h.card.Load32(addr)
 				if addr == regmap.GeneratorMemData {
 					h.card.Store32(regmap.GeneratorMemAddress, 0)
@@ -235,7 +235,7 @@ func must(t *testing.T, err error) {
 // TestAnswersLostInASnapshotAreAskedForAgain checks answers for one counter of a snapshot that are lost once, as while
 // a driver is bound, and answers that are always lost.
 func TestAnswersLostInASnapshotAreAskedForAgain(t *testing.T) {
-	for _, times := range []int{4, 1 << 20} { // both words, read twice each, and always
+	for _, times := range []int{4, 1 << 20} { // both reads of both words, or always
 		h := newHost(t, pcietest.OpenNIC())
 		d := h.mustOpen(t)
 		must(t, h.card.Wait(t.Context(), second))

@@ -55,7 +55,7 @@ func TestMapRefusesWhatIsSmaller(t *testing.T) {
 	}
 	w, err := mapFile(path, barBytes, false)
 	if err != nil {
-		return // some kernels refuse at once
+		return // some kernels reject the mapping at once
 	}
 	defer w.Close()
 	if v := w.Load32(0); v != allOnes {
@@ -63,7 +63,7 @@ func TestMapRefusesWhatIsSmaller(t *testing.T) {
 	}
 }
 
-// The benchmarks measure what this program adds to an access: the memory behind the mapping is as fast as memory.
+// The benchmarks measure the overhead of this program per access: the mapped file is ordinary memory.
 
 func BenchmarkRead32(b *testing.B) {
 	_, d := fileCard(b)

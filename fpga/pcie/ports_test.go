@@ -24,7 +24,7 @@ func tick(t *testing.T, d *pcie.Device) (pcie.PortCounters, int) {
 func TestTicksAddUpTo64Bits(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)
-	h.card.Ports[0].Running[0x608] = 99 // counted before us
+	h.card.Ports[0].Running[0x608] = 99 // counted before we opened the card
 	tick(t, d)
 	const most = 1<<48 - 1
 	for range 3 {
@@ -44,7 +44,7 @@ func TestForeignTicksAreNoticed(t *testing.T) {
 	d := h.mustOpen(t)
 	tick(t, d)
 	_ = h.card.Wait(context.Background(), olaf.Second)
-	h.card.Tick(0) // ethtool -S
+	h.card.Tick(0) // like ethtool -S
 	_ = h.card.Wait(context.Background(), 100*olaf.Millisecond)
 	if _, foreign := tick(t, d); foreign != 1 {
 		t.Errorf("%d foreign ticks", foreign)
@@ -54,7 +54,7 @@ func TestForeignTicksAreNoticed(t *testing.T) {
 		t.Errorf("%d foreign ticks after one of ours", foreign)
 	}
 	_ = h.card.Wait(context.Background(), 2*olaf.Millisecond)
-	h.card.Tick(0) // soon after one of ours
+	h.card.Tick(0) // a foreign tick soon after one of ours
 	_ = h.card.Wait(context.Background(), olaf.Second)
 	if _, foreign := tick(t, d); foreign != 2 {
 		t.Errorf("%d foreign ticks, of which the second was soon after one of ours", foreign)
@@ -82,7 +82,7 @@ func TestAdapterCarry(t *testing.T) {
 		switch offset {
 		case 0xB030:
 			v = low
-			low, high = low+1, 5 // the carry comes between low and high
+			low, high = low+1, 5 // a carry between the reads of low and high
 			return v
 		case 0xB034:
 			return high
@@ -98,7 +98,7 @@ func TestAdapterCarry(t *testing.T) {
 func TestLink(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)
-	l, err := d.Link(0) // the first read of the status shows history
+	l, err := d.Link(0) // the first read of the status returns latched history
 	if err != nil || !l.Up || !l.FEC {
 		t.Errorf("%+v, %v", l, err)
 	}
@@ -129,14 +129,14 @@ func TestSecondPortMissing(t *testing.T) {
 func TestPortCounts(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)
-	if _, err := d.PortCounts(); err != nil { // the first tick is nobody's
+	if _, err := d.PortCounts(); err != nil { // the first tick counts as neither ours nor foreign
 		t.Fatal(err)
 	}
 	h.card.Ports[1].Running[0x500], h.card.Ports[1].Running[0x5B8] = 9, 1
 	h.card.Ports[0].Running[0x608], h.card.Ports[0].Running[0x6C0], h.card.Ports[0].Running[0x710] = 8, 2, 3
 	h.card.Shell[0xB030], h.card.Shell[0xF010] = 4, 5
 	_ = h.card.Wait(context.Background(), olaf.Second)
-	h.card.Tick(0) // ethtool -S
+	h.card.Tick(0) // like ethtool -S
 	got, err := d.PortCounts()
 	want := []fpga.Port{{Dropped: 4, ForeignTicks: 1}, {Sent: 9, SentDamaged: 1, Stray: 5}}
 	if err != nil || !slices.Equal(got, want) {

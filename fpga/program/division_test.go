@@ -97,7 +97,7 @@ func TestDivision(t *testing.T) {
 				t.Fatal(diff)
 			}
 			for port, at := range k.Ports {
-				last := -1 // of several members behind one port the last
+				last := -1 // the last of several members behind one port
 				for i, m := range j.Members {
 					if int(m.Port) == port {
 						last = i

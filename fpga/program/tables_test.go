@@ -135,7 +135,7 @@ func TestWhoIsAbove(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := program.Follower{Program: p}
-	for _, up := range []bool{true, false} { // with a parent the sum rises, and without one it goes down again
+	for _, up := range []bool{true, false} { // with a parent the sum goes up; without one it goes down
 		jobs := d.Jobs(entries, nil)
 		jobs[0].Parent = up
 		if err := f.Update(jobs); err != nil {
@@ -209,14 +209,14 @@ func TestFollower(t *testing.T) {
 	if a, b := send(1, 0), send(2, 8); a != p4inc.Consumed || b != p4inc.Consumed {
 		t.Errorf("classes %d, %d", a, b)
 	}
-	follow(2, one, two) // the same again
+	follow(2, one, two) // the same jobs again
 	two.Members = members(2)
 	follow(1, one, two)
 	follow(1, one)
 	if c := send(2, 8); c != p4inc.Forwarded {
 		t.Errorf("a job that is gone: %d", c)
 	}
-	// Segments change places at once.
+	// Jobs may swap their segments in one update.
 	moved := program.Job{ID: 1, Base: 8, Slots: 8, Members: members(2)}
 	two.Base = 0
 	follow(0, moved, two)
@@ -227,7 +227,7 @@ func TestFollower(t *testing.T) {
 	if c := send(3, 4); c != p4inc.Forwarded {
 		t.Errorf("a job that was refused: %d", c)
 	}
-	follow(0, three) // now there is room
+	follow(0, three) // now the table has room
 	if c := send(3, 4); c != p4inc.Consumed {
 		t.Errorf("a job that was refused before: %d", c)
 	}

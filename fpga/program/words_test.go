@@ -179,7 +179,7 @@ func TestFieldsSayWhatTheyMean(t *testing.T) {
 			j := program.Job{ID: 1, Members: []program.Member{{Worker: 2, Port: 3}}, Base: 4, Slots: 5, Fan: 6, Level: 7}
 			c.set(&j, n)
 			entries, err := d.Entries(j)
-			narrow := c.field == "job" || c.field == "worker" || c.field == "parent" // as wide as what it means
+			narrow := c.field == "job" || c.field == "worker" || c.field == "parent" // the field is as wide as its value
 			if fits := n >= 0 && n <= c.most || narrow; (err == nil) != fits {
 				t.Errorf("%s of %d: %v", c.field, n, err)
 			}

@@ -43,7 +43,7 @@ func TestCards(t *testing.T) {
 		t.Run(b.Address, func(t *testing.T) {
 			c := open(t, b)
 			t.Logf("carries %d frames/s", c.Carry())
-			t.Run("whole frames", func(t *testing.T) { wholeFrames(t, c) }) // first: what opening left behind is to be seen
+			t.Run("whole frames", func(t *testing.T) { wholeFrames(t, c) }) // first, because it looks for leftovers of opening the card
 			t.Run("conformance", func(t *testing.T) { fpgatest.Run(t, func(*testing.T) fpga.Device { return c }) })
 			t.Run("runs", func(t *testing.T) { runs(t, c) })
 			t.Run("inspect", func(t *testing.T) { inspect(t, c) })

@@ -13,9 +13,9 @@ import (
 // with the reason and that counts are unaffected.
 func TestStalledPacer(t *testing.T) {
 	c := open(t, backends[0])
-	const updates = 1000                                                                    // for a second: a busy machine keeps who stalls waiting
+	const updates = 1000                                                                    // one second, because a busy machine delays the stalling thread
 	workload{workers: 2, clusters: 2, updates: updates, gap: 250_000, size: 256}.load(t, c) // 1 ms apart
-	configure(t, c, "olaf", 2*olaf.Mbps)                                                    // 1.1 ms a frame: the output is never without one, and so always late when it is held
+	configure(t, c, "olaf", 2*olaf.Mbps)                                                    // 1.1 ms per frame: the output is always busy, so a stall makes it late
 	ctx, sent := context.WithCancel(t.Context())
 	defer sent()
 	stalled := make(chan struct{})
@@ -45,9 +45,9 @@ func TestStalledPacer(t *testing.T) {
 func TestIdleOutput(t *testing.T) {
 	c := open(t, backends[0])
 	w := workload{workers: 2, clusters: 2, updates: 40, gap: 2_500_000, size: 256} // 10 ms apart
-	for held := false; !held; {                                                    // anew where this test itself was held up until the last were sent
+	for held := false; !held; {                                                    // repeat if this test was delayed before the last update was sent
 		w.load(t, c)
-		configure(t, c, "fifo", 100*olaf.Mbps) // 20 µs a frame
+		configure(t, c, "fifo", 100*olaf.Mbps) // 20 µs per frame
 		held = heldUp(t, c, uint64(w.updates))
 	}
 	if p := c.Pacing(); p.Stalls == 0 || p.LatenessNS.Max < 10_000_000 || p.Withheld == "" {
@@ -85,7 +85,7 @@ func TestLogOverflow(t *testing.T) {
 	b := backends[0]
 	b.LogBytes = 1 << 12
 	c := open(t, b)
-	workload{workers: 2, clusters: 2, updates: 500, gap: 2_500, size: 256}.load(t, c) // 10 µs apart, and nobody reads the log for 5 ms
+	workload{workers: 2, clusters: 2, updates: 500, gap: 2_500, size: 256}.load(t, c) // 10 µs apart, while the log is not read for 5 ms
 	configure(t, c, "olaf", 100*olaf.Mbps)
 	n := fire(t, c)
 	d, err := c.Decisions()

@@ -35,7 +35,7 @@ func TestQuantiles(t *testing.T) {
 func TestWithheld(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		late   []int64 // of frames of 1,000,000 ns each; the rest are in time
+		late   []int64 // lateness of frames of 1,000,000 ns each; other frames are on time
 		frames int
 		says   string
 	}{

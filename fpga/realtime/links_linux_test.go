@@ -39,7 +39,7 @@ func TestLinksHoldTheirRate(t *testing.T) {
 	from, to := cabled(t)
 	l := OpenLinks()
 	defer l.Close()
-	const frames, size = 40, 976 // 1 ms each at 8 Mbps with 24 B beside a frame
+	const frames, size = 40, 976 // 1 ms each at 8 Mbps, with an overhead of 24 B
 	link := l.AddLink(from, LinkConfig{Rate: 8 * olaf.Mbps, Overhead: 24, Delay: 5 * olaf.Millisecond, Loss: 0.25, Seed: 3})
 	began := time.Now()
 	for i := range frames {

@@ -149,7 +149,7 @@ func wholeFrames(t *testing.T, c *Card) {
 // inspect freezes a queue with frames, reads them, and lets them leave.
 func inspect(t *testing.T, c *Card) {
 	workload{workers: 2, clusters: 2, updates: 2, gap: 100, size: 256}.load(t, c)
-	configure(t, c, "olaf", 10*olaf.Kbps) // 205 ms a frame
+	configure(t, c, "olaf", 10*olaf.Kbps) // 205 ms per frame
 	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm),
 		c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
 	ctx := within(t)
@@ -177,7 +177,7 @@ func TestRefusedRate(t *testing.T) {
 	for _, w := range []struct {
 		name string
 		workload
-		says string // empty where it is carried
+		says string // empty if the load can be carried
 	}{
 		{"many frames", workload{updates: 2000, gap: 10}, "try --burst 1 --rate "},
 		{"few frames", workload{updates: 20, gap: 10}, "try --burst 1 --rate "},
@@ -210,14 +210,14 @@ func TestRefusedRate(t *testing.T) {
 func TestInstead(t *testing.T) {
 	for _, c := range []struct {
 		offered, served, limit, bursts int64
-		output                         int64 // of the run with all rates divided
+		output                         int64 // output rate of the run after all rates are divided
 		says                           string
 	}{
 		{29_000_000, 19_500_000, 70_000, 7, 5000, "--rate 15Mbps --out-rate 10Mbps"},
-		{97_656, 1465, 62_641, 1, 940, "--burst 1 --rate 120Mbps"}, // the workers alone
+		{97_656, 1465, 62_641, 1, 940, "--burst 1 --rate 120Mbps"}, // limited by the workers alone
 		{97_656, 1465, 62_641, 9, 940, "--rate 120Mbps"},
-		{3900, 97_656, 62_641, 9, 5000, "--out-rate 10Mbps"}, // the output alone
-		{29_000_000, 0, 70_000, 7, 0, "--rate 10Mbps"},       // at rate 0 what is offered is served
+		{3900, 97_656, 62_641, 9, 5000, "--out-rate 10Mbps"}, // limited by the output alone
+		{29_000_000, 0, 70_000, 7, 0, "--rate 10Mbps"},       // at rate 0, the offered rate is served
 		{29_000_000, 19_500_000, 3000, 7, 2017, "--rate 6.1Mbps --out-rate 4.1Mbps"},
 	} {
 		share := fittingShare(c.offered, c.served, c.limit)
@@ -265,7 +265,7 @@ func TestFramesUnderWay(t *testing.T) {
 	for _, never := range []bool{false, true} {
 		load := workload{workers: 2, clusters: 2, updates: 20, gap: 25_000, size: 128}
 		if never {
-			load.gap *= 1000 // which is stopped on the way
+			load.gap *= 1000 // the run is stopped before its end
 		}
 		load.load(t, c)
 		configure(t, c, "olaf", 5*olaf.Mbps)

@@ -30,7 +30,7 @@ func TestDenied(t *testing.T) {
 	}
 	answer := make(chan bool)
 	go func() {
-		runtime.LockOSThread() // which ends with the goroutine: root gives its rights over files up on it
+		runtime.LockOSThread() // the thread, on which root gives up its file rights, ends with the goroutine
 		if os.Getuid() == 0 {
 			_ = unix.Setfsuid(65534)
 		}

@@ -104,7 +104,7 @@ func TestUpdatesComeWithSleeps(t *testing.T) {
 			got = d.Drain(got)
 		}
 	}
-	for range 3 { // the last one requests what is left
+	for range 3 { // the last call requests the rest
 		got = d.Drain(got)
 	}
 	if len(got) != int(tap.next) {
@@ -158,7 +158,7 @@ func (w *watched) Drain(buf []olaf.Observation) []olaf.Observation {
 func TestWatchedTimePassesOnce(t *testing.T) {
 	for name, interrupt := range map[string]bool{"watched to the end": false, "with other accesses in between": true} {
 		t.Run(name, func(t *testing.T) {
-			const steps = 20_000 // more than fit the time of one answer
+			const steps = 20_000 // more than one answer has time for
 			device := &watched{Twin: newTwin(t), steps: steps}
 			target, _ := serve(t, device, device)
 			d := dial(t, target, Options{})
@@ -211,5 +211,5 @@ func TestWatchingCanBeLeft(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	dial(t, target, Options{}) // the right to write is free
+	dial(t, target, Options{}) // the write lock is free
 }

@@ -165,7 +165,7 @@ func TestOneWriterManyReaders(t *testing.T) {
 	if err := writer.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 50 { // the right to write is free when Close returns
+	for range 50 { // the write lock is free when Close returns
 		next, err := Dial(context.Background(), target, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func (h hung) Sleep(ctx context.Context, _ olaf.Duration) error {
 func TestSilentAgentIsGivenUp(t *testing.T) {
 	target, _ := serve(t, hung{newTwin(t)}, nil)
 	d := dial(t, target, Options{})
-	d.patience = 50 * time.Millisecond // which is enough for no greeting on a busy machine
+	d.patience = 50 * time.Millisecond // set after dialing: too short for a greeting on a busy machine
 	if err := d.Sleep(context.Background(), 1); !errors.Is(err, fpga.ErrGone) {
 		t.Errorf("%v", err)
 	}
@@ -280,7 +280,7 @@ func FuzzAnswer(f *testing.F) {
 		answers := new(sent)
 		switch {
 		case len(request) == 13 && request[0] == opSleep && request[7]|request[8] != 0:
-			return // hours of a twin's time
+			return // hours of simulated time
 		case len(request) > 0 && request[0] == opSleep:
 			if err := s.streamSlices(answers, request[1:], false); err != nil {
 				t.Fatal(err)
@@ -442,7 +442,7 @@ func TestRefusalMentionsSilence(t *testing.T) {
 	var passed atomic.Int64
 	target, _ := serveBy(t, newTwin(t), nil, func() time.Time { return time.Unix(passed.Load(), 0) })
 	dial(t, target, Options{})
-	for try := 0; ; try++ { // what the first writer sent lately may still arrive
+	for try := 0; ; try++ { // messages from the first writer may still be arriving
 		passed.Add(10)
 		_, err := Dial(t.Context(), target, Options{})
 		if err != nil && strings.Contains(err.Error(), "s ago, and drops it after 40s of silence") && errors.Is(err, ErrInUse) {

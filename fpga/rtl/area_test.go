@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// What an XCU55 has.
+// Resources of an XCU55.
 const (
 	cardLUTs  = 1_303_680
 	cardFlops = 2_607_360

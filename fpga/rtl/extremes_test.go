@@ -17,7 +17,7 @@ func TestExtremes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		build Build
-		frame int // an update of this size, and a frame that goes around the queue
+		frame int // size of an update and of a frame that bypasses the queue
 		long  int
 	}{
 		{Build{Slots: 1, Clusters: 1, FrameBytes: 64, Descriptors: 1, Flows: 1}, 64, 64},
@@ -27,7 +27,7 @@ func TestExtremes(t *testing.T) {
 		b.watch(t, reportLog|reportDecisions|reportLanes|reportBypassed)
 		b.configure(t, "olaf", &engine.Config{Slots: c.build.Slots, Provenance: true}, engine.Output{})
 		b.ready(t, 0, always)
-		// Some lie in the output's buffer, the slots fill, and the rest is dropped or merged.
+		// Some frames wait in the output's buffer, the slots fill, and the rest are dropped or merged.
 		all := sent{}
 		for i := range c.build.Slots + 100 {
 			cluster := c.build.Clusters - 1 - i%c.build.Clusters

@@ -44,7 +44,7 @@ func TestLostChild(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		signal syscall.Signal
-		dead   bool // before it is asked for anything
+		dead   bool // dead before the first request
 		says   string
 	}{
 		{"killed", syscall.SIGKILL, false, "signal: killed"},
@@ -61,7 +61,7 @@ func TestLostChild(t *testing.T) {
 			}
 			if c.dead {
 				_ = card.child.from.SetReadDeadline(time.Time{})
-				_, _ = io.Copy(io.Discard, card.child.from) // until nobody holds the other end
+				_, _ = io.Copy(io.Discard, card.child.from) // until the other end is closed
 			}
 			err = card.Sleep(t.Context(), olaf.Microsecond)
 			if !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), c.says) {

@@ -9,7 +9,7 @@ import (
 
 // injection is a frame that a test puts on the input bus.
 type injection struct {
-	cycle   int64 // its first beat comes then, or as soon after as it is let in
+	cycle   int64 // the first beat arrives in this cycle, or as soon after it as the input accepts it
 	known   bool
 	cluster olaf.ClusterID
 	worker  olaf.WorkerID

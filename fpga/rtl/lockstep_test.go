@@ -55,7 +55,7 @@ func TestLockstep(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list := []uint64{20, 84} // in which a reset behind a shot was once seen
+			list := []uint64{20, 84} // these seeds once produced a reset after a shot
 			for seed := range uint64(seeds) {
 				list = append(list, seed)
 			}

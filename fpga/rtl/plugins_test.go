@@ -46,7 +46,7 @@ func buildPlugins(t *testing.T) (program string) {
 		if name == "olaf_sim.sv" || name == "harness.cpp" {
 			continue
 		}
-		// The simulation of the box alone takes both edges of the clock for one; the plugins have a clock as silicon has.
+		// The simulation of the box counts both edges of the clock; the plugins have an ordinary clock.
 		content[name] = bytes.ReplaceAll(content[name], []byte(clockedTwice), []byte(clocked))
 		sourceFiles = append(sourceFiles, name)
 	}
@@ -82,7 +82,7 @@ type script struct {
 	t                *testing.T
 	text             strings.Builder
 	device           fpga.Device
-	generator, queue int // numbers of the plugins
+	generator, queue int // indexes of the plugins
 	want             []string
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// The twin has nothing behind it that could hold a card up, so what back-pressure does is judged by itself: each frame must be
-// the sum of those that the provenance log names, and nothing may get lost.
+// The twin has no receiver that could stall it, so back-pressure is checked without it: each frame must be the sum of
+// the updates in its provenance log, and nothing may be lost.
 
 // always makes a consumer accept every beat.
 const always = 1 << 16

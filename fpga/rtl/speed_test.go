@@ -112,7 +112,7 @@ func TestLatency(t *testing.T) {
 		if len(b.frames) != 1 {
 			t.Fatalf("%d B: %d frames", c.size, len(b.frames))
 		}
-		if took := int(b.frames[0].over - b.zero - 2); took != c.cycles { // the generator and VNP4-1 take two
+		if took := int(b.frames[0].over - b.zero - 2); took != c.cycles { // the generator and VNP4-1 take two cycles
 			t.Errorf("%d B: %d cycles, want %d", c.size, took, c.cycles)
 		}
 	}
@@ -194,7 +194,7 @@ func record(tb testing.TB, c *child) (asked func() []byte) {
 		<-done
 		_ = from.Close()
 	})
-	return func() []byte { return bytes.Clone(kept.Bytes()) } // nothing is under way between an answer and the next question
+	return func() []byte { return bytes.Clone(kept.Bytes()) } // no data are in flight between an answer and the next request
 }
 
 // askAgain returns the processor time that a program needs for recorded requests.

@@ -58,8 +58,8 @@ func TestFlushAroundLocks(t *testing.T) {
 	b := openBench(t, Build{})
 	for _, discipline := range []string{"olaf", "fifo"} {
 		for b.flushIn = leastClocks; b.flushIn < leastClocks+40; b.flushIn++ {
-			cycle := begin + int64(b.flushIn+1)/2 // after a clock to begin with, each cycle of the output takes two
-			v := flushVector(discipline,          // each of the first frames takes 7 cycles
+			cycle := begin + int64(b.flushIn+1)/2 // one initial clock, then two clocks per cycle of the output
+			v := flushVector(discipline,          // the first frames take 7 cycles each
 				arrival(0, 0, 96), arrival(0, 1, 96), arrival(begin, 4, 96),
 				enginetest.Event{Kind: enginetest.Flush, Cycle: cycle}, arrival(cycle+20, 2, 32), arrival(cycle+20, 3, 16))
 			expected, err := enginetest.ReplayVector(v)
@@ -226,10 +226,10 @@ type bench struct {
 	*Card
 	frames    []seen
 	decisions []decision
-	passed    [][]byte // frames that went around the queue, where they are reported
-	sent      [][]byte // frames that left the generator by the wire, likewise
+	passed    [][]byte // frames that bypassed the queue, if reported
+	sent      [][]byte // frames that the generator sent to the wire, if reported
 	cut       int
-	flushIn   uint16 // clocks until a flush takes effect, while time passes; 0 flushes while the output's clock stands
+	flushIn   uint16 // clocks until a flush takes effect while time passes; 0 flushes while the output's clock is stopped
 }
 
 // seen is a copy of a departed frame.

@@ -22,7 +22,7 @@ func (t *Twin) Check() error {
 	}
 	total, front := t.totalCounters(), t.frontTotal()
 	counts := account.Counts(&fpga.Counters{Queue: total, Generator: t.counters.generator, Aggregator: front})
-	// What was inside at the last clear was appended before it.
+	// Updates that were inside at the last clear had been appended before it.
 	counts.Add("queued", -int64(total.CarriedFrames))
 	counts.Add("count_queued", -int64(total.CarriedUpdates))
 	if t.front.Aggregator != nil {

@@ -11,7 +11,7 @@ import (
 // admitting are tables in which those of a switch program determine the contributors.
 type admitting struct {
 	*fakeTables
-	members map[olaf.ClusterID]map[olaf.WorkerID]bool // nil where the pipeline has no such table
+	members map[olaf.ClusterID]map[olaf.WorkerID]bool // nil if the pipeline has no such table
 	above   map[olaf.ClusterID]bool
 }
 
@@ -67,15 +67,15 @@ func TestAdmission(t *testing.T) {
 			}
 		}
 	}
-	play(0, 2, 1, 2, 3) // worker 2 is nobody
+	play(0, 2, 1, 2, 3) // worker 2 is in no table
 	want(2, 3, 3, 0)
-	tables.set(0, 1, 2) // worker 0 is out; what it sent stays
+	tables.set(0, 1, 2) // worker 0 is removed; its updates stay
 	play(0, 2, 4)
 	want(3, 5, 2, 0)
 	if got := b.Drain(nil); len(got) != 1 || len(got[0].Contributors) != 3 || got[0].Update.Cluster != 0 {
 		t.Errorf("delivered %+v", got)
 	}
-	tables.set(1) // a job that is gone
+	tables.set(1) // the job is removed
 	play(3)
 	want(4, 5, 0, 2)
 	tables.members = nil // a pipeline without the table

@@ -44,7 +44,7 @@ func TestProgramInFrontOfTheQueue(t *testing.T) {
 	b := newSummingBench(t, newTables(2, 3), 3, 8, 20)
 	b.loadFlows(2, 3, nil)
 	var ds []regmap.Descriptor
-	for i, flow := range []uint16{0, 3, 1, 2, 4, 3, 5} { // clusters 0 and 1 in turns
+	for i, flow := range []uint16{0, 3, 1, 2, 4, 3, 5} { // alternates between clusters 0 and 1
 		ds = append(ds, regmap.Descriptor{Time: uint64(100 * i), Flow: flow, Sequence: uint32(i), Reward: 256})
 	}
 	b.loadDescriptors(ds...)
@@ -71,7 +71,7 @@ func TestProgramInFrontOfTheQueue(t *testing.T) {
 		t.Errorf("%d segments held, %d at most", held, peak)
 	}
 	b.inspectsPartials(t)
-	// Levels stay over a clear, and what they stand at is carried.
+	// A clear does not reset levels; their values are carried over.
 	b.write(regmap.CommonCommand, regmap.CommonCommandClear)
 	if in, held := b.frontCount("vectors_in"), b.frontCount("vectors_held"); in != 0 || held != 1 {
 		t.Errorf("after a clear %d came in, %d are held", in, held)
@@ -209,7 +209,7 @@ func TestTwinAgreesWithTheProgramAlone(t *testing.T) {
 		b.finish()
 		got = append(got, copied(b.Drain(nil))...)
 		if disturbed {
-			return // the identities held all along
+			return // the identities were checked all along
 		}
 		if d := cmp.Diff(c.summed(rt, h), got); d != "" {
 			rt.Fatal(d)
@@ -253,7 +253,7 @@ func TestSegments(t *testing.T) {
 		control uint32
 		read    func(fpga.Device) (fpga.Segments, error)
 	}{
-		{regmap.QueueControlEnable, fpga.FreezeAndReadSegments}, // which stands for the while
+		{regmap.QueueControlEnable, fpga.FreezeAndReadSegments}, // the engine is frozen for the duration of the read
 		{regmap.QueueControlEnable | regmap.QueueControlFreeze, fpga.ReadSegments},
 		{0, fpga.ReadSegments},
 	} {

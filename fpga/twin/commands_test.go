@@ -27,7 +27,7 @@ func TestCommandsObeyTheirBits(t *testing.T) {
 		"a clear of the counters": {regmap.CommonCommand, regmap.CommonCommandClear, 1, 1, 0},
 		"a reset of the card":     {regmap.CommonCommand, regmap.CommonCommandReset, 0, 0, 0},
 	} {
-		b := newSummingBench(t, newTables(2, 3), 3, 8, 1) // a sum takes 256 cycles to leave
+		b := newSummingBench(t, newTables(2, 3), 3, 8, 1) // a sum takes 256 cycles to send
 		b.loadFlows(2, 3, nil)
 		b.loadDescriptors(burst(4, 3, 10)...) // a sum of three, and one more
 		b.start()

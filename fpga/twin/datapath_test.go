@@ -107,7 +107,7 @@ func TestRegroupingUnderLoad(t *testing.T) {
 		}
 		seen[flow][o.Update.Cluster]++
 	}
-	// Arrivals up to and including 40 µs are packets 0…100, flow 0 has the even ones.
+	// Arrivals up to and including 40 µs are packets 0…100; flow 0 has the even ones.
 	if seen != [2][2]int{{51, 99}, {0, 100}} {
 		t.Errorf("delivered by flow and cluster %v", seen)
 	}
@@ -135,7 +135,7 @@ func TestDisablingDrains(t *testing.T) {
 	if c := b.count(); c.In != 4 || c.DeliveredFrames != 4 || c.LostBeforeEngine != 4 {
 		t.Errorf("in %d, delivered %d, lost %d", c.In, c.DeliveredFrames, c.LostBeforeEngine)
 	}
-	// Counters survive a queue that is built anew.
+	// Counters survive the rebuilding of the queue.
 	b.write(regmap.QueueControl, regmap.QueueControlEnable)
 	if c := b.count(); c.In != 4 || c.DeliveredFrames != 4 {
 		t.Errorf("after rebuilding: in %d, delivered %d", c.In, c.DeliveredFrames)
@@ -192,7 +192,7 @@ func TestFlushAndClearKeepTheIdentities(t *testing.T) {
 	b.loadFlows(8, 1, nil)
 	b.loadDescriptors(burst(16, 8, 50)...)
 	b.start()
-	b.sleep(420 * olaf.Cycle) // arrivals 0…8; one left, one leaves, six wait; the ninth found its cluster gone: appended
+	b.sleep(420 * olaf.Cycle) // arrivals 0…8: one left, one is leaving, six wait; the ninth was appended, its cluster had left
 	if p := b.read(regmap.QueuePeakOccupancy); p != 8 {
 		t.Errorf("peak %d before clear", p)
 	}
@@ -270,7 +270,7 @@ func TestGeneratorPacing(t *testing.T) {
 			b.loadFlows(1, 1, nil)
 			b.loadDescriptors(c.ds...)
 			b.write(regmap.GeneratorStopAfter, c.stopAfter)
-			b.sleep(77 * olaf.Nanosecond) // the run clock starts at start, whatever the time
+			b.sleep(77 * olaf.Nanosecond) // the run clock starts at 0 regardless of the card's time
 			b.start()
 			b.finish()
 			var got []uint64
@@ -309,9 +309,9 @@ func TestGenerationWraps(t *testing.T) {
 			}
 		}
 		b.loadDescriptors(ds...)
-		b.sleep(77 * olaf.Nanosecond) // the run clock starts at start, whatever the time
+		b.sleep(77 * olaf.Nanosecond) // the run clock starts at 0 regardless of the card's time
 		b.start()
-		b.sleep(olaf.Microsecond) // so that every look is behind a wrap, where nothing is under way
+		b.sleep(olaf.Microsecond) // every check is after a wrap, when nothing is in progress
 		var stamps, inside, sent []uint64
 		for range 4 {
 			b.sleep(olaf.Duration(wrap) * olaf.Cycle)
@@ -363,7 +363,8 @@ func TestAcksCarryTheQueuesStatus(t *testing.T) {
 	b.write(regmap.ModelControl, regmap.ModelControlAck)
 	b.write(regmap.ModelAckDelay, 44)
 	b.loadFlows(2, 2, nil)
-	// Cluster 0 leaves at 256; its ACK passes at 300, when two clusters are inside: 1 leaving and 0 again, merged.
+	// Cluster 0 leaves at 256. When its ACK passes at 300, two clusters are inside: 1 is leaving and 0 is waiting
+	// again, merged.
 	b.loadDescriptors(regmap.Descriptor{Time: 0, Flow: 0}, regmap.Descriptor{Time: 10, Flow: 2},
 		regmap.Descriptor{Time: 20, Flow: 0, Sequence: 1},
 		regmap.Descriptor{Time: 280, Flow: 1})
@@ -437,7 +438,7 @@ func TestManyAcksKeepTheirOrder(t *testing.T) {
 		if p.Kind != Ack {
 			continue
 		}
-		sent := int64(8*next) + 4 // and four cycles on the way out
+		sent := int64(8*next) + 4 // plus four cycles on the way out
 		if due := max(sent+50, min(sent+500, 3000)); p.Update.Seq != next || cycleOf(p.At) < sent+50 || sent < 2000 &&
 			cycleOf(p.At) != due {
 			t.Fatalf("ack of %d at cycle %d, want %d at %d", p.Update.Seq, cycleOf(p.At), next, due)
@@ -595,7 +596,7 @@ func TestWireCarriesLanes(t *testing.T) {
 		regmap.Descriptor{Time: 20, Flow: 0, Sequence: 1},                // waits
 		regmap.Descriptor{Time: 30, Flow: 1},                             // merges with it
 		regmap.Descriptor{Time: 40, Flow: 3},                             // merges with flow 2's
-		regmap.Descriptor{Time: 100, Flow: 3, Flags: regmap.FlagNotOlaf}, // goes around, after the first left
+		regmap.Descriptor{Time: 100, Flow: 3, Flags: regmap.FlagNotOlaf}, // bypasses the queue after the first has left
 	)
 	b.start()
 	b.finish()

@@ -232,7 +232,7 @@ func TestSegmentsAndFormats(t *testing.T) {
 		case 3:
 			f.ToS = 0 // ordinary traffic
 		case 5:
-			f.Format = 2 // of another program
+			f.Format = 2 // frame format of another program
 		}
 	})
 	var ds []regmap.Descriptor

@@ -50,7 +50,7 @@ func TestLimitsOfBuilds(t *testing.T) {
 	}
 	for _, c := range []struct {
 		cfg  Config
-		says string // nothing where it can be built
+		says string // empty if the configuration can be built
 	}{
 		{Config{Slots: 1, Clusters: 1, Descriptors: 1, ReadPorts: 2}, ""},
 		{Config{Slots: engine.MaxSlots, Clusters: 65536, Descriptors: 1 << 28}, ""},

@@ -109,7 +109,7 @@ func TestLoopIsTheProgram(t *testing.T) {
 			}
 		}
 		b.inspectsLoop(alone)
-		b.configure(fifo, 1, 20) // as a bench does between runs
+		b.configure(fifo, 1, 20) // like a bench between runs
 		if held := b.read(regmap.AggregatorOccupied); held != 0 {
 			t.Errorf("%d slots are held by a loop that ended", held)
 		}

@@ -36,7 +36,7 @@ func TestMeasuredRuns(t *testing.T) {
 		for seed := range uint64(4) {
 			c := crowded(rand.New(rand.NewPCG(seed, 16)))
 			w := newBench(t, Config{ReadPorts: ports, Tables: c.tables(), Clusters: 64})
-			pass := func(d olaf.Duration) { // frames on the bus are in no account until they are decided
+			pass := func(d olaf.Duration) { // frames on the bus are not counted until they are decided
 				if err := w.Sleep(t.Context(), d); err != nil {
 					t.Fatal(err)
 				}

@@ -22,7 +22,7 @@ type traffic struct {
 	descriptors                 []regmap.Descriptor
 	clusters, workers, unlisted int // unlisted flows are in no table
 	delay                       uint32
-	flow                        func(id int, f *regmap.Flow) // changes flows, nil for none
+	flow                        func(id int, f *regmap.Flow) // changes flows; nil for no change
 }
 
 func drawTraffic(t *rapid.T) traffic {

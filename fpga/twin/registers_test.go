@@ -60,7 +60,7 @@ func (b *bench) portrait(addr uint32, access regmap.Access) string {
 	if access == regmap.ReadOnly {
 		high = 0
 	}
-	for low < high { // the largest value below which all powers of the search are taken
+	for low < high { // binary search for the largest accepted value, as if all smaller ones were accepted
 		if mid := low + (high-low)/2 + 1; takes(mid) {
 			low = mid
 		} else {
@@ -148,7 +148,7 @@ func TestInspectorShowsFlags(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 3)})
 	b.configure(smart, 8, 1)
 	b.write(regmap.QueueControl, 0)
-	b.write(regmap.QueueLimiterIncrement, 1) // one frame takes as good as for ever
+	b.write(regmap.QueueLimiterIncrement, 1) // one frame takes practically forever
 	b.write(regmap.QueueControl, regmap.QueueControlEnable)
 	b.loadFlows(1, 3, func(_ int, f *regmap.Flow) { f.Length = 64 })
 	ds := []regmap.Descriptor{{Time: 0, Flow: 2}}

@@ -28,9 +28,9 @@ func throughUnit(t *testing.T, u aggregator.Unit) {
 	b.configure(fifo|regmap.QueueModeProvenance, 64, 20)
 	b.loadFlows(1, 3, nil)
 	inlet, lost := aggregator.NewInlet(u), uint64(0)
-	var due []int64 // on the run clock
+	var due []int64 // in run time
 	var ds []regmap.Descriptor
-	for i := range 40 { // every 4 cycles as the bus brings them, then a pause, then again
+	for i := range 40 { // every 4 cycles, at the speed of the bus; then a pause, then again
 		at := int64(4*i + 400*(i/20))
 		ds = append(ds, regmap.Descriptor{Time: uint64(at), Flow: uint16(i % 3), Sequence: uint32(i)})
 		through, ok := inlet.Pass(cycleTime(at), 256)

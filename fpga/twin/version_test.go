@@ -52,7 +52,7 @@ type script struct {
 
 	registers, refusals, observed, packets, heard *kept
 
-	// What the last drains handed out, as it was then: it stays valid until the next ones.
+	// Copies of the results of the last drains, which stay valid until the next ones.
 	observations []olaf.Observation
 	frames       []Packet
 	asDrained    [2]string
@@ -277,7 +277,7 @@ func (s *script) drain() {
 	if s.one(0, 1, 1) == 1 {
 		s.frames = s.DrainPackets(s.frames[:0])
 		for i := range s.frames {
-			s.frames[i].Contributors = slices.Clone(s.frames[i].Contributors) // those go with the observations
+			s.frames[i].Contributors = slices.Clone(s.frames[i].Contributors) // they are valid only as long as the observations
 		}
 		s.asDrained[1] = textOf(s.frames)
 		fmt.Fprint(s.packets, s.asDrained[1])

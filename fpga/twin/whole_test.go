@@ -145,14 +145,14 @@ func TestWholeRuns(t *testing.T) {
 		load.mode |= c.mode
 		load.flow = func(id int, f *regmap.Flow) {
 			f.Template, f.Seg, f.SourcePort = uint16(id%2), uint64(id%4/3), uint16(4000+id)
-			if id%4 == 2 && len(c.cfg.Programs) > 0 { // in the program's own frames
+			if id%4 == 2 && len(c.cfg.Programs) > 0 { // use the program's own frame format
 				f.Format, f.ToS = uint8(summing.Code), summing.ToS
 			}
 		}
 		cfg := c.cfg
 		cfg.Tables, cfg.Clusters, cfg.Wire, cfg.Observer = load.tables(), 64, true, hearing{&b}
 		w := newBench(t, cfg)
-		pass := func(d olaf.Duration) { // frames on the bus are in no account until they are decided
+		pass := func(d olaf.Duration) { // frames on the bus are not counted until they are decided
 			if err := w.Sleep(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
@@ -229,7 +229,7 @@ func TestAfterAResetACardIsNew(t *testing.T) {
 			}
 			used.Drain(nil)
 			used.DrainPackets(nil)
-			used.write(regmap.CommonCommand, regmap.CommonCommandClear) // of what went on and was lost
+			used.write(regmap.CommonCommand, regmap.CommonCommandClear) // clears the counts of later activity and losses
 			for _, b := range []*bench{fresh, used} {
 				play(b, &after, 200*olaf.Microsecond)
 			}
@@ -342,7 +342,7 @@ func TestAnotherProgramCountsAnew(t *testing.T) {
 	}
 	b.write(regmap.CommonCommand, regmap.CommonCommandClear)
 	run()
-	if got := b.Drain(nil); len(got) != 5 { // two sums, and three updates that passed on
+	if got := b.Drain(nil); len(got) != 5 { // two sums, and three forwarded updates
 		t.Errorf("%d frames left", len(got))
 	}
 }

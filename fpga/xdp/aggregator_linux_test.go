@@ -68,7 +68,7 @@ type slowAggregator struct {
 	wrapping bool
 	inside   map[uint32][]data
 	counts   map[string]uint64
-	log      []Decision // of what was received since the kernel's was last held against it
+	log      []Decision // decisions since the last comparison with the kernel's log
 }
 
 func (s *slowAggregator) receive(p data) (class string, sum *data) {
@@ -236,7 +236,7 @@ func compareDecisions(t *testing.T, a *Aggregator, slow *slowAggregator) {
 	t.Helper()
 	var log []Decision
 	err := a.Decisions(func(d *Decision) {
-		d.Number, d.AtNS, d.Saturated = 0, 0, 0 // the first is the fragment's, the last is counted
+		d.Number, d.AtNS, d.Saturated = 0, 0, 0 // Number depends on the fragment, and Saturated is checked by its count
 		log = append(log, *d)
 	})
 	if err != nil {
@@ -305,13 +305,13 @@ func TestRace(t *testing.T) {
 		name     string
 		unlocked bool
 		bitmap   uint64
-		resent   int32 // lane of the sum after the second child's packet came again
+		resent   int32 // lane of the sum after the second child's packet was resent
 	}{{"as published", true, 0b01, 1 + 2*10}, {"with a lock", false, 0b11, 1 + 10}} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 10 {
 				a := loadAggregator(t, AggregatorBuild{Fragments: 1, Lanes: 2, Senders: 2, unlocked: c.unlocked, gated: true}, 2)
 				if !interleave(t, a, one, two) {
-					continue // the machine was too busy to let the second go by in time
+					continue // the machine was too busy for the second packet to pass in time
 				}
 				expectFragment(t, a, c.bitmap, 11)
 				arrive(t, a, two)
@@ -475,7 +475,7 @@ func TestChecks(t *testing.T) {
 // change no sum and are counted as bypassed, and that an aggregator without addresses adds them.
 func TestMovedChildrenPass(t *testing.T) {
 	a := loadAggregator(t, AggregatorBuild{Fragments: 1, Lanes: 2, Senders: 2}, 2)
-	own, other := netip.MustParseAddr("10.255.0.1"), netip.MustParseAddr("10.255.1.1") // encode sends to own
+	own, other := netip.MustParseAddr("10.255.0.1"), netip.MustParseAddr("10.255.1.1") // encode uses own as the destination
 	child := data{job: 7, child: 1, count: 1, lanes: []int32{1, 1}}
 	for _, c := range []struct {
 		addresses []netip.Addr

@@ -145,7 +145,7 @@ func expectSum(t *testing.T, k *Queue, out []byte, round uint32) {
 		t.Fatal(err)
 	}
 	for i := range int(x.Update.Lanes) {
-		first := int32(x.Update.Cluster) // the other is worker first + 4
+		first := int32(x.Update.Cluster) // the other contributor is worker first + 4
 		want := 100*(2*first+4) + 2*int32(round) + 2*int32(i)
 		if got := int32(binary.BigEndian.Uint32(frame[olaf.HeaderBytes+olaf.LaneBytes*i:])); got != want {
 			t.Fatalf("round %d, cluster %d, lane %d: %d, want %d", round, first, i, got, want)
@@ -225,7 +225,7 @@ func TestRedirectToNobody(t *testing.T) {
 			completed += counts["completed"]
 		}
 		there, err := u.B.Counts()
-		for tries := 0; err == nil && listens && there.Received < sums && tries < 10_000; tries++ { // frames are sent on after they are counted
+		for tries := 0; err == nil && listens && there.Received < sums && tries < 10_000; tries++ { // frames are forwarded after counting
 			there, err = u.B.Counts()
 		}
 		if err != nil || completed != sums || (there.Received >= sums) != listens {

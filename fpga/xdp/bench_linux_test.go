@@ -110,7 +110,7 @@ func BenchmarkAggregator(b *testing.B) {
 				a := loadAggregator(b, AggregatorBuild{Fragments: 2, Lanes: lanes, Wrapping: wrapping, Senders: MaxChildren},
 					MaxChildren)
 				p.lanes = p.lanes[:lanes]
-				// Sums go on as if the last child sent them, so that the next packet can be made of one.
+				// Sums leave with the last child's source address, so that they can be turned into the next packet.
 				if err := a.Configure(Parent{Job: 7, Children: MaxChildren,
 					Source: olaf.Addresses{SrcIP: addressOf(MaxChildren - 1).As4()}}); err != nil {
 					b.Fatal(err)

@@ -258,7 +258,7 @@ func (d *discipline) QueuedCount() (frames, updates uint64) {
 func (d *discipline) Stats() engine.Stats {
 	x, err := d.k.run("latch", 0, 0, nil)
 	d.must(err)
-	more, err := d.k.drain(x.Bank ^ 1) // at once, as nothing runs beside
+	more, err := d.k.drain(x.Bank ^ 1) // drained at once, because nothing else runs
 	d.must(err)
 	for name, n := range more {
 		d.sums[name] += n

@@ -44,7 +44,7 @@ func newPath(b *testing.B, lanes int) *path {
 		Build{Slots: 8, Clusters: 8, Lanes: lanes, FrameLanes: lanes, Senders: 8})}
 	b.Cleanup(func() { _ = p.queue.Close() })
 	p.frames = prepare(b, p.queue, lanes)
-	for i, frame := range p.frames { // each lane of the second is 1, of the first 0
+	for i, frame := range p.frames { // each lane is 0 in the first frame and 1 in the second
 		for at := olaf.HeaderBytes; at < len(frame); at += olaf.LaneBytes {
 			binary.BigEndian.PutUint32(frame[at:], uint32(i))
 		}
@@ -54,7 +54,7 @@ func newPath(b *testing.B, lanes int) *path {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = attached.Close() })
-	// Out of the interface that the frame is said to have come in by, and so to the cable's other end.
+	// Sends a frame back out of its stated ingress interface, to the other end of the cable.
 	p.source, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "Apache-2.0",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, int32(Send)), asm.Return()}})
 	if err != nil {

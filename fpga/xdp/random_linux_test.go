@@ -27,11 +27,11 @@ type differential struct {
 	senders []Sender
 	frame   []byte
 	out     []byte
-	want    []Decision // not yet seen in the log
+	want    []Decision // decisions not yet found in the log
 	next    uint64
 	leaving engine.Slot
-	sums    map[string]uint64 // what the kernel counted
-	beside  map[string]uint64 // what the engine does not count
+	sums    map[string]uint64 // the kernel's counts
+	beside  map[string]uint64 // counts that the engine does not have
 	checked int
 }
 
@@ -116,7 +116,7 @@ func (d *differential) arrive() {
 	passed, err := d.k.Arrive(d.frame)
 	d.must(err)
 	f, fault := olaf.ParseFrame(d.frame)
-	if fault == nil && broken { // it broke without breaking: its header is what it says now
+	if fault == nil && broken { // still valid after the damage: its header now describes another update
 		u, s = f.Update(), Sender{}
 		for _, one := range d.senders {
 			if one.Address.As4() == f.Addresses().SrcIP {

@@ -96,7 +96,7 @@ func TestSumReplay(t *testing.T) {
 	}
 }
 
-// What the killed aggregator adds for, and where its process finds its namespace and the addresses of its sums.
+// The killed aggregator's job, and the environment variable that configures its process.
 const (
 	killChildren  = 3
 	killFragments = 16
@@ -148,7 +148,7 @@ type killed struct {
 	server  *netlab.Socket
 	adds    *exec.Cmd
 	died    chan struct{}
-	says    *bytes.Buffer // in its errors
+	says    *bytes.Buffer // its error output
 	epoch   uint16
 }
 
@@ -229,7 +229,7 @@ func adder(path string) error {
 		if err != nil {
 			return err
 		}
-		defer link.Close() // held as long as this process lives
+		defer link.Close() // held until this process exits
 	}
 	up, err := hub.Interface("up")
 	if err != nil {
@@ -243,7 +243,7 @@ func adder(path string) error {
 		return err
 	}
 	fmt.Println("adds")
-	_, err = io.Copy(io.Discard, os.Stdin) // as long as whoever started it
+	_, err = io.Copy(io.Discard, os.Stdin) // runs until its parent exits
 	return err
 }
 
@@ -302,7 +302,7 @@ func (k *killed) vector(number, steps int, while time.Duration) (repeated bool) 
 			k.send(number, next%killChildren, next/killChildren)
 			next++
 		}
-		k.server.Wait(1) // a packet a millisecond, as the kernel takes some of them to end a process
+		k.server.Wait(1) // one packet per millisecond, because the kernel needs several to end a process
 		k.take(number, missing)
 		select {
 		case <-k.died:
@@ -352,7 +352,7 @@ func (k *killed) take(vector int, missing map[int]bool) {
 		for i, got := range p.lanes {
 			want := int32(0)
 			for child := range killChildren {
-				want += killValue(vector, child, int(p.fragment), i) // of 28 bits, so that three stay in range
+				want += killValue(vector, child, int(p.fragment), i) // values of 28 bits, so that the sum of three is in range
 			}
 			if got != want {
 				k.Fatalf("vector %d, fragment %d of epoch %d, lane %d: %d, want %d", vector, p.fragment, p.epoch, i, got, want)

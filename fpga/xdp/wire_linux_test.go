@@ -25,7 +25,7 @@ func mutate(rng *rand.Rand, frame []byte) []byte {
 			b = b[:max(14, len(b)-rng.IntN(80))]
 		case 3:
 			b = append(b, make([]byte, rng.IntN(9))...)
-		case 4: // an agreeing change of both lengths, with the right checksum
+		case 4: // change both lengths consistently, with a correct checksum
 			if len(b) > 42 {
 				delta := uint16(rng.IntN(17)) - 8
 				for _, at := range []int{16, 38} {

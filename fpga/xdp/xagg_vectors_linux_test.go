@@ -74,10 +74,10 @@ type station struct {
 	job    program.Job
 	kernel *Aggregator
 	agent  *xagg.Server
-	above  *xagg.Server // nil below a parent
+	above  *xagg.Server // nil if there is a parent
 	out    program.Out
 	counts []uint64
-	totals map[string]uint64 // what the kernel counted
+	totals map[string]uint64 // the kernel's counts
 }
 
 func (s *station) Configure(j program.Job) error {
@@ -94,7 +94,7 @@ func (s *station) Configure(j program.Job) error {
 	s.agent, err = xagg.NewAgent(s.cfg, s)
 	s.must(err)
 	below := j
-	below.Parent = true // a kernel's sums always go up
+	below.Parent = true // the kernel always sends sums up
 	s.must(s.agent.Configure(below))
 	if !j.Parent {
 		s.above, err = xagg.New(s.cfg)
@@ -130,7 +130,7 @@ func (s *station) Receive(now olaf.Time, from program.Port, p *program.Packet, l
 	verdict, err := s.kernel.Arrive(bytes[:n])
 	s.must(err)
 	if verdict == Pass {
-		return s.agent.Receive(now, from, p, lanes, s) // of other traffic it does what the network stack does: it goes on
+		return s.agent.Receive(now, from, p, lanes, s) // the agent forwards other traffic, as the network stack does
 	}
 	class := s.decision()
 	if (class == xagg.Completed) != (verdict == Send) {
@@ -235,7 +235,7 @@ func (s *station) Counts() []uint64 {
 		s.counts[decided[i]] += s.totals[name]
 	}
 	put("lane_saturations", s.totals["lane_saturations"])
-	put("vectors_cleared", s.totals["abandoned"]) // of one vector each in all vectors
+	put("vectors_cleared", s.totals["abandoned"]) // in all test vectors, each abandoned sum has one vector
 	for i := range s.cfg.Slots {
 		if v := s.Slot(i); v.Held && v.Count < len(s.job.Members) {
 			put("vectors_held", uint64(v.Trace.Vectors))

@@ -56,7 +56,7 @@ func TestEventQueueEnds(t *testing.T) {
 		for _, edge := range []int64{1, block, 2 * block, all, all + block, all + 2*block, 2 * all, 3 * all} {
 			distances = append(distances, edge-1, edge, edge+1)
 		}
-		for _, buckets := range distances { // each on its own
+		for _, buckets := range distances { // one event at a time
 			at += buckets * width
 			q.Push(Event{At: at})
 			if got := q.Pop().At; got != at {
@@ -64,7 +64,7 @@ func TestEventQueueEnds(t *testing.T) {
 			}
 		}
 		var want []int64
-		for _, buckets := range distances { // all together
+		for _, buckets := range distances { // all events together
 			want = append(want, at+buckets*width)
 			q.Push(Event{At: at + buckets*width})
 		}

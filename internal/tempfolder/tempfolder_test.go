@@ -40,7 +40,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 	}
-	unlocked := filepath.Join(temp, prefix+"3") // its process was killed before it came to the lock
+	unlocked := filepath.Join(temp, prefix+"3") // its process was killed before it could take the lock
 	if err := errors.Join(os.Symlink(foreign, link), os.Mkdir(unlocked, 0o700)); err != nil {
 		t.Fatal(err)
 	}

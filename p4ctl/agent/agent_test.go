@@ -258,7 +258,7 @@ func TestStream(t *testing.T) {
 			return stream, m, err
 		}
 		var idle []v1.P4Runtime_StreamChannelClient
-		for range 2 { // next to the primary, of three
+		for range 2 { // two more clients besides the primary; three are allowed
 			stream, _, err := open("device_id: 1")
 			b.code(codes.OK, err)
 			idle = append(idle, stream)
@@ -273,7 +273,7 @@ func TestStream(t *testing.T) {
 			t.Errorf("not primary: %v", m)
 		}
 		for err = nil; err == nil; {
-			_, err = idle[0].Recv() // perhaps that another controller is primary, and then the end
+			_, err = idle[0].Recv() // possibly a notice of another primary, then the error
 		}
 		b.code(codes.ResourceExhausted, err)
 		if !strings.Contains(err.Error(), "made room for one that did") {

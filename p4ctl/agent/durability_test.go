@@ -259,7 +259,7 @@ func TestWithdrawnAcknowledgement(t *testing.T) {
 	o := filled(t, path)
 	want := dump(t, o.current.Load())
 	o.journal.beside.close()
-	o.journal.beside.fs = &faultyDisk{fileSystem: disk{}, failing: 1} // fails its write, which follows its opening
+	o.journal.beside.fs = &faultyDisk{fileSystem: disk{}, failing: 1} // opening succeeds, and the write after it fails
 	if err := o.send(workerUpdate(v1.Update_INSERT, 9)); err == nil {
 		t.Fatal("acknowledged without an acknowledgement")
 	}
@@ -506,7 +506,7 @@ func story(t *testing.T, d *faultyDisk) (acknowledged, unanswered string) {
 		t.Fatal(err)
 	}
 	o := &owner{Agent: a}
-	twin := twinOf(t) // the same story without a disk
+	twin := twinOf(t) // the same sequence without a disk
 	both := func(f func(*owner) error) {
 		before := d.failed
 		err := f(o)
@@ -528,7 +528,7 @@ func story(t *testing.T, d *faultyDisk) (acknowledged, unanswered string) {
 		if i == 7 {
 			both(func(o *owner) error { return o.push(commit, second) })
 		}
-		if i == 13 && a.journal.size > 0 { // as after 16 MB
+		if i == 13 && a.journal.size > 0 { // as if 16 MB had been written
 			a.journal.base = a.journal.size - rewriteAfter
 		}
 		both(func(o *owner) error { return o.send(workerUpdate(v1.Update_INSERT, i+1)) })

@@ -165,7 +165,7 @@ func TestJournalKeepsCommittedOnly(t *testing.T) {
 func TestJournalHasOneAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	first := filled(t, path)
-	for range 2 { // a refused agent leaves the lock alone
+	for range 2 { // a rejected agent does not affect the lock
 		if _, err := newOwner(t, path, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(),
 			"is kept by another agent") {
 			t.Errorf("got %v", err)

@@ -22,7 +22,7 @@ func TestStopWaits(t *testing.T) {
 		Handler: func(_ any, s grpc.ServerStream) error {
 			close(entered)
 			<-s.Context().Done()
-			for range 10_000 { // an access to the device ends
+			for range 10_000 { // time for an access to the device to end
 				runtime.Gosched()
 			}
 			left.Store(true)

@@ -216,7 +216,7 @@ func TestOverlappingSlots(t *testing.T) {
 	if err := b.put(two(insert, `\x40`, `\x20`) + one(modify, `\x00`, `\x50`)); err == nil {
 		t.Error("a clash went through")
 	}
-	// Neighbours may touch, jobs may swap places in one batch, and a deletion frees its slots.
+	// Neighbours may be adjacent, jobs may swap places in one batch, and a deletion frees its slots.
 	b.must(b.put(rollback + one(modify, `\x40`, `\x20`) + two(modify, `\x00`, `\x40`)))
 	b.must(b.put(rollback + one("DELETE", `\x00`, `\x00`) + two(modify, `\x10`, `\x00`)))
 	jobs, _ := b.backend.Tables().Jobs(&sml)

@@ -133,7 +133,7 @@ func (y yes) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 			return err
 		}
 		code := codes.OK
-		if !y.asked.Swap(true) { // the first look must find no primary, or nothing is checked
+		if !y.asked.Swap(true) { // the first request must find no primary, or the test checks nothing
 			code = codes.NotFound
 		}
 		answer := &v1.MasterArbitrationUpdate{DeviceId: 1, Status: status.New(code, "").Proto()}

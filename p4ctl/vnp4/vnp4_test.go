@@ -263,7 +263,7 @@ func TestSessionToCard(t *testing.T) {
 		t.Fatalf("the card holds %x %v", before, s.groups)
 	}
 	tooMany := p4ctl.Tables{Servers: desired.Servers, Workers: append([]p4ctl.Worker(nil), desired.Workers...)}
-	for i := range byte(3) { // the bitstream has room for six
+	for i := range byte(3) { // the bitstream has room for six entries
 		tooMany.Workers = append(tooMany.Workers, p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 0, 1, i}), Cluster: 0,
 			ID: olaf.WorkerID(10 + i)})
 	}
@@ -273,7 +273,7 @@ func TestSessionToCard(t *testing.T) {
 	}
 	session.Close()
 	running.Close() // the agent dies without a message
-	a.Close()       // releases its journal
+	a.Close()       // releases the agent's journal
 	b.Close()
 
 	s.entries[[3]uint32{0x10000, 2, 99}] = 1 // and another program writes

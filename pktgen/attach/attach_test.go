@@ -49,7 +49,7 @@ type summing struct {
 	ports     []*Port
 	workers   []*Rounds
 	ends      []error
-	ended     <-chan struct{} // a client ended in order, or the test did
+	ended     <-chan struct{} // closed when a client or the test ends normally
 }
 
 // newSumming starts a worker for each configuration.
@@ -276,7 +276,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	} {
 		var c net.Conn
 		m := Message{}
-		for { // the port may be busy with the one before
+		for { // the port may still be busy with the previous client
 			var err error
 			if c, err = net.Dial("unix", strings.TrimPrefix(j.addresses[0], "unix:")); err != nil {
 				t.Fatal(err)

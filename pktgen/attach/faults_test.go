@@ -127,7 +127,7 @@ func TestOtherUsersCannotAttach(t *testing.T) {
 	dialAs := func(uid uint32) string {
 		cmd := exec.CommandContext(ctx, interpreter, "-c", "import socket, sys\nsocket.socket(socket.AF_UNIX).connect(sys.argv[1])", path)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		out, _ := cmd.CombinedOutput() // its exit status is that of the text
+		out, _ := cmd.CombinedOutput() // the output already contains the error
 		return string(out)
 	}
 	if out := dialAs(65534); !strings.Contains(out, "PermissionError") {

@@ -67,7 +67,7 @@ func TestFloatsReachTheEndpoint(t *testing.T) {
 			for k := range vectors {
 				want := Sum{Round: 7, Workers: 3, Reward: 1.5, Numbers: Numbers{Vanished: uint32(k)}}
 				if conversion.Scale > 0 && k == 0 {
-					want.Vanished++ // 1e-9 at a scale of 1e6
+					want.Vanished++ // 1e-9 vanishes at a scale of 1e6
 				}
 				if heads[k] != want || !slices.Equal(all[k], []float32{6, -0.5, 1000}) || ends[k] != nil {
 					t.Errorf("worker %d gets %+v with %v, and ends with %v; want %+v with the sum", k, heads[k], all[k], ends[k], want)

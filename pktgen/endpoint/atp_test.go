@@ -167,7 +167,7 @@ func TestATPCongestion(t *testing.T) {
 		sent += len(d.taken())
 	}
 	for seq := uint64(1); seq <= 7; seq++ {
-		ack(seq, program.ECN) // only the last one of a window counts
+		ack(seq, program.ECN) // only the last mark in a window counts
 	}
 	if sent != 15 {
 		t.Fatalf("%d packets are sent before the window's last acknowledgement, want 15", sent)
@@ -176,7 +176,7 @@ func TestATPCongestion(t *testing.T) {
 	for seq := uint64(9); seq <= 12; seq++ {
 		ack(seq, 0)
 	}
-	// Half of 8, and then 4 frames and 1500 bytes are 8 again.
+	// Half of 8; after 4 frames and 1500 bytes the window is 8 again.
 	if sent != 20 {
 		t.Errorf("%d packets are sent, want 20", sent)
 	}
@@ -277,7 +277,7 @@ func TestATPFloats(t *testing.T) {
 			}
 		}
 	}
-	// Two values that fit make a sum that does not, at a scale with less room.
+	// Two values fit, but their sum overflows at this larger scale.
 	p := play(t, ATP{Window: 2, Fixed: Fixed{Scale: 1e7}}, words(200, 1), words(200, 1))
 	if want := words(400, 2); !slices.Equal(p.sums[0], want) || p.asked == 0 {
 		t.Errorf("a sum beyond the integers is %x, want %x; asked for floats %d times", p.sums[0], want, p.asked)

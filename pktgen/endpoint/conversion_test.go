@@ -18,7 +18,7 @@ func TestChangedValuesAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		conversion        Conversion
 		clipped, vanished int
-		saturated         int // of the sum 21.48, −21.48, 1
+		saturated         int // of the sums 21.48, −21.48 and 1
 	}{
 		"floats":                   {Conversion{}, 0, 0, 0},
 		"a scale of 1e8":           {Conversion{Fixed: Fixed{Scale: 1e8}}, 2, 1, 2},

@@ -199,7 +199,7 @@ func TestPool(t *testing.T) {
 	if sent := d.taken(); len(sent) != 1 || sent[0].Seg != 3 || sent[0].Index != 1 || sent[0].Flags&program.Set1 == 0 {
 		t.Fatalf("after the result of packet 1 it sends %+v, want packet 3 into the other set of slot 1", sent)
 	}
-	e.Receive(1, &program.Packet{Kind: program.Result, Seg: 3, Index: 1}, nil) // of the wrong set
+	e.Receive(1, &program.Packet{Kind: program.Result, Seg: 3, Index: 1}, nil) // a result for the wrong set
 	if sent := d.taken(); len(sent) != 0 {
 		t.Fatalf("a result of another set made it send %+v", sent)
 	}

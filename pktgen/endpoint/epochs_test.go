@@ -36,11 +36,11 @@ func TestJoin(t *testing.T) {
 			t.Errorf("question %d: %d, answer %d; want %d, answer %d", i, first, answer, q.first, q.answer)
 		}
 	}
-	newest = 3*second + 1 // another job has begun
+	newest = 3*second + 1 // as if another job had begun
 	if first, err := e.Give(5); err != nil || first != 3*second+9+Renewals {
 		t.Errorf("by hand %d, %v", first, err)
 	}
-	newest += half // seen from there, all earlier epochs are old
+	newest += half // relative to this, all earlier epochs are old
 	if first, answer := e.HandleRequest(low, xagg.Begin, 3, 6); answer != xagg.Answered || first != newest+1 {
 		t.Errorf("after another by hand %d, answer %d", first, answer)
 	}
@@ -55,7 +55,7 @@ func TestMoved(t *testing.T) {
 		summed  bool
 		err     error
 		vectors uint64 // of the restarted worker
-		lacks   bool   // the job needs more of its packets
+		lacks   bool   // the job still needs some of the worker's packets
 		moved   bool
 	}{
 		"no sum yet": {false, nil, 3, true, true}, "in its middle": {true, nil, 3, true, true}, "after its last packet": {true, nil, 3, false, false},
@@ -110,7 +110,7 @@ func TestLeft(t *testing.T) {
 		return first
 	}
 	begins(b, 1)
-	alone := begins(b, 2) // restarted while a is in the job before
+	alone := begins(b, 2) // restarted while a is in the previous job
 	for _, ticket := range []uint32{1, 2} {
 		if _, answer := e.HandleRequest(b, xagg.Leave, 3, ticket); answer != xagg.Unanswered {
 			t.Error("who leaves is answered")

@@ -89,7 +89,7 @@ func TestOpenWorkerSendsAgain(t *testing.T) {
 	if sent := d.taken(); len(sent) != 3 || sent[0].Flags != 0 || e.Next() != 220 {
 		t.Fatalf("%+v, next at %d", sent, e.Next())
 	}
-	e.Receive(130, ack(1, 1, 0, 1), nil) // for the update before
+	e.Receive(130, ack(1, 1, 0, 1), nil) // acknowledges the previous update
 	for range 2 {
 		e.OnComputed(130, nil)
 	}

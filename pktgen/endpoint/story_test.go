@@ -35,8 +35,8 @@ type yard struct {
 	loss, doubling float64
 	strays         int
 	values         bool    // are carried
-	floats         bool    // values are float32 converted to integers
-	marks          float64 // share of packets at the server with a mark of congestion
+	floats         bool    // values are converted from float32 to integers
+	marks          float64 // share of packets with a congestion mark at the server
 	layout         Layout
 	free           []olaf.Time // when each host's link is free
 }
@@ -233,13 +233,13 @@ type story struct {
 	strays         int
 	values, floats bool
 	marks          float64
-	squatters      int // aggregators occupied by another job for good
-	changes        int // of the tree; each worker is notified twice
+	squatters      int // aggregators permanently occupied by another job
+	changes        int // changes of the tree; each worker is notified twice
 	program        func(program.Job) (program.Program, error)
 	arithmetic     program.Arithmetic
 	worker         func(Config, Host) (Endpoint, error)
 	server         func(Config, Host) (Endpoint, error)
-	exactly        bool // despite losses, every sum has one contribution of each worker
+	exactly        bool // every sum has one contribution from each worker, despite losses
 }
 
 func (s *story) tell(t *testing.T, seed uint64) *yard {
@@ -476,7 +476,7 @@ func TestBounds(t *testing.T) {
 		_, packets := NewATPWorker(c, ATP{}, nil)
 		_, sums := NewATPServer(c, ATP{}, nil)
 		if worker == nil {
-			ring = nil // it requests two workers below
+			ring = nil // a ring needs two workers, which is tested below
 		}
 		for _, other := range []error{server, async, sync, pool, inc, tree, ring, open, opens, packets, sums} {
 			if fmt.Sprint(other) != fmt.Sprint(worker) {

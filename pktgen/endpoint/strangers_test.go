@@ -67,8 +67,8 @@ func makers() []maker {
 // clerk is a host that records each request in a word or two.
 type clerk struct {
 	said []string
-	owes int              // updates that were requested
-	data []program.Packet // that was sent
+	owes int              // number of requested updates
+	data []program.Packet // data packets that were sent
 }
 
 func (c *clerk) Compute(vector uint32) { c.said = append(c.said, fmt.Sprint("compute ", vector)) }
@@ -86,11 +86,11 @@ func (c *clerk) Send(to Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	return 0
 }
 
-// The stages of an endpoint with one update.
+// Stages of an endpoint with one update.
 const (
 	computing = iota
 	hasSent
-	hasOne // packet of the sum
+	hasOne // has received one packet of the sum
 	isDone
 )
 
@@ -334,7 +334,7 @@ func TestAsksForResults(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 		}
-		if w.idle() { // one packet shows whether anything is lost
+		if w.idle() { // one packet is enough to show a loss
 			want = want[:min(len(want), xagg.NameSpan)]
 		}
 		if !slices.Equal(have, want) {

@@ -33,7 +33,7 @@ func TestTicket(t *testing.T) {
 			t.Errorf("it says %q, want %q", s, asked)
 		}
 	}
-	if len(c.said) != 5 || len(c.data) > 0 { // compute, and four questions
+	if len(c.said) != 5 || len(c.data) > 0 { // one computation and four requests
 		t.Errorf("%q", c.said)
 	}
 	control(now, xagg.First, 8, 500)
@@ -49,7 +49,7 @@ func TestTicket(t *testing.T) {
 	}
 	control(now, xagg.First, 9, 600)
 	play()
-	if len(c.data) != 2 || c.data[0].Round != 602 { // and 2 for the change
+	if len(c.data) != 2 || c.data[0].Round != 602 { // 600 plus 2 for the change
 		t.Fatalf("%+v", c.data)
 	}
 	c.said = nil

@@ -12,7 +12,7 @@ import (
 // TestHomed checks that the wait at an address that no interface has is cancelled with a message, and that no other
 // wait is.
 func TestHomed(t *testing.T) {
-	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Millisecond) // from a block that is never assigned
+	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Millisecond) // 192.0.2.0/24 is never assigned
 	defer end()
 	<-ctx.Done()
 	if err := context.Cause(ctx); !errors.Is(err, ErrOffline) || err.Error() != ErrOffline.Error()+": no interface has the address 192.0.2.1" {

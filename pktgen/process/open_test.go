@@ -141,7 +141,7 @@ func TestPlayerFails(t *testing.T) {
 	cfg := endpoint.Config{Workers: 1, Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1}
 	p := &Player{Codec: &Open{Packets: 1}, Work: &Numbers{Layout: cfg.Layout},
 		To: func(endpoint.Peer, *program.Packet) netip.AddrPort {
-			return netip.MustParseAddrPort("127.0.0.1:0") // no port to send to
+			return netip.MustParseAddrPort("127.0.0.1:0") // sending to port 0 fails
 		}}
 	if _, err := p.Run(t.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewOpenWorker(cfg, endpoint.Olaf{}, h)

@@ -45,7 +45,7 @@ func TestJoinedPackets(t *testing.T) {
 		send(a, atA, lanes)
 		send(b, atB, 704)
 	}
-	for range 40 { // more than a message has room for
+	for range 40 { // more than one message has room for
 		send(b, atB, 704)
 	}
 	from.flush()

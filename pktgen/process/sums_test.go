@@ -50,7 +50,7 @@ func (c *plain) Decode(b []byte, p *program.Packet) ([]uint32, bool) {
 		return nil, false
 	}
 	c.lanes = make([]uint32, w.Lanes)
-	_ = binary.Read(r, binary.BigEndian, c.lanes) // as many as announced
+	_ = binary.Read(r, binary.BigEndian, c.lanes) // cannot fail: the length was checked
 	*p = program.Packet{Seg: w.Seg, Bitmap: w.Bitmap, Value: w.Value, Job: w.Job, Worker: w.Worker, Count: w.Count, Round: w.Round, Lanes: w.Lanes,
 		Kind: program.Kind(w.Kind), Action: w.Action}
 	p.Vectors = uint32(p.Count)
@@ -236,7 +236,7 @@ func TestStrangers(t *testing.T) {
 		if _, err := c.WriteToUDPAddrPort(b, g.server); err != nil {
 			t.Fatal(err)
 		}
-		b = append(b, 0)[:len(b)] // the same again
+		b = append(b, 0)[:len(b)] // once more
 	}
 	var r *StationReport
 	var all sync.WaitGroup
@@ -268,7 +268,7 @@ func TestSlow(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	var servers sync.WaitGroup
-	servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the worker reports
+	servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the worker's report is checked instead
 	servers.Go(func() { _, _ = g.station(0).Run(ctx, g.serverConn) })
 	p, sums, made := g.worker(0, Mishaps{}, 0)
 	p.Patience, sums.Every = time.Second, 1200*time.Millisecond
@@ -338,7 +338,7 @@ func TestRenewed(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		var workers, servers sync.WaitGroup
-		servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the workers report
+		servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the workers' reports are checked instead
 		servers.Go(func() { _, _ = station.Run(ctx, g.serverConn) })
 		resent := make([]uint64, job.Workers)
 		for k, conn := range g.conns {
@@ -406,13 +406,13 @@ func TestMovedByLoad(t *testing.T) {
 		if p.Kind != program.Data {
 			return true
 		}
-		if packets++; packets > job.Workers*job.Packets() { // a busy processor
+		if packets++; packets > job.Workers*job.Packets() { // keep the processor busy
 			for began := time.Now(); time.Since(began) < 4*slow/time.Duration(job.Workers*job.Packets()); {
 			}
 		}
 		return true
 	}
-	var ends []time.Time // of vectors at the root
+	var ends []time.Time // end times of vectors at the root
 	hears := root.Heard
 	root.Heard = func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool {
 		if done := int(root.server.Counts()[xagg.Completed]) / job.Packets(); done > len(ends) {
@@ -423,7 +423,7 @@ func TestMovedByLoad(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	var report *StationReport
 	var workers, servers sync.WaitGroup
-	servers.Go(func() { report, _ = root.Run(ctx, g.rootAt) }) // the workers report
+	servers.Go(func() { report, _ = root.Run(ctx, g.rootAt) }) // the workers' reports are checked instead
 	servers.Go(func() { _, _ = station.Run(ctx, g.serverConn) })
 	for k, conn := range g.conns {
 		workers.Go(func() {
@@ -451,7 +451,7 @@ type orphaned struct {
 	*grove
 	root *Root
 	left int
-	late bool // a late frame of the old tree and of the old epoch was sent
+	late bool // a late frame with the old tree and epoch was sent
 
 	heard atomic.Bool // the root has received packets of the server
 }
@@ -469,7 +469,7 @@ func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report 
 	to, told := o.root.To, 0
 	o.root.To = func(d program.Dest, p *program.Packet) []netip.AddrPort {
 		if p.Action == xagg.Renew && d == 1 {
-			if told++; told == 1 { // it is lost
+			if told++; told == 1 { // lose the first notification
 				return nil
 			}
 		}
@@ -478,14 +478,14 @@ func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report 
 	hears := o.root.Heard
 	o.root.Heard = func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool {
 		o.heard.Store(true)
-		if o.root.adopted && p.Kind == program.Data && int(from) < o.job.Workers && !o.late { // of the new tree and epoch
+		if o.root.adopted && p.Kind == program.Data && int(from) < o.job.Workers && !o.late { // a packet of the new tree and epoch
 			o.late = true
 			o.old(t, p)
 		}
 		return hears(now, from, p, lanes)
 	}
 	var workers, servers sync.WaitGroup
-	servers.Go(func() { report, _ = o.root.Run(ctx, o.rootAt) }) // the workers report
+	servers.Go(func() { report, _ = o.root.Run(ctx, o.rootAt) }) // the workers' reports are checked instead
 	servers.Go(func() { _, _ = station.Run(ctx, o.serverConn) })
 	for k, conn := range o.conns {
 		workers.Go(func() {

@@ -414,7 +414,7 @@ func TestPayloadsByDigest(t *testing.T) {
 	for _, c := range []struct {
 		file    []byte
 		updates []uint64
-		want    string // of what is asked last; empty where all is well
+		want    string // expected error of the last request; empty for success
 	}{
 		{file.Bytes(), digests, ""},
 		{file.Bytes()[:23], digests, "it ends after 2 updates"},
@@ -464,7 +464,7 @@ func TestStatisticsOfNothing(t *testing.T) {
 		if err != nil || got.EarlyMean != c.early || got.LateMean != c.late || c.dispersed && len(got.Dispersion) == 0 {
 			t.Errorf("%d updates, one a nanosecond: early %v, late %v, %v, %v", c.n, got.EarlyMean, got.LateMean, got.Dispersion, err)
 		}
-		if _, windows := got.Dispersion[4]; windows != (c.n > 8) { // of two sums of four gaps at least
+		if _, windows := got.Dispersion[4]; windows != (c.n > 8) { // needs at least two sums of four gaps
 			t.Errorf("%d updates have a dispersion over four: %t", c.n, windows)
 		}
 		if many := c.n > 2; (got.Mean.Count > 0) != many || many && (got.Mean.Count != c.n-1 || got.Mean.MeanNS != 1) {
@@ -483,7 +483,7 @@ func TestStatisticsOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	each := []WorkerStatistics{{Intervals: Moments{MeanNS: 0.5}}, {}, {Intervals: Moments{MeanNS: 2}}}
-	if got := sc.Report(Statistics{}, Statistics{PerWork: each}).Achieved; got != 2_500*256*8*olaf.Mbps { // 2.5 frames of 256 bytes a nanosecond
+	if got := sc.Report(Statistics{}, Statistics{PerWork: each}).Achieved; got != 2_500*256*8*olaf.Mbps { // 2.5 frames of 256 bytes per nanosecond
 		t.Errorf("2.5 frames a nanosecond are %v", got)
 	}
 	s, err := MeasureSource(l)

@@ -101,7 +101,7 @@ func decode(in io.Reader) ([]Update, error) {
 }
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
-	for _, each := range []int{0, 1, 7, 3000} { // 3000 makes several blocks
+	for _, each := range []int{0, 1, 7, 3000} { // 3000 updates fill several blocks
 		l := sample(9, each)
 		got, err := decode(bytes.NewReader(encode(t, l)))
 		if err != nil {
@@ -551,7 +551,7 @@ func TestActiveClustersTakeTurns(t *testing.T) {
 	}
 	over := 0
 	for _, clusters := range seen {
-		if len(clusters) > s.ActiveClusters+1 { // rounding to whole ns may move an update across the border
+		if len(clusters) > s.ActiveClusters+1 { // rounding to whole ns may move an update into a neighbouring window
 			over++
 		}
 	}
@@ -730,7 +730,7 @@ func TestCollectorSortsAndRenumbers(t *testing.T) {
 	if s, err = same.Source(); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []Update{{Worker: 0, Seq: 0}, {Worker: 0, Seq: 1, Reward: 1}, {Worker: 1}} { // at one time by worker, then by sequence
+	for i, want := range []Update{{Worker: 0, Seq: 0}, {Worker: 0, Seq: 1, Reward: 1}, {Worker: 1}} { // simultaneous: by worker, then by sequence
 		var u Update
 		if err := s.Next(&u); err != nil || u != want {
 			t.Errorf("%d at one time: %+v, %v", i, u, err)

@@ -302,7 +302,7 @@ func TestStoredWithoutFrames(t *testing.T) {
 
 func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
 	r := record(t, opened(t))
-	r.frames(0, oneFrame) // and never ends
+	r.frames(0, oneFrame) // this run never ends
 	r.whole(2, oneFrame)
 	r.whole(1, oneFrame)
 	var got []uint32
@@ -403,7 +403,7 @@ func TestExportsComeOutTheSame(t *testing.T) {
 	if made, others, err := VerifyExports(s, f, "v2", toy.Declarations, nil); err != nil || made != 0 || others != 2 {
 		t.Error("exports of another version were compared", made, others, err)
 	}
-	// Any number of programs are called so: none is certainly the one that made them.
+	// Many programs share such a version, so none can be assumed to have made the exports.
 	for _, tool := range []string{"(devel)", "(devel) 0123abcd",
 		"v1.2.3-0.20260102030405-0123abcd4567+dirty 0123abcd4567"} {
 		if err := s.SetExport(f.ID(), store.Export{Kind: KindReport, Tool: tool, SHA256: "00"}); err != nil {

@@ -87,7 +87,7 @@ func TestFullDiskAtTheEndOfARun(t *testing.T) {
 		if waits {
 			last = 1
 		}
-		r.long(last, 50*thousand) // less than what is written while it goes on
+		r.long(last, 50*thousand) // less than the amount that is written before the end
 		var err error
 		fulldisk.WithLimit(t, 0, func() {
 			if err = r.EndRun(last); waits {

@@ -258,7 +258,7 @@ func TestRunsWithLittle(t *testing.T) {
 // each name once.
 func TestNewsInTheOrderOfRuns(t *testing.T) {
 	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(1)}, []uint32{0, 1})
-	// The first run lacks what the declaration lists later.
+	// The first run lacks metrics that the declaration lists later.
 	var early, late string
 	for _, m := range toy.Declared.Metrics {
 		switch {
@@ -372,7 +372,7 @@ func TestFirstVersions(t *testing.T) {
 		t.Errorf("%+v, %v, want %d judged anew and 1 dropped", proof, err, claims)
 	}
 	old := example.Bench.Paper[0]
-	old.Kind = "" // as the first version had none
+	old.Kind = "" // the first version had no kinds
 	old.Ours.Mean++
 	if _, err := Verify(saved(t, &results.Bench{Schema: first, Rows: example.Bench.Rows,
 		Paper: []results.PaperRow{old}}, kept, nil), toy.Declarations); !errors.Is(err, ErrMismatch) {

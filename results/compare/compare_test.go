@@ -235,7 +235,7 @@ func TestMarkdown(t *testing.T) {
 		"| AoM per cluster, ns | ") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
-	// Names come from files of others.
+	// Names come from other users' files.
 	for i := range d.Lines {
 		d.Lines[i].Queue = "a|b *c* `d` <script>[e](f)"
 	}
@@ -465,18 +465,19 @@ func TestClusters(t *testing.T) {
 	}
 	other.Runs[0].LatenessNS = new(olaf.Quantiles)
 	for _, order := range [][2]*Side{{virtual(), other}, {other, virtual()}} {
-		// of two clusters the mean and the peak; no worker is known
+		// mean and peak of two clusters; no worker is known
 		if d, err = CompareResults(order[0], order[1]); err != nil || len(d.Clusters) != 4 {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
-	// Without a common seed the change is from all of A, 10 and 20, to B's 30; with one whose age a side does not know, too.
+	// Without a common seed, the change is from the mean of all of A's values, 10 and 20, to B's 30. The same holds for
+	// a common seed whose age is unknown on one side.
 	apart := of("b", `{}`, clustered(group("olaf", 40e9, 9, 30), 0)...)
 	apart.Runs[0].LatenessNS = new(olaf.Quantiles)
 	if d, err = CompareResults(virtual(), apart); err != nil || d.Clusters[0].ChangePct != 100 {
 		t.Errorf("%+v, %v", d.Clusters, err)
 	}
-	// A's cluster 1 is 200 in the seed that B has too, where B's is 30; B has no cluster 0.
+	// In the common seed, A's cluster 1 has 200 and B's has 30. B has no cluster 0.
 	d, err = CompareResults(virtual(), other)
 	if err != nil {
 		t.Fatal(err)
@@ -650,7 +651,7 @@ func TestPairsAreKnown(t *testing.T) {
 	value := map[uint64]results.Float{1: 10, 2: results.Missing(), 3: 30}
 	of := func(r *results.Run) results.Float {
 		if r.Queue == "b" && r.Seed != 3 {
-			return value[3-r.Seed] // of seed 1 unknown, of seed 2 not
+			return value[3-r.Seed] // unknown for seed 1, known for seed 2
 		}
 		return value[r.Seed]
 	}

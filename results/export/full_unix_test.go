@@ -24,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	r := example.Result(2)
 	dir, passing := t.TempDir(), t.TempDir()
-	t.Setenv("TMPDIR", passing) // where pending files are
+	t.Setenv("TMPDIR", passing) // folder for pending files
 	path := func(name string) string { return filepath.Join(dir, name) }
 	all := slices.Concat(CSV(dir, r)[:2], Parquet(dir, r)[:2], Figures(dir, "svg", r)[:1], []Target{Workbook(path("w.xlsx"), r), Report(path("r.html"), r), Document(path("d.json"), r.Bench)})
 	for _, target := range all {

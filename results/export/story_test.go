@@ -171,7 +171,7 @@ func TestObservationsOfAnyNumber(t *testing.T) {
 // TestTargetsSay checks the errors for targets: another file, a missing folder, an invalid name.
 func TestTargetsSay(t *testing.T) {
 	dir, passing := t.TempDir(), t.TempDir()
-	t.Setenv("TMPDIR", passing) // where pending files are
+	t.Setenv("TMPDIR", passing) // folder for pending files
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestTargetsWithoutHardLinks(t *testing.T) {
 		if raw, err := os.ReadFile(from); err != nil || string(raw) != "new" || to != path {
 			t.Errorf("%s (%q, %v) is linked to %s", from, raw, err, to)
 		}
-		if theirs != nil { // another process is quicker
+		if theirs != nil { // another process wins the race
 			if err := os.WriteFile(path, theirs, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -154,7 +154,7 @@ func TestPaperIsCrosses(t *testing.T) {
 	cross := func() (n int) {
 		return strings.Count(drawn(t, s), "stroke:#000000;stroke-width:1.5") / 2
 	}
-	if n := cross(); n != 3 { // two and that of the legend
+	if n := cross(); n != 3 { // two, and one in the legend
 		t.Errorf("%d crosses", n)
 	}
 	s.Rows[0][3], s.Rows[1][3] = table.Missing("not printed"), table.Missing("not printed")
@@ -284,7 +284,7 @@ func TestOutlinesOfAMap(t *testing.T) {
 	s.Charts[0].Outlines = []table.Outline{{Name: "full line", Edges: []table.Edge{{Row: 0, Series: 1},
 		{Row: 1, Series: 1}}}, {Name: "dashed line", Dashed: true, Edges: []table.Edge{{Row: 1, Series: 0, Level: true}}}}
 	svg := drawn(t, s, figure.Formats()...)
-	const strokes = 2 * (3 + 2) // white and black, three pieces and two beside their names
+	const strokes = 2 * (3 + 2) // white and black, each with three pieces and two marks at the names
 	if got := strings.Count(svg, "<path"); got != before+strokes {
 		t.Errorf("%d paths, want %d and %d", got, before, strokes)
 	}

@@ -27,13 +27,13 @@ func TestPublished(t *testing.T) {
 	// Student's sleep data: extra hours of ten patients under two drugs.
 	sleep := []float64{1.2, 2.4, 1.3, 1.3, 0, 1.0, 1.8, 0.8, 4.6, 1.4}
 	near(t, "Student, t", PairedT(sleep).P, 0.002833, 0.000001)
-	// Critical values of Wilcoxon's table: n = 6 reaches 1/32 with rank sum 0; n = 10 has P(T ≤ 8) = 25/1024 a side.
+	// From Wilcoxon's table: n = 6 reaches 1/32 with rank sum 0; n = 10 has P(T ≤ 8) = 25/1024 per side.
 	near(t, "signed rank, n = 6", SignedRank([]float64{1, 2, 3, 4, 5, 6}).P, 1.0/32, 1e-15)
 	near(t, "signed rank, n = 10, T = 8", SignedRank([]float64{-1, -3, -4, 2, 5, 6, 7, 8, 9, 10}).P, 50.0/1024, 1e-15)
 	// Mann and Whitney's table: n = m = 4, U = 0 and 1.
 	near(t, "rank sum, U = 0", RankSum([]float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}).P, 2.0/70, 1e-15)
 	near(t, "rank sum, U = 1", RankSum([]float64{1, 2, 3, 5}, []float64{4, 6, 7, 8}).P, 4.0/70, 1e-15)
-	// Ties throughout: only one of C(22,10) ways parts them so, on each side.
+	// All values are tied within their group: only one of C(22,10) ways divides them like this, on each side.
 	a, b := slices.Repeat([]float64{7400}, 12), slices.Repeat([]float64{7399}, 10)
 	near(t, "all tied", RankSum(a, b).P, 2.0/646646, 1e-15)
 	near(t, "all tied, swapped", RankSum(b, a).P, 2.0/646646, 1e-15)
@@ -67,7 +67,7 @@ func TestTooFew(t *testing.T) {
 		{"t of what is no number", PairedT([]float64{1, math.NaN(), 2}), true},
 		{"ranks of 5", SignedRank([]float64{1, 2, 3, 4, 5}), true},
 		{"3 against 3", RankSum([]float64{1, 2, 3}, []float64{4, 5, 6}), true},
-		{"1 against 39", Result{0.05, 0.05}, true}, // 2 of 40 ways are not below 0.05
+		{"1 against 39", Result{0.05, 0.05}, true}, // 2 of 40 ways are 0.05, which is not below 0.05
 		{"1 against 40", Result{2.0 / 41, 2.0 / 41}, false},
 		{"4 against 4", RankSum([]float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}), false},
 	} {

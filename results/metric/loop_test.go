@@ -113,7 +113,7 @@ func TestLoopsMeasured(t *testing.T) {
 		what    string
 		counts  map[string]int64
 		want    map[string]any
-		without bool // slots that are not shared
+		without bool // the slots are not shared
 	}{
 		{what: "nothing", want: map[string]any{
 			"iteration_ns":   "needs two updates",

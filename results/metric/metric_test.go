@@ -110,7 +110,7 @@ func TestAmong(t *testing.T) {
 	for _, m := range part.Metrics {
 		names = append(names, m.Name)
 	}
-	// Sparse counters are 0 where they are not; lost is a sum of what that ledger does not have.
+	// Sparse counters are 0 if they are absent; lost is a sum of counters that this ledger lacks.
 	for name, want := range map[string]bool{"dropped": true, "late": false, "odd": true, "lost": false,
 		"lost_pct": true, "aom_p50_ns": false} {
 		if slices.Contains(names, name) != want {

@@ -132,7 +132,7 @@ func TestEveryClaimIsChecked(t *testing.T) {
 		_, err := readAll(bad)
 		if beyond := strings.HasSuffix(name, "too long"); !errors.Is(err, ErrFormat) || beyond &&
 			!strings.Contains(err.Error(), "no block's header") {
-			t.Errorf("%s: %v", name, err) // what is beyond is refused before it is read
+			t.Errorf("%s: %v", name, err) // a block that is too long is rejected before it is read
 		}
 	}
 	for cut := 1; cut < len(good); cut++ {
@@ -182,7 +182,7 @@ func TestColumnsLieInTheirBlock(t *testing.T) {
 func TestWhatIsUnpackedIsBounded(t *testing.T) {
 	const most = 64 << 20
 	raw := append(bytes.Repeat([]byte{1, 0}, rowColumns), 0, 0)
-	raw = binary.AppendUvarint(raw, uint64(most-len(raw)-4)) // which takes four bytes itself
+	raw = binary.AppendUvarint(raw, uint64(most-len(raw)-4)) // the length itself takes four bytes
 	raw = append(raw, make([]byte, most-len(raw))...)
 	if got, err := readAll(block(raw)); err != nil || len(got) != 1 {
 		t.Errorf("%d bytes: %d observations, %v", len(raw), len(got), err)

@@ -106,7 +106,7 @@ func listCells(line string) (numbers []string) {
 		case m == nil:
 			words++
 		case m[2] != "": // counts of millions are claims in millions
-			n, _ := strconv.ParseFloat(m[1]+m[2], 64) // it matches a number
+			n, _ := strconv.ParseFloat(m[1]+m[2], 64) // the pattern matches only numbers
 			numbers = append(numbers, strconv.FormatFloat(n/1e6, 'f', 2, 64))
 		default:
 			numbers = append(numbers, onceRepeated(m[1]))

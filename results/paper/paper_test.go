@@ -233,7 +233,7 @@ func withRuns(s results.Statistic, n int) results.Statistic {
 
 // TestNeighbours checks values that are far off: the interval of the difference to the paper's neighbour decides.
 func TestNeighbours(t *testing.T) {
-	const fifo, merged = "olaf/table1.fifo.40g.received", "olaf/table1.olaf.40g.received" // 6109 and 4823 are printed
+	const fifo, merged = "olaf/table1.fifo.40g.received", "olaf/table1.olaf.40g.received" // 6109 and 4823 in the paper
 	for _, c := range []struct {
 		name         string
 		ours, beside results.Statistic
@@ -486,11 +486,11 @@ func TestExpectations(t *testing.T) {
 		t.Errorf("%d words are counted", len(AllVerdicts()))
 	}
 	rows := Compare(Ours{
-		"olaf/aom.40g.reduction":        Of(stat(60, 1, 30)),       // match is expected
+		"olaf/aom.40g.reduction":        Of(stat(60, 1, 30)),       // a match is expected
 		"olaf/aom.20g.reduction":        Of(stat(60, 1, 29)),       // too few runs to be a miss
-		"olaf/fig7.speedup.smallest":    Of(stat(0.873, 0.028, 5)), // opposite is expected
+		"olaf/fig7.speedup.smallest":    Of(stat(0.873, 0.028, 5)), // the opposite is expected
 		"olaf/fig10.fifo.s1_at_0.1":     Of(stat(2900, 100, 100)),  // not shown to be above
-		"olaf/table1.fifo.40g.lost_pct": Of(stat(5, .1, 30)),       // a contradiction
+		"olaf/table1.fifo.40g.lost_pct": Of(stat(5, .1, 30)),       // contradicts the paper
 	})
 	var missed []string
 	for _, r := range FindMisses(rows) {
@@ -613,7 +613,7 @@ func TestFromBench(t *testing.T) {
 	}
 	for id, want := range map[string]Verdict{
 		"olaf/table1.olaf.40g.received": Match, "olaf/aom.20g.reduction": Match, "olaf/aom.40g.reduction": LeftOut,
-		// on average more, but the distributions cross
+		// more on average, but the distributions cross
 		"olaf/fig6.aggregations.20g_right_of_40g": Holds, "olaf/fig6.aggregations.5g_right_of_20g": Differs,
 	} {
 		if rows[id].Verdict != string(want) {
@@ -705,7 +705,7 @@ func TestOldNamesLast(t *testing.T) {
 		"table1.olaf_40g.received":         "olaf/table1.olaf.40g.received",
 		"table1.fifo_20g.lost_pct":         "olaf/table1.fifo.20g.lost_pct",
 		"aom.40g.reduction":                "olaf/aom.40g.reduction",
-		"aom.40g.reduction_literal":        "aom.40g.reduction_literal", // no claim any more
+		"aom.40g.reduction_literal":        "aom.40g.reduction_literal", // no longer a claim
 		"fig10.fifo.s1_at_0.1":             "olaf/fig10.fifo.s1_at_0.1",
 		"table3.olaf_tc.gap_narrows":       "olaf/table3.olaf_tc.gap_narrows",
 		"iswitch.sync_speedup_over_ps.dqn": "iswitch/table3.sync_speedup_over_ps.dqn",

@@ -45,7 +45,7 @@ func TestStatisticsAreComputedFromRuns(t *testing.T) {
 	}
 	r = example.Result(4)
 	r.Runs[1].Invalid = []string{"left out"}
-	r.Bench.Rows[0].Stats[0].N = 3 // of three equal runs
+	r.Bench.Rows[0].Stats[0].N = 3 // for three equal runs
 	if _, first := formulas(sheets.Book(r), "Statistics"); first != "AVERAGE(Runs!F2:F2,Runs!F4:F5)" {
 		t.Errorf("with a run left out: %s", first)
 	}

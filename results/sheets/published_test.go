@@ -26,7 +26,7 @@ func TestSpeedupOfWhatIsKnown(t *testing.T) {
 func TestPublishedPanels(t *testing.T) {
 	s := sheets.PublishedSheet(&results.Bench{Paper: []results.PaperRow{
 		{Row: "fifo", Column: "lost_pct", Unit: "%", Kind: "value", Published: 55, Ours: over(54, 55, 56)},
-		{Row: "olaf", Column: "lost_pct", Unit: "%", Published: 11, Ours: over(10, 11)}, // of a result from before there were kinds
+		{Row: "olaf", Column: "lost_pct", Unit: "%", Published: 11, Ours: over(10, 11)}, // from a result before kinds existed
 		{Row: "not measured", Column: "lost_pct", Unit: "%", Kind: "value", Published: 12, Ours: over()},
 		{Row: "40G", Column: "reduction", Unit: "%", Kind: "value", Published: 69, Ours: over(68, 69, 70), Sensitivity: []results.Sensitivity{{Assumption: "both per cluster", Ours: over(33, 34, 35)}}},
 		{Row: "20G", Column: "reduction", Unit: "%", Kind: "value", Published: 60, Ours: over(58, 59, 60)},

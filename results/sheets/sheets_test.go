@@ -99,7 +99,7 @@ func TestSawtoothsOfARateEndTogether(t *testing.T) {
 			last = max(last, row[series.X].Number)
 		}
 	}
-	// 60 corners are 30 falls and the first corner: 31 deliveries, 10 ns apart.
+	// 60 corners are 30 falls and the first corner, so there are 31 deliveries, 10 ns apart.
 	if last != 300 && last != 310 {
 		t.Errorf("the slower line ends at %v ns, the faster one has its last delivery at 300 ns", last)
 	}

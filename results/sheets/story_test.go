@@ -105,7 +105,7 @@ func TestFormulasHaveLimits(t *testing.T) {
 		template := r.Runs[0]
 		other := r.Runs[len(r.Runs)-1]
 		r.Runs = nil
-		for i := range c.runs { // every second one, a separate range
+		for i := range c.runs { // every second run, so that each is a separate range
 			r.Runs = append(r.Runs, template)
 			if i%2 == 1 {
 				r.Runs[i] = other

@@ -21,7 +21,7 @@ func keepOne(s *Store, started time.Time) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for k := range 8 { // with digests that are longer than the manifest, and data that are longer than both
+	for k := range 8 { // digests are longer than the manifest, and data are longer than both
 		if err == nil {
 			err = w.Put(fmt.Sprintf("data%d", k), []byte(strings.Repeat("x", 100+k*300)))
 		}
@@ -67,7 +67,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("with room for %d bytes: %+v, %v", room, entries, folders)
 		}
 	}
-	if refused < 50 { // at any of data, manifest and digests
+	if refused < 50 { // writes of data, manifest and digests fail at some size each
 		t.Errorf("only %d sizes were too small", refused)
 	}
 }

@@ -25,7 +25,7 @@ func nobody(t *testing.T) (as func(do func())) {
 		do()
 	}
 	as(func() {
-		if is, _ := unix.SetfsuidRetUid(-1); is != uid { // no user has this number: it asks only
+		if is, _ := unix.SetfsuidRetUid(-1); is != uid { // no user has this number, so this only reads the id
 			t.Skip("only root, with its rights, can act as somebody else")
 		}
 	})

@@ -10,7 +10,7 @@ import (
 
 // TestRunsOfSudoBelongToThePerson stores a run as root for a user and checks the owner of every file.
 func TestRunsOfSudoBelongToThePerson(t *testing.T) {
-	nobody(t) // skips without root's rights
+	nobody(t) // skips without root
 	person := Person{65534, 65534}
 	outside := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(outside, nil, 0o600); err != nil {
@@ -52,7 +52,7 @@ func TestRunsOfSudoBelongToThePerson(t *testing.T) {
 }
 
 func TestStoresOfOthersKeepTheirOwner(t *testing.T) {
-	nobody(t) // skips without root's rights
+	nobody(t) // skips without root
 	for _, uid := range []int{0, 1234} {
 		dir := t.TempDir()
 		if err := os.Chown(dir, uid, uid); err != nil {

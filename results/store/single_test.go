@@ -31,7 +31,7 @@ func TestSingles(t *testing.T) {
 	if keys, others, err := r.List(); len(keys)+len(others) > 0 || err != nil {
 		t.Fatal(keys, others, err)
 	}
-	for range 2 { // the same once more is no news
+	for range 2 { // storing the same again is not an error
 		if err := r.Put(a); err != nil {
 			t.Fatal(err)
 		}

@@ -46,8 +46,8 @@ func child(dir string, hang bool) error {
 		}
 		if hang {
 			fmt.Println(w.ID())
-			_, err := io.Copy(io.Discard, os.Stdin) // until it is killed, or its parent is
-			runtime.KeepAlive(w)                    // with the lock
+			_, err := io.Copy(io.Discard, os.Stdin) // until this process or its parent is killed
+			runtime.KeepAlive(w)                    // keeps the lock
 			return err
 		}
 		if err := w.Finish(manifest()); err != nil {

@@ -453,7 +453,7 @@ func TestFinishSays(t *testing.T) {
 		if err := w.Finish(manifest()); err == nil || !strings.Contains(err.Error(), "can't be stored") {
 			t.Errorf("%s: %v", what, err)
 		}
-		_ = w.Abort() // whatever is left
+		_ = w.Abort() // delete the remains
 		_ = os.RemoveAll(s.path(w.ID()))
 	}
 	w, err := s.Create("table1", noon)
@@ -521,7 +521,7 @@ func TestSinglesSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := single("a", "[]", "there")
-	for range 2 { // the second time the one beside is there already
+	for range 2 { // the second time, the conflicting file already exists
 		if err := r.Put(other); !errors.Is(err, ErrConflict) {
 			t.Error(err)
 		}

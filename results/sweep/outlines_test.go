@@ -40,7 +40,7 @@ func TestOutlines(t *testing.T) {
 	for _, c := range []struct {
 		name, unit string
 		rows       []string
-		want       []string // "name: edges", | before a place and _ above it
+		want       []string // "name: edges"; an edge is | before a place or _ above it
 	}{
 		{"none", "ns", []string{"lll", "lll"}, nil},
 		{"right", "ns", []string{"hll", "hhl"}, []string{"OLAF pays right of this line: |0,1 _1,1 |1,2"}},

@@ -31,7 +31,7 @@ func TestStacksAreEven(t *testing.T) {
 	}{
 		{columns(4, 10, 10), 4 + 2 + 10 + 2 + 10, [][]int{{0, 1, 2}}},
 		{columns(4, 10, 10), 4 + 2 + 10 + 2 + 10 - 1, [][]int{{0, 1}, {0, 2}}},
-		{columns(4, 10, 10, 10, 10), 4 + 3*12, [][]int{{0, 1, 2}, {0, 3, 4}}}, // not three and one
+		{columns(4, 10, 10, 10, 10), 4 + 3*12, [][]int{{0, 1, 2}, {0, 3, 4}}}, // rather than three and one
 		{columns(4, 10, 10, 10, 10, 10), 4 + 2*12, [][]int{{0, 1, 2}, {0, 3, 4}, {0, 5}}},
 	} {
 		if got := c.g.stacks(c.g.all(), c.width); !slices.EqualFunc(got, c.want, slices.Equal) {

@@ -206,7 +206,7 @@ run-2  --sweep slots=4,8 --until ci=20% --updates 10 --out-rate 20G  4 cells
 		}
 		width := rapid.IntRange(60, 150).Draw(t, "width")
 		var b strings.Builder
-		_ = g.Write(&b, width) // a strings.Builder takes everything
+		_ = g.Write(&b, width) // writing to a strings.Builder cannot fail
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 		if len(lines) != rows+1 {
 			t.Fatalf("%d rows and a header take %d lines", rows, len(lines))

@@ -142,7 +142,7 @@ func TestOutlinesAreBorders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	const medium, dashed = 2, 8 // as excelize numbers them
+	const medium, dashed = 2, 8 // excelize's numbers
 	for cell, want := range map[string]map[string]int{"B2": {}, "C2": {"left": medium}, "C3": {"left": medium,
 		"top": medium}, "B3": {"top": dashed}} {
 		at, err := f.GetCellStyle("Map", cell)
@@ -246,7 +246,7 @@ func TestLibreOfficeTakesIt(t *testing.T) {
 		t.Errorf("%d pages", pages)
 	}
 	placed, _ := arrangeCharts(b)
-	// Converting to a web page draws every chart into a picture of its own.
+	// Conversion to a web page draws every chart into a separate picture.
 	pictures, err := filepath.Glob(filepath.Join(dir, "book_html_*.png"))
 	if err != nil || len(pictures) != len(placed) {
 		t.Errorf("LibreOffice drew %d charts, want %d (%v)", len(pictures), len(placed), err)

@@ -36,7 +36,7 @@ type loop struct {
 func (l loop) play(follow closedloop.Follow) *closedloop.Result {
 	found, err := system.All().Find(l.of)
 	if err != nil {
-		panic(err) // fails the test with the place
+		panic(err) // fails the test with a stack trace
 	}
 	l.o.Jobs = l.jobs
 	net := closedloop.Network{Workers: l.workers, Jobs: l.jobs, Cycle: olaf.Cycle,
@@ -309,7 +309,7 @@ func TestLastFrameShowsTheResultsNumbers(t *testing.T) {
 		}
 	}
 	line("fate of", " ", int64(r.Frames))
-	line("✗ lost", "[ ▁-▏█]+", int64(r.Lost)) // behind a bar
+	line("✗ lost", "[ ▁-▏█]+", int64(r.Lost)) // the number follows a bar
 	if again := r.Endpoints.Of("packets_resent"); again == 0 {
 		t.Error("nothing was sent again: the loss tests nothing")
 	}

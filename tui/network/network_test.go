@@ -260,7 +260,7 @@ func TestEveryBinding(t *testing.T) {
 	}
 	for _, b := range keys.Default().Bindings() {
 		if n, err := strconv.Atoi(b.Keys[0]); err == nil && n > 4 {
-			continue // pages that do not exist
+			continue // this page does not exist
 		}
 		d := shown("rack", 100, 30, nil)
 		if tuitest.PressKeys(d.Frame, "2"); before[b.Action] == "/" {

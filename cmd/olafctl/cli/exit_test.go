@@ -28,7 +28,7 @@ func TestExitCodes(t *testing.T) {
 		{fmt.Errorf("%w: %w", fpga.ErrGone, context.Canceled), ExitInterrupted},
 		{fmt.Errorf("%w: %w", fpga.ErrGone, context.DeadlineExceeded), ExitUnknown},
 		{&Exit{olaf.Failed, context.Canceled}, ExitFailed},
-		// A missing file is the user's mistake, unless the program lost it.
+		// A missing file is a usage error, unless the program itself lost the file.
 		{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}, ExitUsage},
 		{fmt.Errorf("%w: %w", store.ErrDamaged, fs.ErrNotExist), ExitFailed},
 		{errors.Join(fs.ErrExist, fpga.ErrGone), ExitDevice},

@@ -77,7 +77,7 @@ func TestParseRefuses(t *testing.T) {
 		"":                               "there is no <",
 		"olaf.40G.aom_cluster_ns":        "there is no <",
 		"olaf.40G.aom_clustr_ns < 3":     `no metric is named "aom_clustr_ns"; did you mean "aom_cluster_ns"?`,
-		"olaf.40G.duration_ns < 3":       `no metric is named "duration_ns"`, // aside: no row has it
+		"olaf.40G.duration_ns < 3":       `no metric is named "duration_ns"`, // an aside metric, which no row has
 		"olav.40G.jain > 1":              `"olav" is not measured here; did you mean "olaf"?`,
 		"olaf.10G.jain > 1":              "olaf.10G is not measured here; there are olaf.40Gbps, fifo.40Gbps, olaf.2.5Gbps, fifo.2.5Gbps",
 		"olaf.40.jain > 1":               `rate "40" has no unit; did you mean 40G?`,

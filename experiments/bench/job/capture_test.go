@@ -135,7 +135,7 @@ func TestCaptureRefusals(t *testing.T) {
 		t.Errorf("packets without frames: %v", err)
 	}
 	long := jobOf(t, "atp", system.Options{}, 0, 0)
-	long.Job.Updates = 1338 // of 49 packets
+	long.Job.Updates = 1338 // each update has 49 packets
 	if _, err := Capture(long, folder, false); !errors.Is(err, system.ErrOptions) ||
 		!strings.Contains(err.Error(), "use --updates 1337") {
 		t.Errorf("more than frames number: %v", err)

@@ -45,7 +45,7 @@ func TestBenchesAndJobsCallThingsAlike(t *testing.T) {
 	for _, s := range system.All().LoopedOnes() {
 		d := s.LoopDeclaration()
 		for _, r := range closedloop.ListRows() {
-			if r.Name == "duration_ns" { // for a bench, from its first delivery to its last
+			if r.Name == "duration_ns" { // a bench measures it from the first to the last delivery
 				continue
 			}
 			if m := d.Metric(r.Name); m != nil {

@@ -98,7 +98,7 @@ func TestReplayGoesBack(t *testing.T) {
 				p.Execute(t.Context(), command)
 			}
 			s := *p.Snapshot()
-			s.Plan = nil // each has its own
+			s.Plan = nil // each session has its own plan
 			return fmt.Sprintf("%+v", s)
 		}
 		straight := look(Seek{at})

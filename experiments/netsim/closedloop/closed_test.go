@@ -106,7 +106,7 @@ func switchmlParts(slots int) system.Parts {
 	}
 }
 
-// floats and integers encode gradients of small whole numbers.
+// floats and integers encode gradients that are small whole numbers.
 var (
 	floats = codec{func(v int) uint32 { return math.Float32bits(float32(v)) },
 		func(w uint32) int { return int(math.Float32frombits(w)) }}
@@ -258,7 +258,7 @@ func TestAsyncWeightsAreEqual(t *testing.T) {
 		j.Applied = func(_ olaf.Time, host int, a *endpoint.Aggregate) {
 			weights[host] = append(weights[host], slices.Clone(a.Values))
 			if late := uint64(a.Vectors)*uint64(a.Number) - a.Trace.ReadSum; bound == 0 && late > uint64(a.Vectors)*2 {
-				// Fresh when sent; delays in flight have no bound.
+				// Gradients are fresh when they are sent, but delays in flight have no bound.
 				t.Errorf("update %d holds gradients that are %d updates old together", a.Number, late)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // busyHost is a host's activity, derived from its notifications.
 type busyHost struct {
 	computes, computed int
-	applying           olaf.Time // until
+	applying           olaf.Time // end of the current Apply; 0 for none
 	applied            int
 }
 
@@ -167,7 +167,7 @@ func TestFollowing(t *testing.T) {
 		t.Errorf("asked %d times in %d events, lastly about %d of %d; it took %g ns, want %g", asked, whole.Events, final, end,
 			float64(r.Duration), float64(whole.Duration))
 	}
-	j.Layout.Values, j.Follow = 400, nil // in fewer events than that
+	j.Layout.Values, j.Follow = 400, nil // fewer values, so that the run has fewer events
 	end = olaf.Time(math.Round(float64(run(t, n, j, parts, true, 1).Duration) * 1000))
 	for _, stop := range []olaf.Time{0, 1, end / 3, end - 1} {
 		var at []olaf.Time

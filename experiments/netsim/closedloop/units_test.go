@@ -191,7 +191,7 @@ func anyNetwork(t *rapid.T) Network {
 // place is a node of a network in a list: its name, parent and job.
 type place struct {
 	name        string
-	above       int // index of the switch above; for switches, the parent
+	above       int // index of the switch to which the host is attached; for a switch, index of its parent
 	job, worker int
 }
 

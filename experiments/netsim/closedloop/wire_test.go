@@ -18,7 +18,7 @@ type held struct{ came, begins, ends int64 }
 
 // slowWire decides about each frame from its whole history.
 type slowWire struct {
-	slots, mark, least, every, delay int64 // at one bit per ps
+	slots, mark, least, every, delay int64 // for a rate of one bit per ps
 	through                          bool
 	below, salt                      uint64
 	took                             []held

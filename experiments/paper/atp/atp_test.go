@@ -48,7 +48,7 @@ func TestSharing(t *testing.T) {
 	for _, c := range []struct {
 		workers   int
 		amount    string
-		low, high float64 // static over dynamic
+		low, high float64 // limits of the ratio of static to dynamic
 	}{{2, "0.5pta", 2.2, 3.1}, {2, "3pta", 0.90, 1.08}, {8, "1.5pta", 0.3, 0.9}} {
 		table := tableOf(t, &Grid{
 			Setting:  Setting{System: "atp", Model: vgg(t), Jobs: LabJobs, Workers: c.workers, Fraction: 0.005, Updates: 1},

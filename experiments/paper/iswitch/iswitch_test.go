@@ -31,7 +31,7 @@ func TestClaims(t *testing.T) {
 		for _, row := range report.Paper() {
 			reached[row.ID] = true
 			limit := map[string]float64{"iswitch/table4": 18, "iswitch/table3": 15}[e.Name]
-			async := row.Row == "async speedup over ps" // Table 5 is its basis
+			async := row.Row == "async speedup over ps" // based on Table 5
 			if limit > 0 && row.Basis == string(paper.Predicted) && !async && math.Abs(float64(row.DeviationPct)) > limit {
 				t.Errorf("%s deviates by %.1f %%, more than %g", row.ID, float64(row.DeviationPct), limit)
 			}
@@ -127,6 +127,6 @@ func printedJob(t *testing.T, l *lab, a approach, m Model) *job.Spec {
 		t.Fatal(err)
 	}
 	played := *l.done[key{a, m.Name, LabWorkers, false}].Spec
-	played.Job.PerPacket = 0 // its parts define it
+	played.Job.PerPacket = 0 // defined by the system's parts
 	return &played
 }

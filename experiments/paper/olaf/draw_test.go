@@ -74,7 +74,7 @@ func pretend(folder, experiment string, runs int) error {
 		"olaf/fig8-shared": fig8SharedSchemes(new(experiments.Options)), "olaf/filter": filterSchemes(new(experiments.Options))}[experiment]
 	for k, s := range schemes {
 		c := s.Config
-		if c.Until > 0 { // as shortened in the quick versions
+		if c.Until > 0 { // shortened as in the quick versions
 			c.Until, c.Iterations = c.Until/5, c.Iterations/5
 		} else {
 			c.Iterations = 40

@@ -30,7 +30,7 @@ func TestFig5HasAMergeAndAReplacement(t *testing.T) {
 		}
 	}
 	curve := r.Panels[1].Series[0]
-	for i := 2; i < len(curve.X); i += 2 { // the highest point of each tooth
+	for i := 2; i < len(curve.X); i += 2 { // the peak of each tooth
 		rise, run := float64(curve.Y[i-1].Mean-curve.Y[i-2].Mean), curve.X[i-1]-curve.X[i-2]
 		if math.Abs(rise-run) > 2*fig5Fall {
 			t.Errorf("from %v to %v us the age grows by %v", curve.X[i-2], curve.X[i-1], rise)

@@ -49,7 +49,7 @@ func TestFewSeedsDecideNothing(t *testing.T) {
 			{Series: []result.Series{curve(0, 60, 60, 60), curve(0, 90, 90, 90)}},
 		}}
 		for _, k := range []int{0, 1} {
-			f.Panels[2].Series[k].Y[0] = result.Describe(make([]float64, seeds)) // one frame is never torn
+			f.Panels[2].Series[k].Y[0] = result.Describe(make([]float64, seeds)) // a model of one frame is never torn
 		}
 		lines := judgeTorn(f)
 		if slices.ContainsFunc(lines, func(line string) bool { return !strings.HasPrefix(line, want+": ") }) {

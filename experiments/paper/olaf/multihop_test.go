@@ -50,7 +50,7 @@ func TestMultiHopTables(t *testing.T) {
 			t.Errorf("%v\n%s", err, page.String())
 		}
 		for line := range strings.Lines(page.String()) {
-			if n := utf8.RuneCountInString(line); n > text.PlainWidth+1 { // with its end
+			if n := utf8.RuneCountInString(line); n > text.PlainWidth+1 { // including the newline
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}

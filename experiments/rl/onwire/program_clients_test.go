@@ -299,7 +299,7 @@ func pointsOf(t *testing.T, r *ProgramReport) []byte {
 // staleness.
 func checkUpdates(t *testing.T, all []attach.Update, count uint32, arrive int) {
 	t.Helper()
-	inside, versions := 0, map[uint32]uint32{} // by place
+	inside, versions := 0, map[uint32]uint32{} // versions by place
 	for i, u := range all {
 		newest := float32(u.Vector) + float32(u.Worker)/4 // its reward
 		switch {

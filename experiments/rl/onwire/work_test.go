@@ -88,7 +88,7 @@ func TestPilot(t *testing.T) {
 	if math.Abs(float64(first.Reward)/256-reward) > 1.0/256 || first.Due <= 0 {
 		t.Errorf("%+v, reward %v", first, reward)
 	}
-	weights := c.Initial(0) // others
+	weights := c.Initial(0) // different weights
 	for part := range GradientLayout().Packets() {
 		a := endpoint.Aggregate{First: part * GradientLayout().PerPacket}
 		for i := range GradientLayout().Lanes(part) {
@@ -96,7 +96,7 @@ func TestPilot(t *testing.T) {
 		}
 		p.Apply(&a)
 	}
-	p.Apply(&endpoint.Aggregate{First: rl.Params - 1, Values: []uint32{math.Float32bits(weights[rl.Params-1]), 7}}) // beyond the last
+	p.Apply(&endpoint.Aggregate{First: rl.Params - 1, Values: []uint32{math.Float32bits(weights[rl.Params-1]), 7}}) // beyond the last weight
 	second := p.Compute(t.Context(), 1)
 	if p.flown != *weights || second.Due <= first.Due {
 		t.Errorf("due at %v after %v", second.Due, first.Due)

@@ -300,7 +300,7 @@ func TestWhollyOrNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := backend.Tables().Version()
-	// As if the switch were empty: existing hosts are added again, which is rejected.
+	// The change is computed for an empty switch: it adds hosts that exist, which the agent rejects.
 	if _, err := session.ApplyWhole(t.Context(), p4ctl.Diff(p4ctl.Tables{}, more)); err == nil {
 		t.Error("hosts that are there were added")
 	}

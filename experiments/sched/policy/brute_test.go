@@ -257,7 +257,7 @@ func feasible(p *sched.Problem, ways []served, pairs [][2]string, chosen [][]int
 					was = chosen[i-1][n]
 				}
 				if chosen[i][n] > was {
-					// What is lost is at least 0 and at least the rise.
+					// The lost rate is at least 0 and at least the rise.
 					lost := lp.variable()
 					rise := map[int]float64{r: 1, lost: -1}
 					if i > w.from {

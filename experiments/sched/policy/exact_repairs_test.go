@@ -47,7 +47,7 @@ func TestRepairs(t *testing.T) {
 		},
 		"duplex": {
 			three(sched.Job{Volume: gigabits(10), Workers: map[string]int{"u": 1}, Server: "v"}, sched.Job{Volume: gigabits(10), Workers: map[string]int{"v": 1}, Server: "u"}),
-			"", [2]olaf.Duration{-1, second}, // the printed model needs two slots for what the policies do in one
+			"", [2]olaf.Duration{-1, second}, // the printed model needs two slots where the policies need one
 		},
 		"rise": {
 			func() *sched.Problem {

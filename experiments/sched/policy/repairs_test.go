@@ -20,9 +20,9 @@ func TestRepair(t *testing.T) {
 	for name, c := range map[string]struct {
 		problem *sched.Problem
 		policy  Name
-		// without is what the checker says first of the plan without the repair; empty where it is merely worse.
+		// without is the first violation in the plan without the repair; empty if that plan is only worse.
 		without string
-		// ends are the CT-BTIs that the plans without and with the repair claim; 0 for one that leaves jobs undone.
+		// ends are the CT-BTIs claimed by the plans without and with the repair; 0 if a plan leaves jobs undone.
 		ends [2]olaf.Duration
 	}{
 		"volume": {
@@ -54,7 +54,8 @@ func TestRepair(t *testing.T) {
 			"the switch of u aggregates job j, whose workers are in 2 units", [2]olaf.Duration{second, 2 * second},
 		},
 		"keep-inc": {
-			// The place in u is taken for the first slot; j1 begins without, gets it in the middle, and the plan has no words for that.
+			// The place in u is taken during the first slot. j1 begins without INC and gets it in the middle of the
+			// slot, which the plan cannot express.
 			inc(one(sched.Job{Volume: gigabits(10), Workers: here("u", 1), Server: "w"}, sched.Job{Volume: gigabits(9), Workers: here("u", 2), Server: "u"}), 1), FCFS,
 			"the switch of u aggregates for 2 jobs in slot 0; it can for 1", [2]olaf.Duration{2 * second, 2 * second},
 		},
@@ -111,13 +112,13 @@ func TestWindowRepairs(t *testing.T) {
 	}
 	// One job of 1 s and an update of 2 s: nothing can be done before 3 s.
 	near("one job", window(sched.AllRepairs, slow), 3)
-	// With another of 1 s and no update: 10/(t − 2) + 10/t = 10, so t = 2 + √2.
+	// With a second job of 1 s without an update: 10/(t − 2) + 10/t = 10, so t = 2 + √2.
 	near("two jobs", window(sched.AllRepairs, slow, quick), 2+math.Sqrt2)
-	// The lower end, which starts at 2 s, divides by zero there; tested again and again it never says that 3 s suffice.
+	// Testing the lower end, which starts at 2 s, divides by zero there, so the search never finds that 3 s suffice.
 	if got := window(sched.AllRepairs&^sched.Midpoint, slow, quick); got < 3.5-threshold {
 		t.Errorf("with the lower end tested, the window ends after %v s, want at least 3.5: the middle is never tried", got)
 	}
-	// With the update counted from the lower end of 1 s, 10/(1 − 2) is negative and passes.
+	// Counting the update from the lower end of 1 s gives 10/(1 − 2), which is negative and passes.
 	near("late update", window(sched.AllRepairs&^sched.LateUpdate&^sched.Midpoint, slow), 1)
 }
 

@@ -18,7 +18,7 @@ import (
 // the whole under every profile, with lots of different cards in turn.
 func TestLotsAreTheWholeBench(t *testing.T) {
 	raced.SkipRaced(t)
-	var lots Lots // the same twin for all that can share one
+	var lots Lots // profiles that can share a twin use the same one
 	defer func() { must(t, lots.Close()) }()
 	numbers := map[string]string{}
 	for _, profile := range engine.ProfileNames() {
@@ -27,7 +27,7 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 		s.Profile = engine.Profile(profile)
 		if s.Profile.ReadPorts() == 0 {
 			cycles := 3
-			s.DequeueCycles = &cycles // for the first system only
+			s.DequeueCycles = &cycles // applies to the first system only
 		}
 		whole, err := bench.MeasureSpec(t.Context(), s, bench.Options{})
 		must(t, err)

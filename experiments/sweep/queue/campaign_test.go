@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	go func() { // the parent process is gone when this ends
+	go func() { // standard input ends when the parent process exits
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
@@ -146,7 +146,7 @@ func (r *role) begin(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), append(r.env, roleOf+"="+r.kind, nameOf+"="+r.name)...), os.Stderr
-	_, err := cmd.StdinPipe() // it ends with the test
+	_, err := cmd.StdinPipe() // the child sees its end when the test exits
 	must(t, err)
 	out, said, err := os.Pipe()
 	must(t, err)
@@ -231,7 +231,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		defer func() { m.kill() }()
 	}
 	random := rand.New(rand.NewPCG(19, 30))
-	const most = 100 // results between two moments
+	const most = 100 // maximum number of results between two kills
 	killed, sweeps, n := map[string]int{}, 0, 0
 	for ; n < moments; sweeps++ {
 		values := fmt.Sprintf("%d..%d", 1000*sweeps+1000, 1000*sweeps+1399)

@@ -191,7 +191,7 @@ func nth(n int64) (count func(), reached <-chan struct{}) {
 // visible.
 func awaitCount(t *testing.T, l *Labour, jobs int64) {
 	t.Helper()
-	for began := time.Now(); l.Done.Load() < jobs; time.Sleep(time.Millisecond) { // there is no notice of it
+	for began := time.Now(); l.Done.Load() < jobs; time.Sleep(time.Millisecond) { // the count has no notification
 		if time.Since(began) > time.Minute {
 			t.Fatalf("%d of %d jobs were counted", l.Done.Load(), jobs)
 		}
@@ -210,7 +210,7 @@ func TestSameDigestOverMachines(t *testing.T) {
 	first, stop := labour(t, dial(t, n), "first", p.Build, 2, func(sweep.Job) error {
 		count()
 		switch n := lost.Add(1); {
-		case n > 12: // so that some are left for the second
+		case n > 12: // leave some jobs for the second worker
 			<-begun
 		case n%7 == 0:
 			return sweep.ErrGone
@@ -257,7 +257,7 @@ func TestServerIsKilled(t *testing.T) {
 	labour(t, dial(t, n), "w", p.Build, 2, func(sweep.Job) error {
 		count()
 		select {
-		case <-tenth: // a job in progress ends with the next server
+		case <-tenth: // a job in progress ends only after the server has restarted
 			<-restarted
 		default:
 		}

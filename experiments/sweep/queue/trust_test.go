@@ -169,13 +169,13 @@ func TestDeletedStreamEndsTheSweep(t *testing.T) {
 	q := dial(t, serve(t, t.TempDir(), server.RANDOM_PORT))
 	p := plan(t, "1..3")
 	go func() {
-		for { // until the jobs wait there
+		for { // wait until the jobs are in the stream
 			info, err := q.jobs.Info(t.Context())
 			if err != nil || info.State.Msgs == 3 {
 				break
 			}
 		}
-		_ = q.js.DeleteStream(t.Context(), jobsStream) // or the sweep would never end
+		_ = q.js.DeleteStream(t.Context(), jobsStream) // otherwise the sweep would never end
 	}()
 	e, err := runQueued(t, q, p)
 	if !errors.Is(err, sweep.ErrTransport) || !strings.Contains(fmt.Sprint(err), "stream") {

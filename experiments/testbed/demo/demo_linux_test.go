@@ -270,7 +270,7 @@ const asDemo = "OLAFCTL_DEMO_WHOLE"
 // TestKilled checks that nothing remains of a demo that is killed at any moment from before its first namespace to
 // after its last sum: no process, program, interface or mount.
 func TestKilled(t *testing.T) {
-	config(t) // for its check of rights
+	config(t) // skips without the necessary rights
 	traces := testbedtest.RecordTraces(t)
 	began := time.Now()
 	if err := startWhole(t, "whole").Wait(); err != nil {
@@ -290,8 +290,8 @@ func TestKilled(t *testing.T) {
 		var err error
 		select {
 		case err = <-ended:
-			length = time.Since(began) // others take as long: the machine was slow before
-		case <-time.After(time.Duration(splitmix.MixBits(uint64(i)) % uint64(length))): // the moment
+			length = time.Since(began) // the machine was slow before, so expect this duration from now on
+		case <-time.After(time.Duration(splitmix.MixBits(uint64(i)) % uint64(length))): // time of the kill
 			if err := demo.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 				t.Fatal(err)
 			}

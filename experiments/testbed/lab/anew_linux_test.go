@@ -115,7 +115,7 @@ func (h *hand) work(t *testing.T, number, packets int, at func(*net.UDPConn)) <-
 	h.ticket++
 	x := endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Ticket: h.ticket, Beside: frame.XAgg.Size(0)}
 	if !h.Adders[0].runsInKernel() {
-		x.Ticket = 0 // nothing there gives epochs
+		x.Ticket = 0 // no epochs are assigned in user space
 	}
 	ended := make(chan played, 1)
 	go func() {
@@ -205,10 +205,10 @@ func TestStartedAnew(t *testing.T) {
 		h := bed(t)
 		defer h.serve(t)()
 		for number := range job.Workers {
-			dead(t, h.work(t, number, 3, killed)) // each alone, without a sum
+			dead(t, h.work(t, number, 3, killed)) // each starts alone and gets no sum
 		}
 		waits := make(chan struct{})
-		alone := h.work(t, 0, job.Packets()+1, func(*net.UDPConn) { close(waits) }) // its request, and most of a vector
+		alone := h.work(t, 0, job.Packets()+1, func(*net.UDPConn) { close(waits) }) // sends its request and most of a vector
 		<-waits
 		dead(t, h.work(t, 1, 3, killed)) // joins and leaves
 		h.whole(t, alone)
@@ -232,7 +232,7 @@ func TestStartedAnew(t *testing.T) {
 		first := []<-chan played{h.work(t, 0, some, func(*net.UDPConn) { kill(); close(gone) }), h.work(t, 1, 0, nil), h.work(t, 2, 0, nil)}
 		<-gone
 		defer h.serve(t)()
-		for _, w := range first { // a sum that some had, and that was lost with the server, does not reach the others
+		for _, w := range first { // a worker may stall: a sum that only others received is lost with the server
 			if p := <-w; p.err != nil && !errors.Is(p.err, process.ErrStalled) || p.sums.Wrong > 0 {
 				t.Errorf("%+v, %v", p.sums, p.err)
 			}

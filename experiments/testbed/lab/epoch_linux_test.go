@@ -84,7 +84,7 @@ func TestEpochs(t *testing.T) {
 		t.Errorf("the first job begins with %d", first)
 	}
 	ground.job(t, h.lab, endpoint.XAgg{})
-	for range 2 { // a job that never begins keeps its epochs
+	for range 2 { // epochs given to a job that never begins stay reserved
 		given(3)
 	}
 	second := given(3)

@@ -66,7 +66,7 @@ func FuzzState(f *testing.F) {
 			}
 			return
 		}
-		for range 2 { // counts of none are left out the first time
+		for range 2 { // the first round drops empty counts
 			var out bytes.Buffer
 			if err := json.NewEncoder(&out).Encode(s); err != nil {
 				t.Fatal(err)

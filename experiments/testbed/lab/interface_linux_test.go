@@ -104,7 +104,7 @@ func TestInterface(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if far == "ps" { // as a card of another machine delivers frames
+				if far == "ps" { // deliver frames like a card in another machine
 					pass, err := xdp.AttachPass(g.nic.B)
 					if err != nil {
 						t.Fatal(err)
@@ -408,7 +408,7 @@ func TestInterfaceRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		device, mode, extra string
-		before              func(*ground) error // here
+		before              func(*ground) error // called in the namespace here
 		says                string
 		queue               bool
 	}{
@@ -426,7 +426,7 @@ func TestInterfaceRefused(t *testing.T) {
 			g := newGround(t)
 			if c.before != nil {
 				before := func() error { return c.before(g) }
-				if name == "in use" { // which enters the namespace itself
+				if name == "in use" { // before enters the namespace itself
 					if err := before(); err != nil {
 						t.Fatal(err)
 					}

@@ -16,7 +16,7 @@ import (
 type heldHost struct {
 	localHost
 	isHeld  *bool
-	refuses error // the holder's start
+	refuses error // error from starting the holder
 }
 
 func (h heldHost) held(context.Context, string) (*State, error) {
@@ -40,10 +40,10 @@ func (h heldHost) letGo(context.Context, string) error {
 // the same reservations and holders as before.
 func TestFailedUpUndoesItself(t *testing.T) {
 	for name, c := range map[string]struct {
-		reserved bool   // for a minute, before
-		held     []bool // before
+		reserved bool   // reserved for a minute before the test
+		held     []bool // which hosts are held before the test
 		taken    string // an interface that another user has reserved
-		refuses  error  // the second holder
+		refuses  error  // error from starting the second holder
 		folder   bool   // the plan cannot be stored
 	}{
 		"a reserved interface":             {held: []bool{false, false}, taken: "eth1"},
@@ -75,7 +75,7 @@ func TestFailedUpUndoesItself(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if c.folder { // others could write to it
+			if c.folder { // the folder must have mode 0700
 				if err := os.Mkdir(filepath.Dir(upPath(t)), 0o755); err != nil {
 					t.Fatal(err)
 				}

@@ -100,7 +100,7 @@ func play(args []string) error {
 	p.Work = &process.Numbers{Worker: cfg.Worker, Layout: layout, Every: *every}
 	server := netip.MustParseAddrPort(*values["server"])
 	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
-	if layout.Packets() > 1 { // a packet's place has an address
+	if layout.Packets() > 1 { // each packet of the vector has its own source address
 		p.From = func(p *program.Packet) netip.Addr {
 			b := own.Addr().As4()
 			b[3] += byte(p.Seg)
@@ -213,7 +213,7 @@ func hold(name string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // as long as whoever started it
+		_, _ = io.Copy(io.Discard, os.Stdin) // runs until its parent exits
 		stop()
 	}()
 	fmt.Println("stands")
@@ -389,7 +389,7 @@ func TestKilledHolder(t *testing.T) {
 	for range 3 {
 		holder := exec.CommandContext(ctx, os.Args[0])
 		holder.Env = append(os.Environ(), asHolder+"="+name)
-		if _, err := holder.StdinPipe(); err != nil { // which ends with this process
+		if _, err := holder.StdinPipe(); err != nil { // the pipe ends with this process
 			t.Fatal(err)
 		}
 		out, err := holder.StdoutPipe()

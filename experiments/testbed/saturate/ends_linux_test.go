@@ -119,8 +119,8 @@ func TestBothEnds(t *testing.T) {
 
 // end contains the counts that tshark read at one end.
 type end struct {
-	sent, got uint64 // packets of data
-	again     uint64 // repeated sums for the agent, which passes them on to all workers
+	sent, got uint64 // data packets
+	again     uint64 // repeated sums sent to the agent, which passes them on to all workers
 	fragments int    // received
 }
 
@@ -141,7 +141,7 @@ func dissectEnds(t *testing.T, tshark, lua, path string, ends, addresses []strin
 			t.Fatalf("tshark says %q", line)
 		}
 		if !strings.HasPrefix(fields[1], "data") && fields[1] != "result" {
-			continue // control
+			continue // a control packet
 		}
 		count, err := strconv.Atoi(fields[4])
 		if ours := fields[2] == addresses[at]; err != nil || (count == 1) != (ours && at < len(ends)-1) {

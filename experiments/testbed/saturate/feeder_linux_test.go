@@ -126,7 +126,7 @@ func TestMishaps(t *testing.T) {
 		name  string
 		m     process.Mishaps
 		deaf  int
-		asked func(*Run) uint64 // what must have happened
+		asked func(*Run) uint64 // counts the events that must have happened
 	}{
 		{"every 2nd", process.Mishaps{Skip: 2}, 0, func(r *Run) uint64 { return r.Resent }},
 		{"every 7th", process.Mishaps{Skip: 7}, 0, func(r *Run) uint64 { return r.Resent }},

@@ -29,7 +29,7 @@ const hopFragments = 1024
 // hop is a worker, an aggregator and a server in a row, as in the paper's micro-benchmark (§VI-B).
 type hop struct {
 	lab   *lab.Lab
-	out   *netlab.Socket // at the worker
+	out   *netlab.Socket // the worker's socket
 	frame []byte
 	sent  int
 	mode  string
@@ -169,7 +169,7 @@ func (h *hop) fastTime(t *testing.T, ear *netlab.Socket) float64 {
 				t.Fatal(err)
 			}
 			if time.Since(began) > 100*time.Millisecond {
-				break // lost
+				break // the packet was lost
 			}
 		}
 		if sent > 20 && len(times) == 0 {

@@ -24,7 +24,7 @@ func startAgent(t *testing.T) (alive context.Context, in *io.PipeWriter, out *bu
 	out = bufio.NewReader(headOut)
 	t.Cleanup(func() {
 		for _, end := range []io.Closer{in, agentIn, agentOut, headOut} {
-			_ = end.Close() // pipes of this process close
+			_ = end.Close() // closing a pipe cannot fail
 		}
 	})
 	hello, codes := make(chan string, 1), make(chan int, 1)

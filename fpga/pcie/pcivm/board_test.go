@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/pcie"
 )
 
-// Offsets in the configuration space, as the PCI and PCI Express specifications have them.
+// Offsets in the configuration space, from the PCI and PCI Express specifications.
 const (
 	regCommand   = 0x04
 	regBAR0      = 0x10
@@ -20,7 +20,7 @@ const (
 	configBytes  = 256
 
 	memoryEnabled = 1 << 1
-	addressable64 = 1 << 2 // type of a BAR; the upper half is wired to 0, as QEMU sizes each half alone
+	addressable64 = 1 << 2 // BAR type; the upper half is wired to 0, because QEMU sizes each half separately
 	powerD3       = 3
 	functionReset = 1 << 15
 	bar2Bytes     = 4 << 20
@@ -29,10 +29,10 @@ const (
 // identity contains the ids that a function shows.
 type identity struct {
 	device uint16
-	bar    uint32 // the type of its BARs
+	bar    uint32 // type of its BARs
 }
 
-// openNIC is the identity of OpenNIC's images; narrow has 32-bit BARs.
+// openNIC identifies OpenNIC's images; narrow has 32-bit BARs.
 var (
 	openNIC = identity{0x903f, addressable64}
 	narrow  = identity{0x903f, 0}
@@ -43,18 +43,18 @@ type board struct {
 	mu        sync.Mutex
 	card      backing
 	functions []*function
-	dead      bool // the link: every read is all ones, every write is lost
-	// arrive, unless nil, is called before access n of BAR2, counted from 0. It may kill the link.
+	dead      bool // the link is down: reads return all ones, writes are lost
+	// arrive, if set, is called before each access to BAR2 with its number, from 0. It may kill the link.
 	arrive func(n int, a access)
-	log    []access // of BAR2, by offset
-	odd    []access // of any BAR, not 4 aligned bytes
+	log    []access // accesses to BAR2, by offset
+	odd    []access // accesses to any BAR that are not 4 aligned bytes
 	errs   []error
 }
 
 // backing answers accesses of BAR2.
 type backing interface {
 	pcie.Window
-	// pass lets the card's time pass up to now.
+	// pass advances the card's time to the present.
 	pass()
 }
 
@@ -98,12 +98,12 @@ func (f *function) describe(id identity, several bool) {
 		{0x34, 0x40, 0},
 		{0x3C, 0, 0xFF},
 		{0x40, 0x0003_6001, 0},
-		{regPower, 1 << 3, powerD3}, // registers outlive D3hot
+		{regPower, 1 << 3, powerD3}, // registers survive D3hot
 		{0x60, 0x0002_0010, 0},
 		{0x64, 1<<28 | 2, 0}, // FLR, 512 bytes
 		{regDeviceCtl, 0, 0x7FFF},
 		{0x6C, 0x103, 0},            // x16, 8 GT/s
-		{0x70, 0x0103_0000, 0x01C3}, // as trained
+		{0x70, 0x0103_0000, 0x01C3}, // link status after training
 		{0x88, 0, 0xFFFF},
 		{0x8C, 0x0000_000E, 0}, // speeds
 		{0x90, 0, 0x000F},

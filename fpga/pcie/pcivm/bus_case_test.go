@@ -17,7 +17,7 @@ import (
 type busCase struct {
 	name string
 	run  func(*testing.T, *machine)
-	core bool // it runs without -matrix, too
+	core bool // also run without -matrix
 }
 
 // busCases run on one machine, one after the other. Each puts its own card into the slot.
@@ -191,7 +191,7 @@ func checkGuide(t *testing.T, m *machine) {
 	for _, step := range steps {
 		command := strings.TrimSpace(step[1])
 		if strings.Contains(command, "--full") && m.blocks == "rtl" {
-			continue // the healthy case runs it, and knows what the RTL is too slow for
+			continue // the healthy case runs this command and handles the RTL's limits
 		}
 		s := m.start(t, command)
 		if strings.HasPrefix(command, "olafctl device watch") {
@@ -404,7 +404,7 @@ func checkOtherImages(t *testing.T, m *machine) {
 	for _, c := range []struct {
 		id    uint16
 		state string
-	}{{0x9038, "loaded"}, {0x9348, "loaded"}, {0x9028, "skipped"}} { // the last one stays for the doctor
+	}{{0x9038, "loaded"}, {0x9348, "loaded"}, {0x9028, "skipped"}} { // the last card stays for the doctor
 		m.remove(t)
 		m.insert(t, m.newCard(t, identity{c.id, addressable64}, 1))
 		m.enable(t)

@@ -20,7 +20,7 @@ type realCard struct {
 	tables *pcietest.Tables
 	last   time.Time
 	errs   error
-	send   func(frame []byte) // for what leaves port 1; nil drops it
+	send   func(frame []byte) // called with frames that leave port 1; nil drops them
 	feeds  *realCard          // the card whose generator sends to port 0; nil for none
 }
 

@@ -54,7 +54,7 @@ type farGuest struct {
 // bootFar starts a guest on the wire with an sshd. Its eth1 is connected to this host.
 func bootFar(t *testing.T, w *wire, name string) *farGuest {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // finds a free port
+	l, err := net.Listen("tcp", "127.0.0.1:0") // find a free port
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func checkFar(t *testing.T, queueGuest *farGuest, w *wire) {
 	startOnHead(t, "olafctl device doctor"+device).expect(t, 0)
 	want := statsOf(t, startOnHead(t, bench).expect(t, 0))
 
-	// Three minutes of frames at this rate.
+	// At this rate the frames take three minutes.
 	started := l.awaitStart()
 	p := startOnHead(t, bench+" --rate 10k"+roles)
 	<-started
@@ -221,7 +221,7 @@ func checkFar(t *testing.T, queueGuest *farGuest, w *wire) {
 	p.expect(t, 3, "127.0.0.1.*gone")
 	l.queue.card.kill(false)
 
-	// Nothing of these is left, or else the cards would be in use, or the counts differ.
+	// The killed run leaves nothing behind: otherwise the cards would be in use, or the counts would differ.
 	if got := statsOf(t, startOnHead(t, bench+single).expect(t, 0)); !maps.Equal(got, want) {
 		t.Errorf("the run on the far card counts %v, on the twin %v", got, want)
 	}

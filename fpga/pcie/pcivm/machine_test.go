@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The card's place, and what the cases type.
+// The card's address, and commands that the cases run.
 const (
 	address = "0000:01:00.0"
 	sysfs   = "/sys/bus/pci/devices/" + address + "/"
@@ -20,7 +20,7 @@ const (
 // machine is a guest with a slot, into which one card after the other is inserted.
 type machine struct {
 	*guest
-	blocks string // of its cards
+	blocks string // kind of its cards' blocks
 	card   *board // in the slot; nil for none
 }
 

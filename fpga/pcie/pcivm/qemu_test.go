@@ -23,7 +23,7 @@ const patience = 3 * time.Minute
 
 // profile describes how a virtual machine starts.
 type profile struct {
-	kernel string   // words for the kernel's command line
+	kernel string   // arguments for the kernel's command line
 	qemu   []string // arguments for QEMU
 	card   *board   // in the slot at the start; nil leaves it empty
 	wire   string   // a socket for the frames that reach the guest's eth0; empty for no such interface
@@ -53,9 +53,9 @@ func (p *profile) arguments(image, initramfs string) []string {
 // guest is a running virtual machine.
 type guest struct {
 	process *exec.Cmd
-	serial  *net.UnixConn // to its init
+	serial  *net.UnixConn // to the guest's init
 	monitor *net.UnixConn // to QEMU, which speaks QMP
-	replies *json.Decoder // of QEMU
+	replies *json.Decoder // QEMU's replies
 
 	mu       sync.Mutex
 	console  bytes.Buffer
@@ -77,7 +77,7 @@ func boot(t *testing.T, p profile) *guest {
 	}
 	g.process = exec.Command("qemu-system-x86_64", p.arguments(image, initramfs)...)
 	g.process.ExtraFiles, g.process.Stdout, g.process.Stderr = []*os.File{commands, qmp}, g, g
-	g.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // whose threads all end together
+	g.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // all threads of this process end together
 	err := errors.Join(g.process.Start(), commands.Close(), qmp.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ type session struct {
 	guest       *guest
 	id          int
 	what        string
-	events      chan Event // more than a command prints while nothing looks; closed with the guest's end
+	events      chan Event // buffers all that a command prints unread; closed when the guest ends
 	out, errors strings.Builder
 	ended       bool
 	code        int
@@ -271,7 +271,7 @@ type reply struct {
 		Desc string `json:"desc"`
 	} `json:"error"`
 	Data struct {
-		Device string `json:"device"` // that was deleted
+		Device string `json:"device"` // the deleted device
 	} `json:"data"`
 }
 

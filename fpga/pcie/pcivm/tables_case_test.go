@@ -72,7 +72,7 @@ func (w *wire) attach(t *testing.T, name string) string {
 func (w *wire) send(frame []byte) {
 	w.count++
 	for _, end := range w.ends {
-		_, _ = w.conn.WriteToUnix(frame, end) // a guest that is off loses it, as on a cable
+		_, _ = w.conn.WriteToUnix(frame, end) // lost if the guest is off, as on a cable
 	}
 }
 

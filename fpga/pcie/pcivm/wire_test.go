@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// QEMU's messages to an emulated device: a head of 16 bytes (command, padding, length of the data), then the data.
+// QEMU's messages to an emulated device: a header of 16 bytes (command, padding, length of the data), then the data.
 const (
-	syncMemory  = 0 // the guest's memory, as descriptors beside the message; not answered
+	syncMemory  = 0 // the guest's memory, as descriptors attached to the message; not answered
 	answerKind  = 1
 	configWrite = 2
 	configRead  = 3
@@ -27,7 +27,7 @@ const (
 // access is one access of the guest to a function.
 type access struct {
 	config, write bool
-	addr          uint64 // in the configuration space, or on the bus
+	addr          uint64 // address in the configuration space or on the bus
 	value         uint64
 	size          int
 }

@@ -66,7 +66,7 @@ func (r *reference) data(index int, key [2]int, bit int, value int64, resend boo
 		r.out = append(r.out, r.line("up", key, 0, "r", value))
 		return "forwarded"
 	case resend:
-		if !inside { // else what was added first counts
+		if !inside { // otherwise the first value counts
 			r.parts[index][bit] = value
 		}
 		bitmap, sum := r.sum(index)

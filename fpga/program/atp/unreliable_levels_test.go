@@ -17,19 +17,19 @@ const (
 	inRack   = 3
 	root     = racks
 	server   = root + 1
-	hosts    = server + 1 // the first worker
-	toParent = -1         // the port there
+	hosts    = server + 1 // number of the first worker
+	toParent = -1         // a rack's port to its parent
 )
 
 // hopped is a packet on a link of such a network: from a worker, a rack's sum, or an acknowledgement.
 type hopped struct {
-	at, from int // where it is going, and the port that it comes in by
+	at, from int // destination, and the port of arrival there
 	packet
 }
 
 type packet struct {
 	key                          [2]int // job and sequence
-	workers, racks               uint32 // a bit each of who is inside
+	workers, racks               uint32 // bitmaps of the contributors
 	value                        int64
 	again, second, collided, ack bool
 }
@@ -38,7 +38,7 @@ func (p *packet) index() int { return (p.key[1] + 3*p.key[0]) % table }
 
 // level is a slow, simple table for one switch, with the owner and contributors of each aggregator.
 type level struct {
-	second bool // above others
+	second bool // this switch is above others
 	fan    int
 	owner  map[int][2]int
 	parts  map[int]map[uint32]int64
@@ -73,7 +73,7 @@ func (l *level) takes(p packet) (class string, leaves packet) {
 	if !held {
 		l.owner[i], l.parts[i] = p.key, map[uint32]int64{}
 	}
-	if !inside { // else what was added first counts
+	if !inside { // otherwise the first value counts
 		l.parts[i][who] = p.value
 	}
 	p.second, p.value = true, 0
@@ -184,7 +184,7 @@ func TestUnreliableLevels(t *testing.T) {
 		for r := range racks {
 			switch {
 			case p.racks>>r&1 == 0:
-			case bits.OnesCount32(p.racks) > 1: // only whole racks are added up
+			case bits.OnesCount32(p.racks) > 1: // only complete racks are added
 				inside[p.key] |= (1<<inRack - 1) << (r * inRack)
 			default:
 				inside[p.key] |= p.workers << (r * inRack)
@@ -212,7 +212,7 @@ func TestUnreliableLevels(t *testing.T) {
 		rack, port := worker/inRack, worker%inRack
 		again := tries[job][worker][place] > 0
 		if again && r.IntN(8) > 0 {
-			return // it has patience: an aggregator that is flushed never gets whole
+			return // resend rarely: an aggregator that is flushed too often never completes
 		}
 		tries[job][worker][place]++
 		w.Send(hopped{rack, port, packet{

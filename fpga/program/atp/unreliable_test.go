@@ -25,14 +25,14 @@ type carried struct {
 	value  int64
 	again  bool
 	ack    bool
-	heard  int // a bit for every worker that hears of the acknowledgement
+	heard  int // bitmap of the workers that received the acknowledgement
 }
 
 const (
 	peers  = 5
 	jobs   = 2
-	places = 6 // packets of a worker on their way
-	table  = 7 // aggregators, which the jobs share
+	places = 6 // packets in flight per worker
+	table  = 7 // aggregators, shared by the jobs
 )
 
 func (c *carried) index() int { return (c.key[1] + 3*c.key[0]) % table }

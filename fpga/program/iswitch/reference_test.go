@@ -17,7 +17,7 @@ type reference struct {
 	members, h, slots int
 	exact, parent     bool
 	parts             map[uint64][]arrival
-	over              map[uint64]uint16 // isw-x: the latest round of a segment that is complete
+	over              map[uint64]uint16 // isw-x: the latest complete round of each segment
 	out               []string
 }
 
@@ -134,7 +134,7 @@ func TestAgainstReference(t *testing.T) {
 			for i, v := range values {
 				lanes[i] = math.Float32bits(v)
 			}
-			kind := []program.Kind{program.Data, program.Result}[rapid.IntRange(0, 5).Draw(t, "result")/5] // a child's are the same
+			kind := []program.Kind{program.Data, program.Result}[rapid.IntRange(0, 5).Draw(t, "result")/5] // a child's results are treated the same
 			p := &program.Packet{Kind: kind, Seg: seg, Round: round, Lanes: uint16(len(lanes)),
 				Trace: program.NewTrace(olaf.WorkerID(port), uint32(round), 1)}
 			have := d.ClassName(s.Receive(0, program.Port(port), p, lanes, out))

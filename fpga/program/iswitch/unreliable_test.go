@@ -37,7 +37,7 @@ func unreliable(t *testing.T, profile string) {
 		seg    uint64
 		round  uint16
 		values []float32
-		heard  int // a bit for every worker that hears of the sum, if this completes one
+		heard  int // bitmap of the workers that received the sum, if this packet completes one
 	}
 	d, out := Describe(), &recorder{}
 	var rounds [workers][segments]uint16
@@ -74,7 +74,7 @@ func unreliable(t *testing.T, profile string) {
 					hear(w, &p)
 				}
 			}
-		case have == "duplicate_dropped" && ok && p.round <= over: // Help would be answered
+		case have == "duplicate_dropped" && ok && p.round <= over: // a Help request would be answered
 			hear(p.worker, &p)
 		}
 	})

@@ -48,10 +48,10 @@ func TestRefusals(t *testing.T) {
 // reference is a slow, simple table. It stores the contributions to every aggregator by fragment, and all sums so far.
 type reference struct {
 	workers int
-	parts   map[int]map[int]int64 // by aggregator, by worker, of the fragment below
+	parts   map[int]map[int]int64 // contributions by aggregator and worker, to the fragment in of
 	of      map[int]int
-	sums    map[int]map[int]int64 // by aggregator, by fragment
-	latest  map[int]int           // fragment that was completed last
+	sums    map[int]map[int]int64 // by aggregator and fragment
+	latest  map[int]int           // last completed fragment, by aggregator
 	out     []string
 }
 

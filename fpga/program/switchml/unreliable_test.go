@@ -27,7 +27,7 @@ func TestUnreliable(t *testing.T) {
 		worker, round int
 		place
 		values []int32
-		heard  int // a bit for every worker that hears of the sum, if this completes one
+		heard  int // bitmap of the workers that received the sum, if this packet completes one
 	}
 	d, out := Describe(), &recorder{}
 	const patience = 30

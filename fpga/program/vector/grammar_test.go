@@ -235,7 +235,7 @@ func TestWords(t *testing.T) {
 		a    program.Arithmetic
 		text string
 		want uint32
-		show string // when 1 is expected; empty is refused
+		show string // text in the error if 1 is expected; empty if the lane is rejected
 	}{
 		{program.Wrapping, "2147483647", 0x7fffffff, "2147483647"}, {program.Wrapping, "-2147483648", 0x80000000, "-2147483648"},
 		{program.Sticky, "0xffffffff", 0xffffffff, "-1"},

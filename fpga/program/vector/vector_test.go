@@ -50,7 +50,7 @@ func play(text string) error {
 
 func TestPlay(t *testing.T) {
 	for _, c := range []struct {
-		name, text, want string // part of the error; empty is none
+		name, text, want string // want: part of the error; empty if there is none
 	}{
 		{"as written", "program mirror\nin 0 port=1 seg=5 data=1,-2 => answered\nout 0 to=port:1 seg=5 lanes=2 data=1,-2\nstat answered 1\nend\n", ""},
 		{"outs need not be listed", "program mirror\nin 0 port=1 data=1 => answered\nend\n", ""},

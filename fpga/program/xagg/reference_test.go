@@ -17,9 +17,9 @@ import (
 type tree struct {
 	slots, group, children int
 	parent                 bool
-	epoch                  []int // of each fragment, 0 before its first packet
+	epoch                  []int // by fragment; 0 before its first packet
 	inside                 []map[int]bool
-	sum                    []int // of a root, the epoch of the last one
+	sum                    []int // at a root, the epoch of the last sum
 	pace                   pace
 	looks, missed, again   int
 	out                    []string
@@ -152,7 +152,7 @@ func (t *tree) lostAbove(epoch int, names []int) {
 // pace divides rates: in is the rate of the children's link, out that of the parent's link; 0 means no limit.
 type pace struct {
 	in, out, granted, epoch, children, asked int
-	most                                     map[int]int // of a child that sends
+	most                                     map[int]int // by sending child
 	done                                     map[int]bool
 	told                                     map[int]int
 }

@@ -26,7 +26,7 @@ type reference struct {
 
 type arrival struct {
 	child, seg int
-	epoch      int // does not go round
+	epoch      int // does not wrap around
 	values     []int64
 }
 
@@ -221,7 +221,7 @@ func TestShares(t *testing.T) {
 			if v > asks[i] {
 				t.Fatalf("%d gets %d, asked for %d", i, v, asks[i])
 			}
-			// Who has less than another by more than rounding has all that was asked for.
+			// A worker that gets less than another, by more than rounding, must get all that it asked for.
 			if v < asks[i] && v < most-olaf.Rate(len(asks)) {
 				t.Fatalf("%v of %d for %v: place %d could have more", shares, total, asks, i)
 			}

@@ -92,7 +92,7 @@ func TestSamplesAreDrawnBySeed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // the pages themselves are generated, so that they are not drawn the second time
+	for range 2 { // the written pages are marked as generated, so the second time does not sample them
 		if err := writeSamples(root, 1); err != nil {
 			t.Fatal(err)
 		}

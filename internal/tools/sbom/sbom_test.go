@@ -157,7 +157,7 @@ func copyFiles(t *testing.T, folder string, names []string) {
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if os.IsNotExist(err) {
-			continue // removed, and not yet committed
+			continue // removed, but not yet committed
 		}
 		if err != nil {
 			t.Fatal(err)
