@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endWithParent makes the kernel kill a program when the thread that started it ends.
-func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// EndWithParent makes the kernel kill a program when the thread that starts it ends, also if this process is killed. The
+// caller must start the program on a locked thread, and keep that thread until the program has ended.
+func EndWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // sendFrame sends a raw frame through an interface of this host.
 func sendFrame(at *net.Interface, frame []byte) (err error) {

@@ -290,7 +290,7 @@ func (s *HostService) serveStart(stream *hostStream) error {
 func (s *HostService) runChild(cmd *exec.Cmd, send func(hostLine) error, started, ended chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	endWithParent(cmd)
+	EndWithParent(cmd)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		started <- err

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -298,15 +299,23 @@ func (a *attempt) program(ctx context.Context, k int) error {
 	if err != nil {
 		return err
 	}
-	if err := c.cmd.Start(); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrProgram, a.Command, err)
-	}
-	a.programs = append(a.programs, c)
+	testbed.EndWithParent(c.cmd)
+	started := make(chan error)
 	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		if started <- err; err != nil {
+			return
+		}
 		a.readLines(k, c.name, out)
 		c.err = c.cmd.Wait()
 		close(c.done)
 	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrProgram, a.Command, err)
+	}
+	a.programs = append(a.programs, c)
 	return nil
 }
 

@@ -24,6 +24,10 @@ import (
 
 // TestMain acts as a computing program if the environment asks for it; the program appends its notes to a file.
 func TestMain(m *testing.M) {
+	if fifo := os.Getenv("ONWIRE_HEAD"); fifo != "" {
+		runHead(fifo)
+		os.Exit(1)
+	}
 	notes := os.Getenv("ONWIRE_NOTES")
 	if notes == "" {
 		os.Exit(m.Run())
@@ -51,6 +55,17 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	_ = c.Close()
+}
+
+// headWorkers is the number of workers whose programs runHead starts.
+const headWorkers = 2
+
+// runHead trains with programs that hang. Each keeps the FIFO open and writes a line to it.
+func runHead(fifo string) {
+	p := &Program{Command: "sh -c 'exec 3>" + fifo + "; echo up >&3; exec sleep 600'", Systems: []string{"ps"},
+		Workers: headWorkers, Values: 4, Seeds: []uint64{1}, Clusters: 1, Say: func(string, ...any) {}, Told: func(Point) {}}
+	_, err := simulatedIn(context.Background(), "sync", system.Options{})(p)
+	fmt.Fprintln(os.Stderr, err)
 }
 
 // testClient is a program that computes, with its notes on the network's answers.
