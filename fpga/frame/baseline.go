@@ -3,6 +3,7 @@ package frame
 import (
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
 // BaselinePort is the UDP port on which baseline hosts receive gradients. It identifies packets of baselines.
@@ -18,16 +19,27 @@ var Baseline = withOffsets(&Format{
 	Messages: []Message{
 		baselineMessage("gradient", program.Data, 0, "who sends it"),
 		baselineMessage("sum", program.Result, 1, "nobody in particular: a server's sum goes to all"),
+		{Name: "missing", Kind: program.Control, Action: xagg.Awaits, Past: true, Reply: true, Head: []Field{
+			baselineType(2), {Name: "unused", Bits: 30},
+			{Name: "workers", Doc: "bitmap of those whose gradients the server lacks", Bits: 64, Form: Hex,
+				Get: func(p *program.Packet) uint64 { return p.Bitmap },
+				Set: func(p *program.Packet, v uint64) { p.Bitmap = v }},
+		}},
 	},
 })
+
+// baselineType returns the field that selects the message.
+func baselineType(code uint64) Field {
+	return Field{Name: "type", Doc: "what the packet is", Bits: 2, Fixed: true, Selects: true, Value: code,
+		Names: []string{"gradient", "sum", "missing"}}
+}
 
 // baselineMessage returns the message with the given type code. Sums are sent by the server.
 func baselineMessage(name string, kind program.Kind, code uint64, worker string) Message {
 	return Message{
 		Name: name, Kind: kind, Past: true, Reply: kind == program.Result,
 		Head: []Field{
-			{Name: "type", Doc: "what the packet is", Bits: 2, Fixed: true, Selects: true, Value: code,
-				Names: []string{"gradient", "sum"}},
+			baselineType(code),
 			{Name: "step", Doc: "of a ring's 2 (N − 1), from 0; of a server's gradients and sums 0", Bits: 14,
 				Get: indexOf, Set: setIndex},
 			{Name: "worker", Doc: worker, Bits: 16, Get: workerOf, Set: setWorker},

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/fpga/adder"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -135,6 +137,20 @@ func TestFirstPacketsShowThatWorkersDisagree(t *testing.T) {
 		if r.CheckFirst(sum); errors.Is(end, ErrDisagree) != c.ends {
 			t.Errorf("lengths %d in rounds %d end with %v; want an error: %v", c.lengths, c.rounds, end, c.ends)
 		}
+	}
+}
+
+// TestWaitersLearnWhoseVectorsAServerLacks passes a server's report to a worker, whose client is told the workers.
+func TestWaitersLearnWhoseVectorsAServerLacks(t *testing.T) {
+	r := &Rounds{config: floatConfig(endpoint.Conversion{})}
+	if text := r.describeWait(0); !strings.HasPrefix(text, "a vector of another worker is missing") {
+		t.Errorf("without a report the client is told %q", text)
+	}
+	if err := r.Heard(&program.Packet{Kind: program.Control, Action: xagg.Awaits, Bitmap: 0b101}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if text := r.describeWait(0); text != "the vector of workers 0 2 is missing" {
+		t.Errorf("the client is told %q, want the missing workers", text)
 	}
 }
 

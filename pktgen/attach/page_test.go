@@ -62,6 +62,9 @@ Other systems, and xagg in virtual time, have their own rules:
 | iswitch, ps, ring | float32; NaN and infinity pass | | those it needs |
 | iswitch, ps; ` + "`--mode async`" + ` | float32; NaN and infinity pass | | those of the longest: iswitch counts results by segment, and ps answers with the model |
 
+While a worker waits, ` + "`waits`" + ` lists the workers whose vectors are missing, if they are known. They are known if the
+network runs in one process, and to daemons of xagg and ps. Frames of switchml, iswitch, atp and ring do not name them.
+
 Workers must agree on the length of each vector. In one of 8192 rounds, all frames are sent.
 
 After lost or late frames a sum of iswitch may miss or repeat a vector, as published; ` + "`--program-profile isw-x`" + ` prevents it.

@@ -290,8 +290,13 @@ func rewardOf(r float32) int32 {
 // complete if workers disagree. It also stores for which workers the aggregator lacks frames. The error matches
 // ErrDisagree.
 func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
-	if r.config.Conversion != nil {
-		return nil // Apply checks the complete sum instead
+	if r.config.Conversion != nil { // CheckFirst and Apply check the sum instead
+		if p.Kind == program.Control && p.Action == xagg.Awaits {
+			r.mu.Lock()
+			r.awaits = p.Bitmap
+			r.mu.Unlock()
+		}
+		return nil
 	}
 	r.hearAwaited(p)
 	if p.Kind != program.Result || p.Seg != 0 || len(lanes) < roundsOverhead {

@@ -68,6 +68,13 @@ type Checker interface {
 	CheckFirst(values []uint32)
 }
 
+// Waiter is a server that can list the workers whose vectors it lacks.
+type Waiter interface {
+	Endpoint
+	// Waiting returns the workers that wait for a sum, and those whose vectors it lacks.
+	Waiting() (waiting, missing []int)
+}
+
 // Leaver is an endpoint whose peers wait for it and must be notified when it gives up.
 type Leaver interface {
 	Endpoint

@@ -158,6 +158,19 @@ func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
+// Waiting implements Waiter.
+func (s *server) Waiting() (waiting, missing []int) {
+	if s.busy || !s.sync {
+		return nil, nil
+	}
+	for w := range s.from {
+		if !s.isWhole(w) {
+			missing = append(missing, w)
+		}
+	}
+	return s.line, missing
+}
+
 // advance applies vectors that are complete.
 func (s *server) advance() {
 	if s.busy || len(s.line) == 0 || s.sync && len(s.line) < s.cfg.Workers {

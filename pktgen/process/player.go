@@ -126,7 +126,8 @@ type playing struct {
 	applied   int   // applied sums not yet reported to the endpoint
 	late      []time.Duration
 	heard     time.Time
-	lost      int // number of times that the network lacked frames since then
+	reported  time.Time // when workers were last sent the numbers of missing workers
+	lost      int       // number of times that the network lacked frames since then
 	failed    error
 	child     *olaf.WorkerID // number to send with; nil for its own
 	moved     bool           // to Above
@@ -236,6 +237,7 @@ func (k *playing) turn() error {
 			return fmt.Errorf("%w: %s", ErrRefused, l.Refused())
 		}
 	}
+	k.reportMissing(time.Now())
 	now := k.now()
 	if k.end.Next() <= now {
 		k.end.Timer(now)
@@ -244,6 +246,23 @@ func (k *playing) turn() error {
 		return k.checkPatience(time.Now())
 	}
 	return nil
+}
+
+// reportMissing lets the workers that wait for a sum know whose vectors a server lacks, if nothing arrives for a while.
+func (k *playing) reportMissing(now time.Time) {
+	w, is := k.end.(endpoint.Waiter)
+	if !is || now.Sub(k.heard) < idle || now.Sub(k.reported) < idle {
+		return
+	}
+	k.reported = now
+	waiting, missing := w.Waiting()
+	p := program.Packet{Kind: program.Control, Action: xagg.Awaits}
+	for _, m := range missing {
+		p.Bitmap |= 1 << m // 0 beyond 63
+	}
+	for _, to := range waiting {
+		k.post(endpoint.Peer(to), &p, nil)
+	}
 }
 
 // checkPatience returns an error if no progress was made for too long.

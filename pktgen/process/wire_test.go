@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -88,5 +89,56 @@ func TestLostFramesAreNotProgress(t *testing.T) {
 	k.receive(&program.Packet{Kind: program.Control, Action: xagg.Checked}, nil, netip.AddrPort{})
 	if err := k.checkPatience(now); err != nil {
 		t.Errorf("a worker whose frames arrived ends with %v", err)
+	}
+}
+
+// writtenCarrier records the packets that a player sends.
+type writtenCarrier struct {
+	carrier
+	packets []program.Packet
+	to      []netip.AddrPort
+}
+
+func (c *writtenCarrier) write(p *program.Packet, _ []uint32, _ int32, _ uint64, _ netip.Addr, to ...netip.AddrPort) error {
+	c.packets, c.to = append(c.packets, *p), append(c.to, to...)
+	return nil
+}
+
+// TestServersReportMissingWorkers runs a parameter server that has vectors from two of four workers: after a second
+// without frames both receive the numbers of the others, once in a second, and none once all vectors are there.
+func TestServersReportMissingWorkers(t *testing.T) {
+	c := new(writtenCarrier)
+	k := newPlaying(t.Context(), &Player{Work: &Numbers{}, To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(to)}), 1)
+	}}, c)
+	var err error
+	k.end, err = endpoint.NewPSServer(endpoint.Config{Workers: 4, Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1},
+		true, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	send := func(w olaf.WorkerID) {
+		k.end.Receive(0, &program.Packet{Kind: program.Data, Worker: w, Lanes: 1}, []uint32{1})
+		k.heard = begun
+	}
+	send(3)
+	send(1)
+	for _, after := range []time.Duration{idle / 2, idle, idle + idle/2, 2 * idle} {
+		k.reportMissing(begun.Add(after))
+	}
+	if len(c.to) != 4 || c.to[0].Addr().As4()[3] != 3 || c.to[1].Addr().As4()[3] != 1 {
+		t.Fatalf("in two seconds it reports to %v, want to workers 3 and 1, twice", c.to)
+	}
+	for _, p := range c.packets {
+		if p.Kind != program.Control || p.Action != xagg.Awaits || p.Bitmap != 0b101 {
+			t.Errorf("it reports %+v, want that workers 0 and 2 are missing", p)
+		}
+	}
+	send(0)
+	send(2)
+	c.to = nil
+	if k.reportMissing(begun.Add(9 * idle)); len(c.to) > 0 {
+		t.Errorf("with all vectors it reports to %v", c.to)
 	}
 }

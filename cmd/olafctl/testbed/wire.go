@@ -213,7 +213,7 @@ func (f *workerFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 		most = uint32(w.parts.Numbers / w.job.Packets())
 	}
 	codec, to := w.frames(f.number)
-	p := &endpoints.Player{Work: rounds, Patience: f.attach.maxSilence(), To: to, Waits: true}
+	p := &endpoints.Player{Work: rounds, Check: rounds.Heard, Patience: f.attach.maxSilence(), To: to, Waits: true}
 	report, err := p.RunFrames(a.ctx, conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return w.parts.Worker(w.endpointConfig(f.number, min(vectors, most)), h)
 	})
