@@ -140,6 +140,26 @@ func TestFirstPacketsShowThatWorkersDisagree(t *testing.T) {
 	}
 }
 
+// TestSomeRoundsUseAllFrames checks that short vectors take one frame, and that any 2^15 rounds, the range in which
+// programs compare rounds, include one with all frames.
+func TestSomeRoundsUseAllFrames(t *testing.T) {
+	const perFrame, longest = 10, 35
+	full, last := 0, 0
+	for round := range 1 << 16 {
+		switch n := LeastValues(uint32(round), perFrame, longest); {
+		case n == longest:
+			full, last = full+1, round
+		case n != perFrame:
+			t.Fatalf("in round %d vectors have at least %d values, want a frame or all frames", round, n)
+		case round-last >= 1<<15:
+			t.Fatalf("round %d is the last of 2^15 without all frames", round)
+		}
+	}
+	if full > 8 {
+		t.Errorf("%d of 2^16 rounds use all frames, want 8", full)
+	}
+}
+
 // TestWaitersLearnWhoseVectorsAServerLacks passes a server's report to a worker, whose client is told the workers.
 func TestWaitersLearnWhoseVectorsAServerLacks(t *testing.T) {
 	r := &Rounds{config: floatConfig(endpoint.Conversion{})}
