@@ -26,7 +26,7 @@ func TestEverySchemaIsOnThePage(t *testing.T) {
 		for _, quoted := range name.FindAllString(string(source), -1) {
 			found++
 			if schema := strings.TrimPrefix(quoted, `"`); !strings.Contains(string(page), schema) {
-				t.Errorf("%s has %s, which docs/reference/output.md does not tell of", path, schema)
+				t.Errorf("%s has %s, which docs/reference/output.md does not mention", path, schema)
 			}
 		}
 		return err
