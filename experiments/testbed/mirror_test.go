@@ -18,7 +18,6 @@ type mirrorLab struct {
 	fpga.Registers
 	nowNS, startNS int64
 	skewNS, ppb    int64 // of the generator's clock
-	latched        uint64
 }
 
 // generatorNS returns the generator's clock.

@@ -164,7 +164,7 @@ const half = 1 << 15
 // Ahead reports whether epoch a is later than b.
 func Ahead(a, b uint16) bool { return int16(a-b) > 0 }
 
-// Expected returns the epoch before that of the next job. It replaces Newest for a tree on several hosts. Each host
+// NewestExpected returns the epoch before that of the next job. It replaces Newest for a tree on several hosts. Each host
 // counts the jobs of its workers, which are the same on all hosts. Packets that arrive from another host must not
 // change that count.
-func (e *Epochs) Expected() (uint16, error) { return e.next - 1, nil }
+func (e *Epochs) NewestExpected() (uint16, error) { return e.next - 1, nil }

@@ -104,7 +104,7 @@ type carrier interface {
 	write(p *program.Packet, lanes []uint32, reward int32, zeroNS uint64, from netip.Addr, to ...netip.AddrPort) error
 	flush()
 	counts() Traffic
-	refused() error // returns why the kernel refused the first unsent packet
+	sendError() error // returns why the kernel refused the first unsent packet
 }
 
 // playing is a player that is running. It implements endpoint.Host.
@@ -497,7 +497,7 @@ func (k *playing) release() {
 func (k *playing) leave() {
 	k.release()
 	k.flush()
-	k.fail(k.refused())
+	k.fail(k.sendError())
 }
 
 // fail stores the first error.

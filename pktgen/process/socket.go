@@ -88,7 +88,7 @@ func (s *socket) joinPackets(on bool) {
 
 func (s *socket) setDeadline(until time.Time) error { return s.conn.SetReadDeadline(until) }
 func (s *socket) counts() Traffic                   { return s.traffic }
-func (s *socket) refused() error                    { return s.unsent }
+func (s *socket) sendError() error                  { return s.unsent }
 
 // wake interrupts a wait for packets.
 func (s *socket) wake() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) }

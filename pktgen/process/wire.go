@@ -42,7 +42,7 @@ type wire struct {
 
 func (w *wire) setDeadline(until time.Time) error { return w.conn.SetReadDeadline(until) }
 func (w *wire) counts() Traffic                   { return w.traffic }
-func (w *wire) refused() error                    { return w.unsent }
+func (w *wire) sendError() error                  { return w.unsent }
 func (w *wire) wake()                             { _ = w.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 // flush does nothing, because frames are sent one by one.

@@ -84,7 +84,7 @@ func Up(p *Plan, o Options) (*Lab, error) {
 		attached: map[*netlab.Interface]attachment{}, here: o.Here}
 	l.epochs.Newest, l.epochs.Summed, l.epochs.Lacks = l.newest, l.summed, l.lacks
 	if o.Here != "" {
-		l.epochs.Newest = l.epochs.Expected
+		l.epochs.Newest = l.epochs.NewestExpected
 	}
 	l.epochs.Lock() // requests to agents wait for the complete tree
 	err := l.up(o)
