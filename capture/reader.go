@@ -20,7 +20,7 @@ import (
 )
 
 // maxPacket is the length in bytes of the longest packet that is accepted. It is the same as tcpdump's limit. For
-// comparison, jumbo frames have 9,036 bytes.
+// comparison, a jumbo frame is up to 9,036 bytes long.
 const maxPacket = 262144
 
 // bufferBytes is the size of read and write buffers in bytes.

@@ -257,7 +257,7 @@ func networkCounts(window metric.Values) olaf.Counts {
 
 // sumTotals returns the counts of all updates in the whole run, including the warm-up, as if the network were a single
 // queue. It counts merges and losses at any hop, but not transfers to the next hop. Updates in flight at the end count
-// as queued, and frames lost on links as flushed. The counts after the warm-up are included.
+// as queued, and frames lost on links as flushed. window contains the counts after the warm-up, which are included.
 func (s *sim) sumTotals(window metric.Values) olaf.Counts {
 	t, f := &s.meter.total, s.countFates()
 	c := networkCounts(window)

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// ErrCable reports that no frame of a card's generator reached the queue of another card.
+// ErrCable reports that no frame from one card's generator reached the queue of another card.
 var ErrCable = olaf.NewError(olaf.Device, "the cable from the generator to the queue leads elsewhere")
 
 // probes is the source of a few frames that are not OLAF's, so that a queue passes them on without a decision.

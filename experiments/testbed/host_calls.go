@@ -27,7 +27,7 @@ type reserveAnswer struct{ Reserved string }
 // releaseRequest names the reservation that is to end.
 type releaseRequest struct{ Testbed, Host, Owner string }
 
-// HostCalls returns the handlers for the requests that a host answers by name.
+// HostCalls returns the handlers for the requests that a host serves, keyed by the request's name.
 func (a Access) HostCalls() map[string]CallHandler {
 	return map[string]CallHandler{
 		callReserve: func(_ context.Context, body json.RawMessage) (any, error) {

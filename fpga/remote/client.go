@@ -33,7 +33,7 @@ var ErrUnreachable = olaf.NewError(olaf.Device, "no device agent answers")
 // ErrDenied is returned if the agent's socket belongs to another user.
 var ErrDenied = olaf.NewError(olaf.Device, "permission denied")
 
-// ErrInUse is returned if another client already writes to the device.
+// ErrInUse is returned if another client is already writing to the device.
 var ErrInUse = olaf.NewError(olaf.Device, "the device is in use by another client")
 
 // Options configure a session with an agent.

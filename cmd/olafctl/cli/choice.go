@@ -25,7 +25,7 @@ func Choose[T ~string](cmd *cobra.Command, p *T, name, usage string, values ...T
 	Complete(cmd, name, func() []string { return c.values })
 }
 
-// AlsoCalled makes a flag also accept its former name, before.
+// AlsoCalled lets a flag also be set by its former name, which is given as before.
 func AlsoCalled(flags *pflag.FlagSet, name, before string) {
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, given string) pflag.NormalizedName {
 		if given == before {

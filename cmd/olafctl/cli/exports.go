@@ -28,7 +28,7 @@ type Exports struct {
 	Force bool
 }
 
-// Add adds the flag for the path to which a format is written.
+// Add adds the flag that sets the path of the file to export in the given format.
 func (e *Exports) Add(flags *pflag.FlagSet, format, usage string) {
 	flags.StringVar(e.path(format), format, "", usage)
 }

@@ -426,7 +426,7 @@ func ProcessStarter(env *cli.Env, build sweep.Build) func(context.Context) (swee
 	}
 }
 
-// SweepNote returns a function that returns the note behind the progress bar, with the speed and the number of failed
+// SweepNote returns a function that formats the note shown after the progress bar: the speed and the number of failed
 // cells.
 func SweepNote(env *cli.Env, engine *sweep.Engine) func() string {
 	started := env.Now()

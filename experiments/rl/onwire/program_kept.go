@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// IsProgramKept reports whether a run in the store contains training by programs.
+// IsProgramKept reports whether a stored run contains training that was done by users' programs.
 func IsProgramKept(f *store.Folder) bool {
 	_, err := os.Stat(f.Path(ProgramFile))
 	return err == nil

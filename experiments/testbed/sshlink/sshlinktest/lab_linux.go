@@ -168,8 +168,8 @@ func (h *Host) Processes(t testing.TB) (all []string) {
 // close the device.
 const leavePatience = time.Minute
 
-// AwaitIdle waits until no program is running on the given hosts. If no hosts are given, it waits for all hosts and
-// also until no socket is left.
+// AwaitIdle waits until no program is running on the given hosts. If no hosts are given, it waits until all hosts are
+// idle and no socket is left.
 func (l *Lab) AwaitIdle(t testing.TB, hosts ...*Host) {
 	t.Helper()
 	for deadline := time.Now().Add(leavePatience); ; time.Sleep(50 * time.Millisecond) { // there is no notification
