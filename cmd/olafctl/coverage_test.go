@@ -62,7 +62,7 @@ func TestCoverageOfThePaper(t *testing.T) {
 			}
 		}
 	}
-	if counts := fmt.Sprintf("Of 45 mechanisms, %d are complete, %d are partly there and %d are missing", states["full"], states["part"],
+	if counts := fmt.Sprintf("Of 45 mechanisms, %d are complete, %d are partial and %d are missing", states["full"], states["part"],
 		states["no"]); !strings.Contains(page, counts) || states["full"]+states["part"]+states["no"] != len(rows) {
 		t.Errorf("the page does not count its states, %v: %q", states, counts)
 	}

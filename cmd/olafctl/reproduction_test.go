@@ -88,7 +88,7 @@ func p4incCounts(rows []results.PaperRow) string {
 		}
 	}
 	return fmt.Sprintf("%d rows are `predicted`. For %d of these we compute a distinct number: %d match, and %d are near, both for Table I's "+
-		"40 jobs, one of them with an interval of ±37 %%. The other %d rows are `arithmetic`", bases[string(paper.Predicted)], own,
+		"40 jobs, one with an interval of ±37 %%. %d other rows are `arithmetic`", bases[string(paper.Predicted)], own,
 		verdicts[string(paper.Match)], verdicts[string(paper.Near)], bases[string(paper.Arithmetic)])
 }
 
