@@ -95,9 +95,9 @@ func (m *model) sentIn(values map[string]any, u, k int) bool {
 }
 
 // RandomPath draws a path that p allows, in steps of a thousandth of a tick. Each phase and jitter is uniform in its
-// range or, with probability one third, at one end of it, because extremes occur there. Replay makes the send
-// decisions. RandomPath returns nil if the draw breaks an assumption of p (order or separation); the caller then draws
-// again.
+// range or, with probability one third each, at its lower or upper end, because extremes occur there. Replay makes the
+// send decisions. RandomPath returns nil if the draw breaks an assumption of p (order or separation); the caller then
+// draws again.
 func (p *Problem) RandomPath(rng *rand.Rand) *Path { return p.randomPath(rng, min(1000, p.finest())) }
 
 func (p *Problem) randomPath(rng *rand.Rand, perTick int64) *Path {
@@ -130,7 +130,8 @@ func (p *Problem) randomPath(rng *rand.Rand, perTick int64) *Path {
 	return path
 }
 
-// allows reports whether path satisfies the assumptions that relate arrivals of different clusters.
+// allows reports whether path satisfies the assumptions that relate arrivals to each other: the order within a cluster,
+// and the separation between clusters.
 func (p *Problem) allows(path *Path) bool {
 	for _, times := range path.Arrivals {
 		for k := 1; k < len(times); k++ {

@@ -123,7 +123,7 @@ func (a *Axis) add(v AxisValue) {
 	}
 }
 
-// round rounds times to whole microseconds if the axis covers microseconds or more.
+// round rounds times of at least 100 µs down to whole microseconds. Other values stay as they are.
 func (a *Axis) round(v AxisValue) AxisValue {
 	if a.Name != "slots" && v >= AxisValue(100*olaf.Microsecond) {
 		return v / AxisValue(olaf.Microsecond) * AxisValue(olaf.Microsecond)

@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Tight is a range that contains the smallest provable bound. It is at most a twentieth of a service time wide.
+// Tight is the result of a search for the smallest provable bound. The search has a resolution of a twentieth of a
+// service time.
 type Tight struct {
 	Proved   olaf.Duration // least bound that was proved
 	Violated olaf.Duration // greatest violated bound; -1 if none was found

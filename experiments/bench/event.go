@@ -166,8 +166,8 @@ type Selective interface {
 	Wants(RunID) bool
 }
 
-// Recorder is a Sink that needs the bytes of the frames in some runs. Only devices whose cards implement FrameRecorder
-// provide them.
+// Recorder is a Sink that needs the bytes of the frames in some runs. They come from cards that implement
+// FrameRecorder, from both ends of a device, or from a closed loop.
 type Recorder interface {
 	Sink
 	Records(RunID) bool

@@ -90,7 +90,7 @@ func drawSpec(t *rapid.T) Spec {
 	s.Queue = rapid.SampledFrom([]string{"olaf", "fifo"}).Draw(t, "queue")
 	s.Versus = rapid.SampledFrom([]string{"", "olaf", "fifo"}).Draw(t, "versus")
 	if s.Versus == s.Queue {
-		s.Versus = "" // reading a file removes a baseline that equals the queue
+		s.Versus = "" // as in files: Text writes none for a baseline that equals the queue
 	}
 	s.OutRates = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) olaf.Rate {
 		return olaf.Rate(rapid.Int64Range(1, 1e12).Draw(t, "rate"))

@@ -248,8 +248,8 @@ func toCount(v results.Float, by float64) int64 {
 	return int64(math.Round(float64(v) * by))
 }
 
-// loopDoubts returns the reasons why a run of a closed loop is invalid. Incomplete sums are not such a reason if
-// workers do not wait for the complete sum, or if the system is published as inexact under loss.
+// loopDoubts returns the reasons why a run of a closed loop is invalid. If the system is published as inexact under
+// loss, or workers do not wait for the complete sum, neither the contents of sums nor occupied slots are a reason.
 func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactly bool) []string {
 	var why []string
 	of := " of virtual time"
@@ -273,7 +273,7 @@ func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactl
 }
 
 // ahead observes a closed loop with asynchronous workers. An update becomes an observation when the last worker has it
-// or, if a server stores the weights, when the server has it. It implements closed.Observer.
+// or, if a server stores the weights, when the server has it. It implements closedloop.Observer.
 type ahead struct {
 	*rounds
 	served bool // a server stores the weights
@@ -311,22 +311,22 @@ func (a *ahead) recordGradient(now olaf.Time, worker int, vector uint32) []uint3
 	return nil
 }
 
-// OnCompute implements closed.Observer.
+// OnCompute implements closedloop.Observer.
 func (a *ahead) OnCompute(olaf.Time, int) {}
 
-// OnSend implements closed.Observer. It is not called for a gradient that is too old to be sent.
+// OnSend implements closedloop.Observer. It is not called for a gradient that is too old to be sent.
 func (a *ahead) OnSend(_ olaf.Time, worker int) {
 	job := worker / a.fan
 	a.out[job] = append(a.out[job], a.latest[worker])
 }
 
-// OnSumPacket implements closed.Observer.
+// OnSumPacket implements closedloop.Observer.
 func (a *ahead) OnSumPacket(olaf.Time, *program.Packet) {}
 
-// OnDrop implements closed.Observer.
+// OnDrop implements closedloop.Observer.
 func (a *ahead) OnDrop(olaf.Time, *program.Packet) {}
 
-// OnLoss implements closed.Observer.
+// OnLoss implements closedloop.Observer.
 func (a *ahead) OnLoss(olaf.Time, *program.Packet) {}
 
 // recordApply records an update when a host applies it.
@@ -353,7 +353,7 @@ func (a *ahead) recordApply(now olaf.Time, host int, sum *endpoint.Aggregate) {
 	a.recordUpdate(now, job, sum)
 }
 
-// recordUpdate records an update of a job's weights at the server.
+// recordUpdate records an update of a job's weights as an observation.
 func (a *ahead) recordUpdate(now olaf.Time, job int, sum *endpoint.Aggregate) {
 	t := &sum.Trace
 	o := olaf.Observation{At: now, Queued: -1,

@@ -67,7 +67,7 @@ func (p *Plan) DeclareAll() *metric.Declaration {
 	return metric.Union(all...)
 }
 
-// NewPlan validates spec and resolves its names and defaults. Its errors are those of Spec.Validate.
+// NewPlan validates s and resolves its names and defaults. Its errors are those of Spec.Validate.
 func NewPlan(s Spec) (*Plan, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err

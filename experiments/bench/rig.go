@@ -79,7 +79,8 @@ func feedQueue(dev fpga.Device) error {
 	return dev.Write32(regmap.GeneratorControl, v&^regmap.GeneratorControlWire)
 }
 
-// checkDevice checks that a device has the switch program that a configuration needs in front of the queue.
+// checkDevice checks that a device can run a configuration: that it supports closed-loop hosts or ACKs if they are
+// needed, and that it contains the switch program in front of the queue.
 func (p *Plan) checkDevice(dev fpga.Device, c *Config) error {
 	if p.Spec.Loop != nil {
 		return checkLooper(dev, c)

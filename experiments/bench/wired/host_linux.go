@@ -231,7 +231,8 @@ func (h *host) Compute(vector uint32) {
 	h.computed = h.run.runTime().Add(olaf.Duration(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1)))))
 }
 
-// Message implements endpoint.Host. It does nothing, because the real software already takes time.
+// Message implements endpoint.Host. It notifies the observer that a worker sends. It adds no time, because the real
+// software already takes time.
 func (h *host) Message() {
 	if heard := h.run.job.Observer; heard != nil && !h.server {
 		h.run.doLocked(func(now olaf.Time) { heard.OnSend(now, h.number) })

@@ -90,7 +90,7 @@ func (s *insides) recordArrival(at place, inside uint64) {
 }
 
 // recordSum records a sum that the switch sends from a place. It returns the gradients in the sum when the sum is sent
-// for the first time, and nil later.
+// for the first time. It returns nil for repetitions, and for sums that do not match the arrivals.
 func (s *insides) recordSum(at place, inside uint64) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()

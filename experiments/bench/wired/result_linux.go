@@ -231,8 +231,8 @@ func (r *run) addFaults(p *Played) error {
 	return nil
 }
 
-// addUnproved reports sums whose recorded contents do not match the frames that arrived. It does nothing if contents
-// were not recorded.
+// addUnproved reports packets whose contents do not match the recorded gradients, and frames without a known sender. It
+// does nothing if contents were not recorded.
 func (r *run) addUnproved(say func(format string, a ...any)) {
 	if r.inside == nil {
 		return

@@ -17,8 +17,8 @@ const (
 	MaxJobs    = 1<<16 - int(FirstJob)
 )
 
-// CheckRounds converts a number of updates to the number of rounds of a Job. The error matches ErrConfig if round
-// numbers in packets cannot represent it.
+// CheckRounds converts a number of updates to the number of rounds of a Job. The error matches ErrConfig if the number
+// is not positive or if round numbers in packets cannot represent it.
 func CheckRounds(updates int) (uint32, error) {
 	if updates < 1 || updates > math.MaxUint32 {
 		return 0, fmt.Errorf("%w: %d updates; use 1 to %d", ErrConfig, updates, uint32(math.MaxUint32))

@@ -135,7 +135,8 @@ func overAlpha(rows []multiHopRow, group int, by reading) [][]results.Float {
 	return values
 }
 
-// flatAndLow measures how flat the curve of S2 is. The claim is broken if S2 is not below S1 where SW1 is slowest.
+// flatAndLow measures how flat the curve of S2 is. The claim is broken if S2 is not shown to be below S1, beyond the
+// confidence interval, where SW1 is slowest.
 func flatAndLow(rows []multiHopRow) paper.Measured {
 	m := paper.Spread(overAlpha(rows, 1, perCluster))
 	if low := paper.Over(rows[0].publishedBySeed(0), rows[0].publishedBySeed(1)); !(low.Mean-low.CI95 > 0) {

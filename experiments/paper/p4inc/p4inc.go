@@ -170,8 +170,8 @@ func saving(m policy.Metric, scenario, below int) func([]policy.Cell) paper.Meas
 	}
 }
 
-// ahead returns a function that computes the percentage by which one scenario is below the lowest of the others,
-// averaged over the cells of each seed.
+// ahead returns a function that computes by how much one scenario is below the lowest of the others, averaged over the
+// cells of each seed.
 func ahead(m policy.Metric, scenario int, others ...int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		return paper.Of(perSeed(cells, func(c *policy.Cell, seed int) float64 {
