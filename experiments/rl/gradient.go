@@ -83,7 +83,7 @@ func normOf(g *Weights) float32 {
 	return float32(math.Sqrt(sum))
 }
 
-// limitNorm scales g down if its norm exceeds longest.
+// limitNorm scales g down to the norm longest if its norm exceeds longest.
 func limitNorm(g *Weights, longest float32) {
 	if n := normOf(g); n > longest {
 		for i := range g {

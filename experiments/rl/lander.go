@@ -235,8 +235,8 @@ func (w *World) Step(action Action) (observation Observation, reward float64, te
 	return observation, reward, terminated, w.steps >= MaxSteps
 }
 
-// shapingOf returns the potential of a state. The change of the potential is part of the reward. It is high near the
-// pad, at low speed, upright, and with the legs down.
+// shapingOf returns the potential of a state, whose change is part of the reward. The potential is high near the pad,
+// at low speed, upright, and with the legs down.
 func shapingOf(s *[ObservationSize]float64) float64 {
 	return -100*math.Sqrt(s[0]*s[0]+s[1]*s[1]) -
 		100*math.Sqrt(s[2]*s[2]+s[3]*s[3]) -

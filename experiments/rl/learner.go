@@ -185,7 +185,7 @@ func (l *Learner) episode() (total float64) {
 }
 
 // advantages computes the generalised advantage estimates (Schulman et al., 2016) for the samples from index first on.
-// beyond is the value of the state after the last sample.
+// beyond is the value of the state after the last sample, or 0 if the episode terminated.
 func (l *Learner) advantages(first int, beyond float32) {
 	var running float32
 	next := beyond

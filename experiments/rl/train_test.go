@@ -189,8 +189,8 @@ func TestFirstStartIsTheFastestWorkers(t *testing.T) {
 }
 
 // TestAgesFollowFromCurves checks that the curves of a training run and its network determine its ages, because nothing
-// else decides when an update leaves. Two updates, of which the second arrives when the link becomes idle, are as old
-// as their path is long; behind a slower link, all ages grow.
+// else decides when an update leaves. The age of an update that finds the link idle begins at its transmission time;
+// behind a slower link, all ages grow.
 func TestAgesFollowFromCurves(t *testing.T) {
 	c := configurations()["olaf"]
 	c.Workers, c.Clusters = 1, 1

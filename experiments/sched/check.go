@@ -31,7 +31,8 @@ const (
 // tolerance is the relative amount by which a sum of floating-point rates may exceed a limit.
 const tolerance = 1e-6
 
-// Violation is one broken rule. A rule that is broken in several slots is listed once, at its worst violation.
+// Violation is one broken rule. If a unit or a pair of units breaks a rule in several slots, only the first slot is
+// listed.
 type Violation struct {
 	Rule Rule   `json:"rule"`
 	What string `json:"what"` // one sentence
@@ -450,7 +451,8 @@ func (c *checking) judgePairs(i int, flows map[[2]string]float64, once func(stri
 	}
 }
 
-// volumes checks that every worker sent its volume. The loss while connections were set up is subtracted.
+// volumes records how much each job's workers sent, without the loss while connections were set up. It adds a violation
+// for each finished job with a worker that sent less than its volume.
 func (c *checking) volumes() {
 	carried := map[string]float64{}
 	for k := range c.plan.Jobs {

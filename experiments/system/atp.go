@@ -15,8 +15,8 @@ const (
 	Static  = "static"  // each job has a part of them
 )
 
-// atpSystem returns ATP. Its switch adds packets in aggregators that all jobs share, and a server adds the packets that
-// find no aggregator.
+// atpSystem returns ATP. Its switch adds packets in aggregators that all jobs share, and a server completes the sums
+// that the switch did not complete.
 func atpSystem() System {
 	d := atp.Describe()
 	return System{

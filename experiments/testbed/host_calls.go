@@ -15,7 +15,7 @@ const (
 	callList    = "reservations"
 )
 
-// reserveRequest asks for a reservation of a device for a period of time.
+// reserveRequest asks for a reservation of devices and interfaces for a period of time.
 type reserveRequest struct {
 	Reservation Reservation
 	LastsNS     int64
@@ -66,8 +66,8 @@ type farReserved struct{ words string }
 func (e *farReserved) Error() string { return e.words }
 func (e *farReserved) Unwrap() error { return ErrReserved }
 
-// Reserve makes a reservation on the host for the given time. The error matches ErrReserved if the device is already
-// reserved.
+// Reserve makes a reservation on the host for the given time. The error matches ErrReserved if one of the resources is
+// already reserved.
 func (h *Host) Reserve(ctx context.Context, r Reservation, lasts time.Duration) error {
 	var answer reserveAnswer
 	if err := h.Call(ctx, callReserve, reserveRequest{r, int64(lasts)}, &answer); err != nil {

@@ -285,8 +285,8 @@ func (s *HostService) serveStart(stream *hostStream) error {
 	return send(hostLine{Ended: true, Code: cmd.ProcessState.ExitCode()})
 }
 
-// runChild starts a program, passes on its output and waits for its end. It must run on a thread that is used for
-// nothing else, because the kernel kills the program when the thread ends.
+// runChild starts a program, passes on its output and waits for its end. It uses its thread for nothing else, because
+// the kernel kills the program when the thread ends.
 func (s *HostService) runChild(cmd *exec.Cmd, send func(hostLine) error, started, ended chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

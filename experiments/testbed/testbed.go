@@ -200,7 +200,7 @@ func (b *Testbed) NoteError(err error) {
 	}
 }
 
-// HasHosts reports whether the testbed has roles on several hosts, which DescribeHosts describes.
+// HasHosts reports whether the testbed has roles on hosts, which DescribeHosts describes.
 func (b *Testbed) HasHosts() bool { return b.describeHosts != nil }
 
 // DescribeHosts returns descriptions of the hosts of a testbed with roles. It returns nil for other testbeds.
@@ -255,9 +255,8 @@ func (b *Testbed) CheckTables() error {
 	}
 }
 
-// Program writes the tables in want, reads them back, and returns the hash of their content. If want contains tables of
-// switch programs, Program first pushes a pipeline that contains them. It does not write tables that are unchanged
-// since they were read back.
+// Program pushes a pipeline with the tables of the switch programs in want, writes the tables, reads them back, and
+// returns the hash of their content. It writes nothing if the tables are unchanged since they were read back.
 func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, err error) {
 	if b.explain != nil {
 		defer func() { err = b.explain(err) }()

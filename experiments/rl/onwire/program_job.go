@@ -154,7 +154,8 @@ func (n *jobNet) awaited(round uint32) (lacking []int) {
 	return lacking
 }
 
-// mostTime limits the virtual time of a training run. It is never reached, because a run ends with its programs.
+// mostTime limits the virtual time of a training run, which otherwise ends with its programs. A program that continues
+// for longer fails.
 const mostTime = 30 * 24 * 3600 * olaf.Second
 
 // play runs the job until its programs have ended.
@@ -382,7 +383,8 @@ func (r *ProgramRun) countJob(job *closedloop.Result) {
 	}
 }
 
-// wires is a jobNet that sends real frames. It implements wired.Work for the job's hosts.
+// wires is a jobNet that sends real frames and whose workers run on threads of this process. It implements wired.Work
+// for the job's hosts.
 type wires jobNet
 
 // Begin implements wired.Work.

@@ -15,8 +15,8 @@ type span struct {
 
 func (s *span) bits() float64 { return float64(float64(s.to-s.from) / float64(olaf.Second) * s.rate) }
 
-// listSpans returns when and at which rate the workers of a share send. Rates are constant within a slot, except that
-// workers send only at the previous rate while a connection is being set up.
+// listSpans returns when and at which rate the workers of a share send. Rates are constant within a slot, except that a
+// rate rises only after the connection for it has been set up.
 func listSpans(in *sched.Instance, optics *optics, m *sched.Member, a *sched.Assignment, share sched.Share,
 	offloaded bool) []span {
 	slot, epsilon := int64(in.Problem.Slot), int64(in.Problem.Reconfiguration)

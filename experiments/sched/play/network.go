@@ -518,7 +518,7 @@ func (p *play) sendBack(w int, r *program.Packet) {
 	p.transmitPacket(i)
 }
 
-// sums handles the sums that a switch or a server sends for a job.
+// sums handles the packets that a switch or a server sends for a job.
 type sums struct {
 	play *play
 	job  *job

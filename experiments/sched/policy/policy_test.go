@@ -74,8 +74,8 @@ func TestPlansKeepTheRules(t *testing.T) {
 	})
 }
 
-// TestSubsetsOfRepairs checks that with any repairs left out the plan may be wrong, but it is finished and has the
-// right form.
+// TestSubsetsOfRepairs checks that if any repairs are left out, planning still ends and the plan has the right form,
+// even if the plan is wrong.
 func TestSubsetsOfRepairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
@@ -194,7 +194,7 @@ func mostByForce(left []candidate, used map[int]bool) float64 {
 }
 
 // TestServeAsPrinted checks that the heap gives the result of lines 19–31 taken literally: try every job, drop those
-// that cannot continue, and commit the one that would be done last.
+// that cannot get another step, and commit the one that would be done last.
 func TestServeAsPrinted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)

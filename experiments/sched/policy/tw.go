@@ -19,7 +19,7 @@ func (s *state) timeWindows() {
 }
 
 // assign implements lines 1–14 of Algorithm 2. Each round gives at most one job to every unit. The number of rounds is
-// the number of free places in a switch.
+// at most the largest number of free places in any switch.
 func (s *state) assign() {
 	rounds := 0
 	for v := range s.in.Units {

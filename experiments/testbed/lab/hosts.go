@@ -61,7 +61,7 @@ type Hosts struct {
 	links  []hostLink // as in the plan; nil for a host that could not be reached
 }
 
-// Access returns a with the program and the rights that the file specifies for each host.
+// Access returns a copy of a with the program and the rights that the file specifies for each host.
 func (p *RolePlan) Access(a testbed.Access) (testbed.Access, error) {
 	a.Hosts = map[sshlink.Address]sshlink.Options{}
 	for i := range p.Hosts {

@@ -274,7 +274,7 @@ func (h *hosted) reason() (text string) {
 	return text
 }
 
-// faults describes interfaces that have changed since the start.
+// faults describes why the card failed, and a program that was detached from its interface or replaced.
 func (q *queue) faults() (faults []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

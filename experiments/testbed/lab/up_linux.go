@@ -243,7 +243,7 @@ func (l *Lab) route(node int) error {
 }
 
 // adder loads the program of an aggregator and attaches it to the cables of its children. If it redirects in native
-// mode, it also attaches a program to the other end, because frames are lost without one.
+// mode to the server, the server's end of that cable also gets a program, because frames are lost without one.
 func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	if p.Mode == User {
 		return l.addInUserSpace(p)
@@ -324,7 +324,7 @@ func (l *Lab) mostLanes() int {
 	return most
 }
 
-// keep stores a program that was attached to an interface, with the interface's number.
+// keep stores a program that was attached to an interface, with the program's number in the kernel.
 func (l *Lab) keep(name string, at *netlab.Interface, attached io.Closer, err error) error {
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (a *Adder) Decisions(visit func(*xdp.Decision)) error {
 	return nil
 }
 
-// Close removes the adder's program from the kernel.
+// Close removes the adder's program from the kernel. It does nothing for a program in this process.
 func (a *Adder) Close() error {
 	if a.runsInKernel() {
 		return a.Aggregator.Close()
