@@ -280,8 +280,8 @@ func (s *Socket) isReady() bool {
 	return s.down || n > 0 && err == nil
 }
 
-// Drops returns the number of packets lost since Open. If there is an error, the counts are those of the last
-// successful query. ErrGone means that the interface can no longer be queried.
+// Drops returns the number of packets lost since Open. If there is an error, the counts are the last known ones.
+// ErrGone means that the interface can no longer be queried.
 func (s *Socket) Drops() (Drops, error) {
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {

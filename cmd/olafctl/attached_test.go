@@ -13,7 +13,7 @@ import (
 )
 
 // attachedProgram is the command 'attached' in scripts: it computes as a worker or as the server of 'olafctl train
-// --program'. A worker that sums checks every value.
+// --program'. A worker that waits for sums checks every value.
 func attachedProgram() {
 	address := os.Getenv("OLAF_ATTACH")
 	c, err := attach.Dial(address)

@@ -218,7 +218,7 @@ func (p *plant) alone() string {
 	return r.digest()
 }
 
-// server returns the command that hands out work. machine returns the command that performs it, and coordinator the one
+// server starts the program that hands out work. machine starts a program that takes work, and coordinator starts one
 // that runs or resumes the sweep.
 func (p *plant) server(flags ...string) *running {
 	return p.olafctl("server", "handing out work at",

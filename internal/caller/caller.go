@@ -32,7 +32,8 @@ func Command() string {
 // mostLetters is the maximum length of a text from another process, in characters.
 const mostLetters = 240
 
-// Plain prepares a text from another process for use in a message. It removes control characters and shortens the text.
+// Plain prepares a text from another process for use in a message. It replaces unprintable characters with question
+// marks and shortens the text.
 func Plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

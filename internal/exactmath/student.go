@@ -214,8 +214,8 @@ func (s *betaSearch) bisect() bool {
 	return false
 }
 
-// splitInterval sets x to a point inside the interval. It reports whether there is a floating-point number between the
-// ends.
+// splitInterval sets x to a point inside the interval. It returns false if the interval is so close to 0 that x is
+// rounded to 0.
 func (s *betaSearch) splitInterval() bool {
 	s.x = s.low + float64(s.share*(s.high-s.low))
 	switch s.x {

@@ -110,8 +110,8 @@ func (o *ATP) racks(workers int) int {
 	return (workers + o.PerRack - 1) / o.PerRack
 }
 
-// fewest returns the minimum fan-in that the switches must have. If there are two switch levels, it is the larger of
-// their fan-ins.
+// fewest returns the fan-in that the switches must at least support. It is the number of workers if there is one rack,
+// and otherwise the larger of the fan-ins of both levels.
 func (o *ATP) fewest(workers int) int {
 	if o.racks(workers) == 1 {
 		return workers

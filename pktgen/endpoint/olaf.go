@@ -58,8 +58,8 @@ func Status(p *program.Packet) olaf.QueueStatus {
 }
 
 // openWorker sends an update when it is ready and continues without waiting from the newest weights that it has
-// received (paper, §2.1). The packets of an update are merged, replaced and lost individually, and only together with
-// packets that have the same place.
+// received (paper, §2.1). The packets of an update are merged, replaced and lost individually. Only packets that have
+// the same place are merged or replace each other.
 type openWorker struct {
 	tally
 	cfg     Config

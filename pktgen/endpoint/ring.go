@@ -204,8 +204,8 @@ func (w *ringWorker) advance() {
 	w.host.Apply(&w.apply)
 }
 
-// take combines the received values with chunk c: in the first half of the steps it adds our values to them, and in the
-// second half it replaces our chunk with the finished chunk.
+// take handles the received values of chunk c. In the first half of the steps, it adds them to our chunk. In the second
+// half, they are the finished chunk and replace ours.
 func (w *ringWorker) take(c int, values []uint32) {
 	if w.step >= w.cfg.Workers-1 {
 		w.chunks[c] = w.traces[w.step]

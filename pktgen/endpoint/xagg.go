@@ -188,7 +188,7 @@ func (w *treeWorker) lanes(i int) []uint32 {
 	return w.ints
 }
 
-// offer starts sending the current vector. It first requests a rate if the line rate is limited.
+// offer starts sending the current vector. If the rate of the host's link is known, it first requests a rate.
 func (w *treeWorker) offer(now olaf.Time) {
 	w.next, w.again, w.checked, w.quiet, w.last = 0, nil, false, 0, now
 	w.offered, w.before = now, w.silences

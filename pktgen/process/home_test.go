@@ -53,7 +53,7 @@ func TestHomedUntilGone(t *testing.T) {
 	}
 }
 
-// TestHomedEnds checks that the end of the caller's context is not reported as a lost address.
+// TestHomedEnds checks that a call of the returned function end is not reported as a lost address.
 func TestHomedEnds(t *testing.T) {
 	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Hour)
 	end()

@@ -74,9 +74,9 @@ type Player struct {
 
 // Mishaps simulates faults in every n-th packet of a vector. A value of 0 means no faults.
 type Mishaps struct {
-	Skip  int // packets to skip
-	Twice int // packets to send twice
-	Swap  int // packets to swap with the next one
+	Skip  int // n for packets that are not sent
+	Twice int // n for packets that are sent twice
+	Swap  int // n for packets that are swapped with the next one
 }
 
 func (m *Mishaps) check() error {

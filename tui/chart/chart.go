@@ -158,7 +158,7 @@ func CDF(r screen.Region, counts []int64, style screen.Style) {
 	below, y := int64(0), 0
 	for k, n := range counts {
 		below += n
-		if y == r.H-1 && below < total { // the top row shows the largest value
+		if y == r.H-1 && below < total { // the last row shows the largest value
 			for k++; k < len(counts) && below < total; k++ {
 				below += counts[k]
 			}

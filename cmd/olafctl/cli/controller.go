@@ -181,7 +181,7 @@ func ensurePipeline(ctx context.Context, s *p4ctl.Session) error {
 	return err
 }
 
-// planDocument describes a change of tables.
+// planDocument is the JSON document olafctl.table-plan/v1, which describes a change of tables.
 type planDocument struct {
 	Head
 	DryRun  bool     `json:"dry_run"`

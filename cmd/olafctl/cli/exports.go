@@ -21,8 +21,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Exports contains the paths of the files or folders to which a result is written. The keys are the names of the
-// formats in export.Formats.
+// Exports contains the paths to which a result is written, by the name of the format in export.Formats. A path is that
+// of a folder if the format's field Folder is set.
 type Exports struct {
 	paths map[string]*string
 	Force bool

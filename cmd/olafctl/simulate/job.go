@@ -69,7 +69,8 @@ func modelNames() []string {
 	return names
 }
 
-// jobOnly lists flags that apply only to jobs on a preset's cluster.
+// jobOnly lists flags that apply only to jobs on a preset's cluster. The exception is versus, which also applies to
+// other networks.
 var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "versus"}
 
 // jobNever maps flags for other networks to the reason why they do not apply to a job on a preset's cluster.

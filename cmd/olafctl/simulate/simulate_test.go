@@ -110,8 +110,8 @@ func (s *shown) runs(ctx context.Context, t *testing.T) (*bench.Simulated, error
 	return out, err
 }
 
-// TestWatchedRunsAreTheSame checks that runs on the dashboard give the same results as others, also with closed-loop
-// workers.
+// TestWatchedRunsAreTheSame checks that runs on the dashboard give the same results as runs without it, also with
+// closed-loop workers.
 func TestWatchedRunsAreTheSame(t *testing.T) {
 	t.Run("in queues", func(t *testing.T) { watchedAreTheSame(t, nil) })
 	t.Run("waiting", func(t *testing.T) { watchedAreTheSame(t, &netsim.Waiting{System: "atp"}) })
