@@ -406,8 +406,8 @@ func ProgramCounters(d Registers, known []program.Description) (map[uint32]*olaf
 	return counters, nil
 }
 
-// HasGeneratorControl reports whether the device's generator can send its frames out of the card. It checks for the
-// register generator.control, which exists since register map 1.5; older images return a placeholder.
+// HasGeneratorControl reports whether the device's generator can send its frames out of the card. It checks the version
+// of the register map. The register generator.control exists since version 1.5, and older images return a placeholder.
 func HasGeneratorControl(d Registers) (bool, error) {
 	version, err := d.Read32(regmap.CommonMapVersion)
 	return version >= 1<<24|5<<16, err

@@ -37,8 +37,8 @@ const (
 //
 // HandleOutcome, Bypass, SetLink and Step each perform a single action and report whether a frame started. They are for
 // callers that offer updates to the discipline themselves, decide the order of simultaneous events, schedule one event
-// per call of Next, and forward frames as they start. The port does not store frames. It only knows the size of the
-// current frame and its slot, or its handle if it bypasses the discipline.
+// per call of Next, and forward frames as they start. The port does not store frames. It only knows
+// the size and the slot of a frame, or the size and the handle of a frame that bypasses the discipline.
 type Port struct {
 	discipline Discipline
 	clock      Clock

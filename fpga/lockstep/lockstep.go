@@ -335,7 +335,8 @@ const (
 
 var streams = [...]string{"observation", "packet", "bypassed packet"}
 
-// formatPacket returns a frame's headers as bytes and its gradients as a checksum.
+// formatPacket returns a frame as text. It contains all fields except the gradients, the first four gradients, and a
+// checksum of all gradients.
 func formatPacket(p *twin.Packet) string {
 	sum := crc32.NewIEEE()
 	_ = binary.Write(sum, binary.LittleEndian, p.Lanes) // a hash accepts everything

@@ -169,7 +169,7 @@ func TestScratchThatDoesNotHold(t *testing.T) {
 	}
 }
 
-// TestBadAddresses checks that nothing is accessed for a malformed BDF.
+// TestBadAddresses checks the error for a malformed BDF and for a BDF without a card.
 func TestBadAddresses(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	for _, bdf := range []string{"", "3b:00.0", "0000:3c:00.0", "../../etc", "0000:3b:00.9"} {

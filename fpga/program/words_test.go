@@ -158,7 +158,7 @@ func every() program.Description {
 }
 
 // TestFieldsSayWhatTheyMean checks that every field sets what it means, for all values that its bits allow, and nothing
-// else. Missing and additional fields are rejected.
+// else. Values out of range are rejected.
 func TestFieldsSayWhatTheyMean(t *testing.T) {
 	d := every()
 	for _, c := range []struct {

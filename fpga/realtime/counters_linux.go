@@ -300,7 +300,8 @@ func (c *Card) viewSlot(index int) (xdp.Exchange, error) {
 	return x, err
 }
 
-// countOccupied returns the number of slots in use. A frame on the wire may not use a slot.
+// countOccupied returns the number of slots in use. The frame on the wire is not counted if its slot was freed when it
+// started.
 func (c *Card) countOccupied(x *xdp.Exchange) int {
 	n := x.Waiting
 	if x.Leaving >= 0 && !c.config.settings.FreeSlotOnStart {

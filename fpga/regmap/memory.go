@@ -27,7 +27,7 @@ const MaxDescriptorTime = 1<<48 - 1
 type Descriptor struct {
 	Time     uint64 // cycles on the run clock, at most MaxDescriptorTime
 	Flow     uint16
-	Length   uint16 // L2 bytes; 0 means the length of the flow
+	Length   uint16 // L2 bytes; 0 means the frame length of the flow
 	Flags    uint16
 	Sequence uint32
 	Reward   int32 // Q24.8

@@ -156,7 +156,7 @@ func TestRecordsCostNothing(t *testing.T) {
 	}
 }
 
-// bankReader returns its own address for every word.
+// bankReader returns the address of each word as its value.
 type bankReader struct{}
 
 func (bankReader) Read32(addr uint32) (uint32, error) { return addr, nil }

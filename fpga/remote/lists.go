@@ -11,7 +11,7 @@ import (
 type ahead struct {
 	registers map[uint32]uint32 // each value is used once, and only before the next request
 	drains    int               // number of drains that updates can still answer without a request
-	updates   []byte            // lists of updates
+	updates   []byte            // lists of updates, each preceded by the number of its updates
 }
 
 // addRegisters reads registers from an answer. They are a number, followed by addresses and values.
@@ -40,7 +40,8 @@ func (a *ahead) addUpdates(r *reader, drains int) error {
 // reported by registers in the same answer. Further drains send a request.
 const drainsAfterList, drainsAfterSleep = 1, 2
 
-// expire discards the data, because a request is about to be made that may change register values.
+// expire discards the register values, because a request is about to be made that may change them. Stored updates are
+// kept, but the next drain makes a request.
 func (a *ahead) expire() {
 	clear(a.registers)
 	a.drains = 0

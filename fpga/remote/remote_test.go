@@ -193,7 +193,7 @@ func TestAgentDies(t *testing.T) {
 	}
 }
 
-// hung is a device that never returns from Sleep.
+// hung is a device whose Sleep returns only when its context is done.
 type hung struct{ *twin.Twin }
 
 func (h hung) Sleep(ctx context.Context, _ olaf.Duration) error {

@@ -193,7 +193,8 @@ func (s *script) step() {
 	})()
 }
 
-// pass lets time pass until no undecided frames are on the bus, since accounts do not include them.
+// pass lets time pass. It does not check accounts, because they do not include frames on the bus until these are
+// decided.
 func (s *script) pass(d olaf.Duration) {
 	if err := s.Sleep(s.Context(), d); err != nil {
 		s.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// mutate breaks a frame in one of the ways in which frames can be broken, or not at all.
+// mutate breaks a frame in up to three of the ways in which frames can be broken, or not at all.
 func mutate(rng *rand.Rand, frame []byte) []byte {
 	b := append([]byte(nil), frame...)
 	if rng.IntN(3) == 0 {

@@ -210,7 +210,7 @@ var numbered = regexp.MustCompile(`^(fig|table)\.? (\d)`)
 
 var notInNames = regexp.MustCompile(`[^\pL\pN._+]+`)
 
-// longestName is the number of characters after which a file name is cut at the next word.
+// longestName is the maximum length of a file name that consists of several words. A longer name is cut between words.
 const longestName = 24
 
 // FileName returns the name of a sheet in a form for file names, such as fig10-age for "Fig. 10 age". It has no commas

@@ -66,8 +66,8 @@ func shareUnit(names []string, title string) string {
 	return title + " [" + strings.TrimSpace(unit) + "]"
 }
 
-// someOf returns ticks labelled with names. It begins with the first name and omits names at regular intervals if there
-// is not enough room for all.
+// someOf returns ticks labelled with names. It begins with the first name. If there is not enough room for all, only
+// names at regular intervals have a tick.
 func someOf(names []string, room int) plot.ConstantTicks {
 	step := 1
 	if len(names) > room {

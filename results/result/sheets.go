@@ -21,8 +21,8 @@ func Sheets(document []byte) ([]table.Sheet, error) {
 	return r.Sheets(), nil
 }
 
-// Sheets returns the sheets of the result. There is one for each block, one with charts for each group of panels, and
-// one with printed numbers if there are panels.
+// Sheets returns the sheets of the result: those of its rows and one for each block. If there are panels or charts of
+// rows, a sheet with charts for each group of panels and one with printed numbers follow.
 func (r *Result) Sheets() []table.Sheet {
 	out := r.rowSheets()
 	for i := range r.Blocks {

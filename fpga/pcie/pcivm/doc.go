@@ -13,10 +13,10 @@
 //	guest           the guest's first process, which runs commands from a serial port
 //	*_case_test.go  the cases
 //
-// 'make pci' runs all cases; 'go test' without -matrix runs the core of them. They need qemu-system-x86 and
-// Debian's kernel package, which apt-get downloads once; all cases need sshd, too. Without them they are skipped, except with CI=true. Guests
-// have one virtual processor, because QEMU 7.2 drops accesses when two use the card. No case measures time: a guest
-// may take three minutes for an answer.
+// 'make pci' runs all cases; 'go test' without -matrix runs the core of them. They need qemu-system-x86 and Debian's
+// kernel package, which apt-get downloads once. The cases with -matrix also need sshd. Cases whose programs are missing
+// are skipped, except with CI=true. Guests have one virtual processor, because QEMU 7.2 drops accesses when two use the
+// card. No case measures time: a guest may take three minutes for an answer.
 //
 // Not emulated: DMA, MSI-X, AER, link training.
 package pcivm

@@ -22,8 +22,8 @@ const (
 // MaxMembers is the maximum number of members in a job, one for each bit in a bitmap of isw-x.
 const MaxMembers = 64
 
-// DefaultSlots is the number of segments that fit on the paper's board. 2,048 segments of 366 float32 values use 3.0
-// MB, which is 44.5 % of its block RAM.
+// DefaultSlots is chosen for the paper's board. 2,048 segments of 366 float32 values use 3.0 MB, which is the 44.5 % of
+// block RAM that the paper's accelerator uses there.
 const DefaultSlots = 2048
 
 // Lanes is the number of float32 values in an Ethernet frame of 1,514 bytes. Its IPv4 packet has 1,500 bytes, including

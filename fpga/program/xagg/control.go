@@ -109,8 +109,8 @@ func (s *Server) handleFinished(k *program.Tenant, child int, from program.Port,
 	out.Emit(program.Up, &s.out, nil)
 }
 
-// handleAsk handles the request of a worker that lacks results. It sends a result if it is stored. Otherwise it
-// requests fragments that are missing from other children, sends the sum to the parent again, and forwards the request.
+// handleAsk handles the request of a worker that lacks results. It sends each result that is stored. For the others, it
+// requests fragments that are missing from this child, sends the sum to the parent again, or forwards the request.
 func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	var lost, onward, awaited uint64
 	for which := p.Bitmap; which != 0; which &= which - 1 {

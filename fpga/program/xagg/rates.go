@@ -54,9 +54,9 @@ func (r *rates) setDone(child int) { r.phase[child] = done }
 
 func (r *rates) setGranted(rate olaf.Rate) { r.granted = rate }
 
-// computeShares divides the rate among the children. flow is the rate of sums to the parent. It is the rate of the
-// slowest child, or 0 while any child still computes, because no sum is complete without it. changed reports whether
-// flow differs from the last request to the parent.
+// computeShares divides the rate among the children that send. flow is the rate of sums to the parent. It is the rate
+// of the slowest sending child, limited by limitShares, or 0 while any child still computes, because no sum is complete
+// without it. changed reports whether flow differs from the last request to the parent.
 func (r *rates) computeShares() (flow olaf.Rate, changed bool) {
 	var asks []olaf.Rate
 	idle := false

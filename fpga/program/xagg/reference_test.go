@@ -206,8 +206,8 @@ func least(rate, limit int) int {
 	return min(rate, limit)
 }
 
-// divide sends new rates to the child that asked and to children whose share has changed, and sends the total to the
-// parent.
+// divide sends new rates to the child that asked and to children whose share has changed. It requests the resulting
+// rate of sums from the parent.
 func (t *tree) divide(asker, epoch int) {
 	p := &t.pace
 	shares, flow := p.shares(), 0
