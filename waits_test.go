@@ -17,6 +17,7 @@ import (
 // waits lists the tests and test helpers that let time pass, and why they cannot await an event instead: a channel, a
 // context, a line from a child, a pipe, or the time of a bubble (testing/synctest).
 var waits = map[string]string{
+	"capture/probe_test.go Next":                                          "the time is a bubble's",
 	"cmd/olafctl/script_store_test.go find":                               "another process makes the file, below folders that are not there yet and so can't be watched",
 	"cmd/olafctl/far_cost_linux_test.go delayCopy":                        "the time is that of the cable",
 	"cmd/olafctl/testbed_roles_linux_test.go sendARP":                     "other frames come at any time of a run",

@@ -32,7 +32,7 @@ func IsProbe(frame, token []byte) bool {
 // probePoll is the time between looks for a probe frame.
 const probePoll = 2 * time.Millisecond
 
-// AwaitProbe reports whether a probe frame with the token arrives within the given time.
+// AwaitProbe reports whether a probe frame with the token arrives within the given time, even if other frames never stop.
 func AwaitProbe(ctx context.Context, frames Source, token []byte, patience time.Duration) (arrived bool, err error) {
 	for began := time.Now(); ; {
 		var p Packet
@@ -40,12 +40,12 @@ func AwaitProbe(ctx context.Context, frames Source, token []byte, patience time.
 		switch {
 		case err == nil && IsProbe(p.Data, token):
 			return true, nil
+		case err != nil && !errors.Is(err, ErrIdle):
+			return false, err
+		case ctx.Err() != nil || time.Since(began) >= patience:
+			return false, ctx.Err()
 		case err == nil:
 			continue
-		case !errors.Is(err, ErrIdle):
-			return false, err
-		case time.Since(began) >= patience:
-			return false, nil
 		}
 		select {
 		case <-ctx.Done():

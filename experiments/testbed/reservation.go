@@ -129,13 +129,13 @@ func (r *Reservations) fileOf(testbed, host, owner string) string {
 }
 
 // conflict returns an error which reports that the resource is reserved by there.
-func (there *Reservation) conflict(resource string, now Instant) error {
+func (there *Reservation) conflict(resource string, now time.Time) error {
 	why := ""
 	if there.Note != "" {
 		why = fmt.Sprintf(" (%s)", there.Note)
 	}
 	return fmt.Errorf("%s: %w by %s since %s for testbed %s%s until %s; wait, or ask them", resource, ErrReserved, there.Owner,
-		there.Since.Local().Format(time.TimeOnly), there.Testbed, why, now.Wall.Local().Add(there.Left).Format(time.TimeOnly))
+		there.Since.Local().Format(time.TimeOnly), there.Testbed, why, now.Local().Add(there.Left).Format(time.TimeOnly))
 }
 
 // Check returns an error that matches ErrReserved if another user has reserved one of the resources.
@@ -148,6 +148,12 @@ func (r *Reservations) Check(owner string, resources ...string) error {
 	if err != nil {
 		return err
 	}
+	return CheckOwner(all, owner, now.Wall, resources...)
+}
+
+// CheckOwner returns an error that matches ErrReserved if one of a host's reservations, as read at the given time, gives
+// one of the resources to another user.
+func CheckOwner(all []Reservation, owner string, now time.Time, resources ...string) error {
 	for i := range all {
 		for _, resource := range resources {
 			if all[i].Owner != owner && slices.Contains(all[i].Resources, resource) {
@@ -178,7 +184,7 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 		there := &all[i]
 		for _, resource := range want.Resources {
 			if !there.IsSame(&want) && slices.Contains(there.Resources, resource) {
-				return there.conflict(resource, now)
+				return there.conflict(resource, now.Wall)
 			}
 		}
 	}

@@ -110,18 +110,25 @@ const (
 
 // checkLink sends probe frames over a link until one of them arrives.
 func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
-	for _, end := range []LinkEnd{c.From, c.To} {
-		if end.Interface == "" {
-			c.Unchecked = s.explainUnchecked(c, end)
-			return
-		}
-	}
 	failed := func(end LinkEnd, err error) {
 		why := fmt.Sprintf("host %s: %v", end.Host, err)
 		if errors.Is(err, testbed.ErrReserved) {
 			c.Unchecked = why
 		} else {
 			c.Fault = why
+		}
+	}
+	ends := []LinkEnd{c.From, c.To}
+	for _, end := range ends {
+		if end.Interface == "" {
+			c.Unchecked = s.explainUnchecked(c, end)
+			return
+		}
+	}
+	for _, end := range ends {
+		if err := s.checkReserved(ctx, end); err != nil {
+			failed(end, err)
+			return
 		}
 	}
 	frames, err := s.linkOf(c.To.Host).capture(ctx, live.Options{Interface: c.To.Interface, Stamps: live.Kernel, All: true})
@@ -147,6 +154,15 @@ func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
 	}
 	c.Fault = fmt.Sprintf("no probe frame from %s reached %s in %v; check the cable between them, and the ports and VLANs of a switch",
 		c.From, c.To, probePatience)
+}
+
+// checkReserved returns an error that matches ErrReserved if another user has reserved a link's end.
+func (s *Hosts) checkReserved(ctx context.Context, end LinkEnd) error {
+	all, err := s.linkOf(end.Host).Reservations(ctx)
+	if err != nil {
+		return err
+	}
+	return testbed.CheckOwner(all, s.access.OwnerName(), time.Now(), testbed.InterfaceResource(end.Interface))
 }
 
 // compareRates sets the link's fault if its ends run at different line rates. Drivers that report none are not compared.

@@ -20,7 +20,8 @@ type fakeWires struct {
 	cables map[string]string // from host/interface to host/interface
 	loses  int               // frames to lose first
 	heard  map[string][][]byte
-	open   int // captures
+	sent   map[string]int // probe frames by host/interface
+	open   int            // captures
 }
 
 // wiredHost is one host at these wires.
@@ -30,6 +31,14 @@ type wiredHost struct {
 	wires *fakeWires
 	fails map[string]error // by interface
 	rates map[string]int   // by host/interface, in Mbit/s
+	alice string           // host/interface that alice reserved
+}
+
+func (h wiredHost) Reservations(context.Context) (all []testbed.Reservation, err error) {
+	if name, here := strings.CutPrefix(h.alice, h.name+"/"); here {
+		all = append(all, testbed.Reservation{Owner: "alice@desk", Resources: []string{testbed.InterfaceResource(name)}})
+	}
+	return all, nil
 }
 
 func (h wiredHost) About(_ context.Context, what testbed.AboutRequest) (about testbed.HostAbout, err error) {
@@ -40,6 +49,7 @@ func (h wiredHost) About(_ context.Context, what testbed.AboutRequest) (about te
 func (h wiredHost) SendProbe(_ context.Context, name string, token []byte) error {
 	h.wires.mu.Lock()
 	defer h.wires.mu.Unlock()
+	h.wires.sent[h.name+"/"+name]++
 	if h.wires.loses > 0 {
 		h.wires.loses--
 		return h.fails[name]
@@ -86,7 +96,8 @@ func (f *wiredFrames) Close() error {
 }
 
 // TestLinksAreProbed checks probe frames over the links of a testbed: a link that leads elsewhere is reported on one
-// line with both ends and their hosts, and no capture is left.
+// line with both ends and their hosts, no frame enters a link that another user has reserved at one end, and no capture
+// is left.
 func TestLinksAreProbed(t *testing.T) {
 	const toQueue, toServer = "gen/eth0", "q/out"
 	right := map[string]string{toQueue: "q/in", toServer: "ps/eth0"}
@@ -97,6 +108,7 @@ func TestLinksAreProbed(t *testing.T) {
 		loses         int
 		fails         map[string]error // by host/interface
 		rates         map[string]int
+		alice         string // end that another user has reserved
 		queue, server string // part of each link's fault, or of the reason why it is not checked
 		bad           int    // faults
 	}{
@@ -105,7 +117,8 @@ func TestLinksAreProbed(t *testing.T) {
 		"nowhere":          {text: between, cables: map[string]string{toServer: "ps/eth0"}, queue: nowhere, bad: 1},
 		"crossed":          {text: between, cables: map[string]string{toQueue: "ps/eth0", toServer: "q/in"}, queue: nowhere, server: "reached eth0 of host ps", bad: 2},
 		"two line rates":   {text: between, cables: right, rates: map[string]int{toQueue: 100_000, "q/in": 25_000, toServer: 25_000}, queue: "eth0 of host gen has a line rate of 100000 Mbit/s and in of host q one of 25000", bad: 1},
-		"reserved":         {text: between, cables: right, fails: map[string]error{toQueue: testbed.ErrReserved}, queue: "host gen: it is reserved"},
+		"from a reserved":  {text: between, cables: right, alice: toQueue, queue: "host gen: interface eth0: it is reserved by alice@desk"},
+		"to a reserved":    {text: between, cables: right, alice: "q/in", queue: "host q: interface in: it is reserved by alice@desk"},
 		"without rights":   {text: between, cables: right, fails: map[string]error{toServer: errors.New("not permitted")}, server: "host q: not permitted", bad: 1},
 		"nothing captured": {text: between, cables: right, fails: map[string]error{"ps/eth0": live.ErrPermission}, server: "host ps: capturing is not permitted", bad: 1},
 		"cards": {text: good, queue: "pci:0000:5e:00.0 of host gen has no interface on its host; each bench sends frames",
@@ -114,7 +127,7 @@ func TestLinksAreProbed(t *testing.T) {
 			queue: "the cable is part of twin: of host h"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			wires := &fakeWires{cables: c.cables, loses: c.loses, heard: map[string][][]byte{}}
+			wires := &fakeWires{cables: c.cables, loses: c.loses, heard: map[string][][]byte{}, sent: map[string]int{}}
 			s := &Hosts{plan: rolePlan(t, c.text)}
 			s.access.Devices = testbed.Devices{testbed.CardDevice(), testbed.TwinDevice()}
 			for _, h := range s.plan.Hosts {
@@ -124,7 +137,7 @@ func TestLinksAreProbed(t *testing.T) {
 						fails[end] = err
 					}
 				}
-				s.links = append(s.links, wiredHost{name: h.Name, wires: wires, fails: fails, rates: c.rates})
+				s.links = append(s.links, wiredHost{name: h.Name, wires: wires, fails: fails, rates: c.rates, alice: c.alice})
 			}
 			links, err := s.requireLinks(t.Context())
 			for i, want := range []string{c.queue, c.server}[:len(links)] {
@@ -141,6 +154,9 @@ func TestLinksAreProbed(t *testing.T) {
 			}
 			if slices.ContainsFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "link from ") }) {
 				t.Errorf("%s: %q, want the links' names", name, lines)
+			}
+			if n := wires.sent[toQueue]; c.alice != "" && n > 0 {
+				t.Errorf("%s: %d frames were sent over a reserved link", name, n)
 			}
 			if wires.open != 0 {
 				t.Errorf("%s: %d captures are left", name, wires.open)
