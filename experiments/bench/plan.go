@@ -173,7 +173,8 @@ const speedupShare = 10
 const workerPort = 0
 
 // Tables returns the entries for the tables VNP4-1 and VNP4-2: every worker's identity, the parameter server, and one
-// multicast group per cluster. If a switch program precedes the queue, the workers are in the program's tables instead.
+// multicast group per cluster. If a switch program precedes the queue, the program's tables contain the workers as
+// well.
 func (p *Plan) Tables() (p4ctl.Tables, error) {
 	w, a := &p.Spec.Workload, p.addressPlan()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}

@@ -98,7 +98,7 @@ func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, 
 	return bed.Program(ctx, tables)
 }
 
-// causeOf returns the cause of the context's end if the context has ended, and err otherwise.
+// causeOf returns err, or the cause of the context's end if err is not nil and the context has ended.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

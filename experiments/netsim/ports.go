@@ -104,8 +104,8 @@ func (s *sim) stepPort(i int32) {
 	}
 }
 
-// launchFrame puts the frame that a port has begun to send on the port's link. It schedules the start and the end of
-// the transmission.
+// launchFrame puts the frame that a port has begun to send on the port's link. It schedules the end of the transmission
+// at the port, and the arrival at the other end.
 func (s *sim) launchFrame(i int32) {
 	p := &s.ports[i]
 	var f *frame

@@ -13,8 +13,8 @@ import (
 )
 
 // ImportRx reads a receive trace that any simulator may have written and measures it as a run of t. The format is that
-// of trace.RxHeader. t assigns workers to clusters and defines the averaging window. The result has no losses and no ports.
-// Errors name the file and the line and match ErrTopology.
+// of trace.RxHeader. t assigns workers to clusters and defines the averaging window. The result has no losses and no
+// ports. Errors name the file and the line and match ErrTopology.
 func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 	o, err := newExternalMeter(t)
 	if err != nil {

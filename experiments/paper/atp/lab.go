@@ -69,7 +69,7 @@ func LabLink() closedloop.Link {
 func RoundTrip() olaf.Duration { return 4 * (labFrame + labHop) }
 
 // PTA returns the number of packets in flight that a job needs to reach its peak throughput. Each of them needs an
-// aggregator. The number is computed from window × payload ÷ round trip.
+// aggregator. The number follows from throughput = window × payload ÷ round trip.
 func PTA() int { return int(math.Ceil(float64(RoundTrip()) / float64(labFrame))) }
 
 // Setting describes jobs that share the modelled cluster.

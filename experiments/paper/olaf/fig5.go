@@ -156,7 +156,8 @@ func (r *fig5Run) addPoint(at, age float64) {
 	r.ages.Y = append(r.ages.Y, result.Describe([]float64{age}))
 }
 
-// addStep records a step of the run and the updates of cluster 0 that are in the engine after it.
+// addStep records a step of the run, the occupied slots after it, and the number of updates in cluster 0's waiting
+// frame.
 func (r *fig5Run) addStep(what string, at float64) {
 	inside := results.Describe(nil, "none waits")
 	d := r.port.Discipline()

@@ -286,8 +286,8 @@ func (r *multiHopTable) report() result.Report {
 	return bench.OverSimulation(r.Result, r.simulated)
 }
 
-// simulateVariants runs variants with their configurations. It returns one row per variant, except for variants without
-// a valid run. After an interrupt, rows cover the seeds that all variants have finished.
+// simulateVariants runs variants with their configurations and returns one row per variant. If a variant has no valid
+// run, it returns no rows and an error. After an interrupt, rows cover the seeds that all variants have finished.
 func simulateVariants(ctx context.Context, experiment string, o *experiments.Options, seeds []uint64, points []point) (*bench.Simulated, []multiHopRow, error) {
 	s := &bench.Simulation{Experiment: experiment, Seeds: seeds}
 	for _, p := range points {
