@@ -150,6 +150,15 @@ func TestRealTimeBeginsWithTheFirstPoint(t *testing.T) {
 	}
 }
 
+// TestWorkerThatEndsEarlyOnWires checks that training around a switch in this process ends with an error if one worker
+// ends a round before the others.
+func TestWorkerThatEndsEarlyOnWires(t *testing.T) {
+	if err := netlab.CheckRights(lab.Rights()...); err != nil {
+		t.Skip(err)
+	}
+	checkEarlyEnd(t, "switchml", onWires(t))
+}
+
 // onWires returns a function that trains through a job around a switch in this process.
 func onWires(t *testing.T) func(*Program) (*ProgramReport, error) {
 	return func(p *Program) (*ProgramReport, error) {

@@ -149,14 +149,17 @@ func (c *testClient) serve() {
 	}
 }
 
-// sum sends a vector with values that not every system can carry, in ONWIRE_ROUNDS rounds or one; with ONWIRE_LENGTHS one
-// of another length at each worker.
+// sum sends a vector with values that not every system can carry, in ONWIRE_ROUNDS rounds or one, and in one round less if
+// ONWIRE_LEAVES is its number; with ONWIRE_LENGTHS one of another length at each worker.
 func (c *testClient) sum() error {
 	if os.Getenv("ONWIRE_LENGTHS") != "" {
 		_, _, err := c.Sum(make([]float32, c.Worker+1), 0)
 		return err
 	}
 	rounds, _ := strconv.Atoi(os.Getenv("ONWIRE_ROUNDS"))
+	if os.Getenv("ONWIRE_LEAVES") == strconv.Itoa(int(c.Worker)) {
+		rounds--
+	}
 	for range max(rounds, 1) {
 		s, _, err := c.Sum([]float32{20, 30, 1e-9, 0.5}, float32(c.Worker)+0.5)
 		if err != nil {
@@ -394,6 +397,39 @@ func TestWorkersThatDisagreeOnALength(t *testing.T) {
 		_, err := simulated(t, "sync", system.Options{})(p)
 		if !errors.Is(err, attach.ErrDisagree) || !strings.Contains(err.Error(), "in round 0 the vector of worker") {
 			t.Errorf("%s: the training ends with %v, want the lengths of a round", name, err)
+		}
+	}
+}
+
+// TestWorkerThatEndsEarlyEndsTraining lets the program of one worker end a round before those of the others, whether it is
+// asked for its vector before the others or after them, and whether its computing time is given or measured. The training
+// ends with an error, because there are no more sums.
+func TestWorkerThatEndsEarlyEndsTraining(t *testing.T) {
+	for _, compute := range []olaf.Duration{olaf.Millisecond, 0} {
+		for _, name := range []string{"switchml", "ps"} {
+			t.Run(fmt.Sprintf("%s after %s", name, compute), func(t *testing.T) {
+				spec, err := systemSpec(name, "sync", system.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkEarlyEnd(t, name, func(p *Program) (*ProgramReport, error) {
+					return p.RunJobs(t.Context(), &Jobs{Specs: map[string]*job.Spec{name: spec}, Compute: compute})
+				})
+			})
+		}
+	}
+}
+
+// checkEarlyEnd trains with a worker that ends a round early, for each worker.
+func checkEarlyEnd(t *testing.T, system string, run func(*Program) (*ProgramReport, error)) {
+	t.Helper()
+	t.Setenv("ONWIRE_ROUNDS", "3")
+	for leaves := range 3 {
+		t.Setenv("ONWIRE_LEAVES", strconv.Itoa(leaves))
+		p := &Program{Systems: []string{system}, Workers: 3, Values: 4}
+		testProgram(t, p)
+		if _, err := run(p); err == nil || !strings.Contains(err.Error(), "ended, and without it there are no more sums") {
+			t.Errorf("the training ends with %v, want that worker %d ended", err, leaves)
 		}
 	}
 }

@@ -242,7 +242,7 @@ func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 		switch {
 		case n.ctx.Err() != nil:
 		case o.ctx.Err() != nil:
-			n.fail(fmt.Errorf("%w: worker %d ended, and without it there are no more sums", attach.ErrBye, other))
+			n.failWithout(other)
 		case o.length >= 0 && o.vector == vector && o.length != m.length:
 			n.fail(fmt.Errorf("%w: in round %d the vector of worker %d has %d values, and that of worker %d has %d",
 				attach.ErrDisagree, vector, k, m.length, other, o.length))
@@ -277,6 +277,7 @@ func (n *jobNet) begin(k int, vector uint32) olaf.Duration {
 	h, ok := m.rounds.Take(m.ctx)
 	if !ok {
 		m.ended = true
+		n.endWithout(k, vector)
 		return never
 	}
 	n.takeVector(k, vector, &h)
@@ -304,7 +305,7 @@ func (n *jobNet) handOver(now olaf.Time, k int, vector uint32) []uint32 {
 	if n.Compute > 0 {
 		h, ok := m.rounds.Take(m.ctx)
 		if m.ended = !ok; m.ended {
-			n.endAfter(k)
+			n.endWithout(k, vector)
 			return make([]uint32, n.Values)
 		}
 		n.takeVector(k, vector, &h)
@@ -314,14 +315,21 @@ func (n *jobNet) handOver(now olaf.Time, k int, vector uint32) []uint32 {
 	return m.vectors[vector%2]
 }
 
-// endAfter ends the job if a worker ended and another waits for a sum that needs its vector.
-func (n *jobNet) endAfter(ended int) {
+// endWithout ends the job if a worker whose program has ended did not compute a vector that another worker's sum needs.
+func (n *jobNet) endWithout(ended int, vector uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for _, m := range n.members {
-		if len(m.readyNS) > len(n.members[ended].readyNS) {
-			n.fail(fmt.Errorf("%w: worker %d ended, and without it there are no more sums", attach.ErrBye, ended))
+		if m.length >= 0 && m.vector >= vector {
+			n.failWithout(ended)
 			return
 		}
 	}
+}
+
+// failWithout ends the job because a worker's program has ended.
+func (n *jobNet) failWithout(ended int) {
+	n.fail(fmt.Errorf("%w: worker %d ended, and without it there are no more sums", attach.ErrBye, ended))
 }
 
 // applied stores a sum that a worker received until its client is answered.
@@ -397,11 +405,14 @@ func (w *wires) Begin(k int, vector uint32) {
 func (w *wires) Take(k int) (values []uint32, ready bool) {
 	n := (*jobNet)(w)
 	m := n.members[k]
+	vector := uint32(len(m.readyNS))
 	h, ok := m.rounds.TryTake()
 	if !ok {
+		if m.ctx.Err() != nil {
+			n.endWithout(k, vector)
+		}
 		return nil, false
 	}
-	vector := uint32(len(m.readyNS))
 	n.takeVector(k, vector, &h)
 	m.readyNS = append(m.readyNS, time.Since(n.began).Nanoseconds())
 	return m.vectors[vector%2], true
