@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/olafctl/olaf/experiments/testbed/sshlink/sshlinktest"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 )
 
 // farRuns is the number of runs of the default bench for one queue.
@@ -25,7 +25,7 @@ const roundTrip = 500 * time.Microsecond
 // BenchmarkFarRuns measures how much longer a run on another host's twin takes than on a twin behind a socket of this host: through
 // ssh, and through ssh with 0.5 ms of round trip. The start of ssh, about half a second, is part of it.
 func BenchmarkFarRuns(b *testing.B) {
-	l := sshlinktest.New(b, 1, pathOfOlafctl(b))
+	l := testbedtest.NewNetwork(b, 1, pathOfOlafctl(b))
 	socket := filepath.Join(b.TempDir(), "s")
 	serve := headCommand(b, l, "device", "serve", "-d", "twin:", "--listen", "unix:"+socket)
 	words, err := serve.StderrPipe()
@@ -42,7 +42,7 @@ func BenchmarkFarRuns(b *testing.B) {
 	})
 	for lines := bufio.NewScanner(words); lines.Scan() && !strings.Contains(lines.Text(), "Ctrl-C"); {
 	}
-	measure := func(l *sshlinktest.Lab, device string) time.Duration {
+	measure := func(l *testbedtest.Network, device string) time.Duration {
 		start := time.Now()
 		if _, said, code := runOnHead(b, l, "bench", "--queue", "olaf", "--rate", "60G", "-q", "--keep=false", "-d", device); code != 0 {
 			b.Fatalf("%s: exit code %d: %s", device, code, said)
@@ -66,7 +66,7 @@ func BenchmarkFarRuns(b *testing.B) {
 
 // BenchmarkTestbedUp measures bringing a testbed of three hosts up and down.
 func BenchmarkTestbedUp(b *testing.B) {
-	l := sshlinktest.New(b, 3, pathOfOlafctl(b))
+	l := testbedtest.NewNetwork(b, 3, pathOfOlafctl(b))
 	text := "hosts:\n"
 	for i, h := range l.Hosts {
 		text += fmt.Sprintf("  h%d: {ssh: %s}\n", i, h.Name)
@@ -89,7 +89,7 @@ func BenchmarkTestbedUp(b *testing.B) {
 
 // delayTCP listens on the head and forwards connections to an address there, delaying each direction by half of
 // roundTrip. It returns the address on which it listens.
-func delayTCP(b *testing.B, l *sshlinktest.Lab, to string) string {
+func delayTCP(b *testing.B, l *testbedtest.Network, to string) string {
 	b.Helper()
 	var listener net.Listener
 	err := l.Head.Do(func() (err error) {

@@ -25,7 +25,7 @@ import (
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
-	"github.com/olafctl/olaf/experiments/testbed/sshlink/sshlinktest"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/internal/peer"
 )
@@ -41,7 +41,7 @@ func pathOfOlafctl(t testing.TB) string {
 }
 
 // headCommand prepares an olafctl command on a laboratory's head.
-func headCommand(t testing.TB, l *sshlinktest.Lab, args ...string) *exec.Cmd {
+func headCommand(t testing.TB, l *testbedtest.Network, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(pathOfOlafctl(t), "olafctl"), args...)
 	cmd.Env = append(os.Environ(), "OLAFCTL_SSH="+l.SSH, "OLAFCTL_HOME="+t.TempDir(), "OLAFCTL_CONFIG=/dev/null")
@@ -49,7 +49,7 @@ func headCommand(t testing.TB, l *sshlinktest.Lab, args ...string) *exec.Cmd {
 }
 
 // runOnHead runs olafctl on the head and returns its output and exit code.
-func runOnHead(t testing.TB, l *sshlinktest.Lab, args ...string) (stdout, stderr string, code int) {
+func runOnHead(t testing.TB, l *testbedtest.Network, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := headCommand(t, l, args...)
 	var out, said bytes.Buffer
@@ -65,7 +65,7 @@ func runOnHead(t testing.TB, l *sshlinktest.Lab, args ...string) (stdout, stderr
 // TestSSHDeviceIsLikeALocalOne measures on a twin on another host and checks that the rows equal those from a twin on
 // this host, and that nothing is left there.
 func TestSSHDeviceIsLikeALocalOne(t *testing.T) {
-	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
+	l := testbedtest.NewNetwork(t, 1, pathOfOlafctl(t))
 	bench := []string{"bench", "--runs", "2", "--updates", "60", "-o", "csv", "-q", "--keep=false", "-d"}
 	here, said, code := runOnHead(t, l, append(bench, "twin:")...)
 	if code != 0 {
@@ -88,7 +88,7 @@ func TestSSHDeviceIsLikeALocalOne(t *testing.T) {
 // TestAgentIsCopiedOnce starts without olafctl on the other host and checks that --push copies it and that the copy is
 // used from then on.
 func TestAgentIsCopiedOnce(t *testing.T) {
-	l := sshlinktest.New(t, 1, "/nowhere")
+	l := testbedtest.NewNetwork(t, 1, "/nowhere")
 	info := []string{"device", "info", "-d", l.Hosts[0].URL("twin:")}
 	if _, said, code := runOnHead(t, l, info...); code != 3 || !strings.Contains(said, "has no olafctl; --push copies this one") {
 		t.Errorf("exit code %d without --push: %s", code, said)
@@ -123,7 +123,7 @@ func fillDisk(t *testing.T, folder string) (undo func()) {
 // the message names the host and the right, and that nothing is left.
 func TestFarHostWithoutRights(t *testing.T) {
 	peer.NeedProgram(t, "setpriv")
-	l := sshlinktest.New(t, 1, pathOfOlafctl(t),
+	l := testbedtest.NewNetwork(t, 1, pathOfOlafctl(t),
 		`ForceCommand setpriv --bounding-set=-all --inh-caps=-all sh -c "$SSH_ORIGINAL_COMMAND"`)
 	file := writeRoles(t, l, "hosts: {q: {ssh: HOST0}, here: {}}\nroles:\n  generator: {host: here, nic: to0}\n"+
 		"  queue: {host: q, device: 'xdp:lan,lo'}\n  server: {host: here, interface: lo}\n")
@@ -141,19 +141,19 @@ func TestFarHostWithoutRights(t *testing.T) {
 // TestSSHRefusals checks the message for each fault that ssh or the other host reports.
 func TestSSHRefusals(t *testing.T) {
 	path := pathOfOlafctl(t)
-	l := sshlinktest.New(t, 1, path)
+	l := testbedtest.NewNetwork(t, 1, path)
 	url := l.Hosts[0].URL
 	changed := filepath.Join(t.TempDir(), "known")
 	if err := os.WriteFile(changed, []byte("10.29.0.2 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJcTJMNUaEvJzKGOCtkXgHfVpUBmZSHjS4ZPKjnBGpG1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	withSSH := func(old, other string) *sshlinktest.Lab {
-		return &sshlinktest.Lab{Head: l.Head, SSH: strings.Replace(l.SSH, old, other, 1)}
+	withSSH := func(old, other string) *testbedtest.Network {
+		return &testbedtest.Network{Head: l.Head, SSH: strings.Replace(l.SSH, old, other, 1)}
 	}
 	known := l.SSH[strings.LastIndex(l.SSH, "=")+1:]
 	for _, c := range []struct {
 		name, device string
-		lab          *sshlinktest.Lab
+		lab          *testbedtest.Network
 		code         int
 		want         string
 	}{
@@ -166,7 +166,7 @@ func TestSSHRefusals(t *testing.T) {
 		{"a device of no kind", url("nix:"), l, 2, "root@10.29.0.2: no such device backend"},
 		{"no device", "ssh://10.29.0.2/", l, 2, "names no device"},
 		{"an option as host", "ssh://-oProxyCommand=x/twin:", l, 2, "is no name of a host"},
-		{"no ssh program", url("twin:"), &sshlinktest.Lab{Head: l.Head, SSH: "/nowhere/ssh"}, 3, "/nowhere/ssh"},
+		{"no ssh program", url("twin:"), &testbedtest.Network{Head: l.Head, SSH: "/nowhere/ssh"}, 3, "/nowhere/ssh"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, said, code := runOnHead(t, c.lab, "device", "info", "-d", c.device)
@@ -180,7 +180,7 @@ func TestSSHRefusals(t *testing.T) {
 
 // TestDoctorExaminesFarCards checks that the doctor reports the state of a card on another host.
 func TestDoctorExaminesFarCards(t *testing.T) {
-	l := sshlinktest.New(t, 1, pathOfOlafctl(t), "AcceptEnv OLAFCTL_TEST_CARD")
+	l := testbedtest.NewNetwork(t, 1, pathOfOlafctl(t), "AcceptEnv OLAFCTL_TEST_CARD")
 	l.SSH += " -o SendEnv=OLAFCTL_TEST_CARD"
 	for fault, want := range map[string]struct {
 		code  int
@@ -202,7 +202,7 @@ func TestDoctorExaminesFarCards(t *testing.T) {
 
 // TestSSHWithoutForwarding checks the error for an sshd that does not forward sockets.
 func TestSSHWithoutForwarding(t *testing.T) {
-	l := sshlinktest.New(t, 1, pathOfOlafctl(t), "AllowStreamLocalForwarding no")
+	l := testbedtest.NewNetwork(t, 1, pathOfOlafctl(t), "AllowStreamLocalForwarding no")
 	_, said, code := runOnHead(t, l, "device", "info", "-d", l.Hosts[0].URL("twin:"))
 	if code != 3 || !strings.Contains(said, "set AllowStreamLocalForwarding yes") {
 		t.Errorf("exit code %d: %s", code, said)
@@ -223,7 +223,7 @@ var victims = []struct {
 
 // faultMoment is one fault and its effects.
 type faultMoment struct {
-	host   *sshlinktest.Host
+	host   *testbedtest.Host
 	victim int  // index in victims
 	runs   bool // after is measured from the start of the agent, otherwise of the bench
 	after  time.Duration
@@ -248,7 +248,7 @@ func TestKilledAcrossHosts(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
 	}
-	l := sshlinktest.New(t, 3, pathOfOlafctl(t))
+	l := testbedtest.NewNetwork(t, 3, pathOfOlafctl(t))
 	seed := rapidSeed(t)
 	draw := rand.New(rand.NewPCG(seed, 0))
 	var all []*faultMoment
@@ -274,7 +274,7 @@ func TestKilledAcrossHosts(t *testing.T) {
 
 // harmBench starts a bench on the host, waits for the moment and causes the fault. Then the host must become idle, and
 // another bench must work.
-func (m *faultMoment) harmBench(t *testing.T, l *sshlinktest.Lab) {
+func (m *faultMoment) harmBench(t *testing.T, l *testbedtest.Network) {
 	victim, url := victims[m.victim], m.host.URL("host:")
 	cmd := headCommand(t, l, slowBench(url, "--runs", "1000")...)
 	var said bytes.Buffer
@@ -349,7 +349,7 @@ func TestFarKernelBenches(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
 	}
-	l := sshlinktest.New(t, 3, pathOfOlafctl(t))
+	l := testbedtest.NewNetwork(t, 3, pathOfOlafctl(t))
 	pairs := 1
 	if *killedFlag > 2 { // 'make hosts'
 		pairs = 10
@@ -369,7 +369,7 @@ func TestFarKernelBenches(t *testing.T) {
 
 // harm applies the fault with a victim's name to the head, its ssh, its agent or its cable. The returned function
 // repairs the damage after the head has exited.
-func harm(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *exec.Cmd, victim string) (after func()) {
+func harm(t *testing.T, l *testbedtest.Network, host *testbedtest.Host, head *exec.Cmd, victim string) (after func()) {
 	t.Helper()
 	after = func() {}
 	switch victim {
@@ -399,7 +399,7 @@ func harm(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *exec.C
 }
 
 // pidOf returns the process on a host whose command line contains all of the words, or 0 if there is none.
-func pidOf(t *testing.T, host *sshlinktest.Host, words ...string) (pid int) {
+func pidOf(t *testing.T, host *testbedtest.Host, words ...string) (pid int) {
 	t.Helper()
 	for _, p := range host.Processes(t) {
 		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(p, word) }) {
@@ -410,12 +410,12 @@ func pidOf(t *testing.T, host *sshlinktest.Host, words ...string) (pid int) {
 }
 
 // killVictim kills the head, its ssh or its agent. It kills the head if the chosen process does not run yet.
-func killVictim(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *exec.Cmd, victim string) {
+func killVictim(t *testing.T, l *testbedtest.Network, host *testbedtest.Host, head *exec.Cmd, victim string) {
 	t.Helper()
 	pid := 0
 	switch victim {
 	case "ssh":
-		pid = pidOf(t, &sshlinktest.Host{Node: l.Head}, "ServerAliveInterval", strings.TrimPrefix(host.Name, "root@"))
+		pid = pidOf(t, &testbedtest.Host{Node: l.Head}, "ServerAliveInterval", strings.TrimPrefix(host.Name, "root@"))
 	case "agent":
 		pid = pidOf(t, host, "olafctl device serve")
 	}
@@ -436,7 +436,7 @@ func rapidSeed(t *testing.T) uint64 {
 }
 
 // connectHost starts an agent without a device on the first host.
-func connectHost(t *testing.T, l *sshlinktest.Lab) *testbed.Host {
+func connectHost(t *testing.T, l *testbedtest.Network) *testbed.Host {
 	t.Helper()
 	at, _, err := sshlink.Parse(l.Hosts[0].URL(""))
 	if err != nil {
@@ -455,7 +455,7 @@ func connectHost(t *testing.T, l *sshlinktest.Lab) *testbed.Host {
 // TestHostAgent checks the features of a host without a device: its clock, the programs of a closed list with their
 // output, the files in the run's folder only, and the frames from an interface.
 func TestHostAgent(t *testing.T) {
-	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
+	l := testbedtest.NewNetwork(t, 1, pathOfOlafctl(t))
 	h := connectHost(t, l)
 	ctx := t.Context()
 	offset, err := h.Offset(ctx)
@@ -499,7 +499,7 @@ func TestHostAgent(t *testing.T) {
 // TestKilledAgentLeavesNoPrograms kills an agent while its program runs, and checks that the kernel ends the program
 // and the shell removes the folder.
 func TestKilledAgentLeavesNoPrograms(t *testing.T) {
-	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
+	l := testbedtest.NewNetwork(t, 1, pathOfOlafctl(t))
 	h := connectHost(t, l)
 	captureFile(t, l, h)
 	killVictim(t, l, l.Hosts[0], nil, "agent")
@@ -511,7 +511,7 @@ func TestKilledAgentLeavesNoPrograms(t *testing.T) {
 }
 
 // sendFrame sends a datagram from the head to the host.
-func sendFrame(t *testing.T, l *sshlinktest.Lab) {
+func sendFrame(t *testing.T, l *testbedtest.Network) {
 	t.Helper()
 	err := l.Head.Do(func() error {
 		c, err := net.Dial("udp", "10.29.0.2:9")
@@ -528,7 +528,7 @@ func sendFrame(t *testing.T, l *sshlinktest.Lab) {
 }
 
 // expectFrames captures a frame on the host.
-func expectFrames(t *testing.T, l *sshlinktest.Lab, h *testbed.Host) {
+func expectFrames(t *testing.T, l *testbedtest.Network, h *testbed.Host) {
 	t.Helper()
 	if _, err := h.OpenFrames(t.Context(), live.Options{Interface: "nothere"}); err == nil || !strings.Contains(err.Error(), "nothere") {
 		t.Errorf("an interface that is not there: %v", err)
@@ -555,7 +555,7 @@ func expectFrames(t *testing.T, l *sshlinktest.Lab, h *testbed.Host) {
 
 // captureFile runs a capture on the host, ends it and reads its file. A second capture is still running when the agent
 // exits.
-func captureFile(t *testing.T, l *sshlinktest.Lab, h *testbed.Host) {
+func captureFile(t *testing.T, l *testbedtest.Network, h *testbed.Host) {
 	t.Helper()
 	for _, name := range []string{"run.pcapng", "left.pcapng"} {
 		p, err := h.Start(t.Context(), testbed.HostCommand{Name: "capture", Args: []string{"-i", "lan", "-w", name}})

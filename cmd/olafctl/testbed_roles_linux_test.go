@@ -18,14 +18,14 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed/lab"
-	"github.com/olafctl/olaf/experiments/testbed/sshlink/sshlinktest"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/netlab/netlabtest"
 	"github.com/olafctl/olaf/results"
 )
 
 // writeRoles writes a testbed file of roles on the laboratory's hosts.
-func writeRoles(t *testing.T, l *sshlinktest.Lab, text string) string {
+func writeRoles(t *testing.T, l *testbedtest.Network, text string) string {
 	t.Helper()
 	for i, h := range l.Hosts {
 		text = strings.ReplaceAll(text, fmt.Sprintf("HOST%d", i), h.Name)
@@ -41,7 +41,7 @@ func writeRoles(t *testing.T, l *sshlinktest.Lab, text string) string {
 // takes it down. It checks that the rows equal those from a twin on this host, that the document describes the hosts
 // with their clocks, that a second user is told the owner's name, and that nothing is left.
 func TestTestbedOfTwoHosts(t *testing.T) {
-	l := sshlinktest.New(t, 2, pathOfOlafctl(t))
+	l := testbedtest.NewNetwork(t, 2, pathOfOlafctl(t))
 	file := writeRoles(t, l, "hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}}\nroles:\n"+
 		"  queue: {host: a, device: 'twin:'}\n  server: {host: b, interface: lan}\n")
 	expect := func(code int, want string, args ...string) string {
@@ -87,7 +87,7 @@ func TestTestbedOfTwoHosts(t *testing.T) {
 // TestReservationAcrossHosts checks that an interface is reserved on each of two hosts or on neither: a second user is
 // refused with the name of the host, and does not get an interface on the first host either.
 func TestReservationAcrossHosts(t *testing.T) {
-	l := sshlinktest.New(t, 2, pathOfOlafctl(t))
+	l := testbedtest.NewNetwork(t, 2, pathOfOlafctl(t))
 	eth := func(i int) string { return fmt.Sprintf("t%d-%d", i, os.Getpid()%1e6) }
 	text := func(first int) string {
 		return fmt.Sprintf("hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}}\nroles:\n  queue: {host: a, device: 'twin:'}\n"+
@@ -114,7 +114,7 @@ const kernelRoles = "hosts: {gen: {ssh: HOST0}, q: {ssh: HOST1}, ps: {ssh: HOST2
 
 // kernelLab is three hosts with the cables of kernelRoles.
 type kernelLab struct {
-	*sshlinktest.Lab
+	*testbedtest.Network
 	file string
 	// feed is the end at which a plain switch receives from the generator, last the server's interface.
 	feed, last *netlab.Interface
@@ -127,8 +127,8 @@ func newKernelRoles(t *testing.T) *kernelLab {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
 	}
-	l := &kernelLab{Lab: sshlinktest.New(t, 3, pathOfOlafctl(t))}
-	l.file = writeRoles(t, l.Lab, kernelRoles)
+	l := &kernelLab{Network: testbedtest.NewNetwork(t, 3, pathOfOlafctl(t))}
+	l.file = writeRoles(t, l.Network, kernelRoles)
 	ground, err := netlab.New()
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func newKernelRoles(t *testing.T) *kernelLab {
 // bench measures with real packets and returns the document, the messages and the exit code.
 func (l *kernelLab) bench(t *testing.T, device string) (doc results.Bench, said string, code int) {
 	t.Helper()
-	out, said, code := runOnHead(t, l.Lab, slowBench(device, "--runs", "1", "--versus", "none", "-o", "json")...)
+	out, said, code := runOnHead(t, l.Network, slowBench(device, "--runs", "1", "--versus", "none", "-o", "json")...)
 	if out != "" {
 		if err := json.Unmarshal([]byte(out), &doc); err != nil {
 			t.Fatal(err)
@@ -226,8 +226,8 @@ func sendARP(t *testing.T, from *netlab.Node) (stop func()) {
 // each frame lost on a cable is counted there.
 func TestKernelRolesOnThreeHosts(t *testing.T) {
 	l := newKernelRoles(t)
-	elsewhere := writeRoles(t, l.Lab, strings.Replace(kernelRoles, "{host: ps, interface: eth0}", "{host: ps, interface: lan}", 1))
-	out, said, code := runOnHead(t, l.Lab, "testbed", "doctor", elsewhere)
+	elsewhere := writeRoles(t, l.Network, strings.Replace(kernelRoles, "{host: ps, interface: eth0}", "{host: ps, interface: lan}", 1))
+	out, said, code := runOnHead(t, l.Network, "testbed", "doctor", elsewhere)
 	const nowhere = "no probe frame from out of host q reached lan of host ps in 1s"
 	if code != 3 || !strings.Contains(said, nowhere) || !strings.Contains(out, "  arrived\n") {
 		t.Errorf("a link that leads elsewhere: exit code %d, %s%s", code, out, said)
@@ -239,7 +239,7 @@ func TestKernelRolesOnThreeHosts(t *testing.T) {
 		t.Errorf("no statement mentions ARP: %s", said)
 	}
 	restore := netlabtest.LoseFrames(t, l.feed)
-	mirror := writeRoles(t, l.Lab, kernelRoles+"clock: {by: mirror, interface: eth1}\n")
+	mirror := writeRoles(t, l.Network, kernelRoles+"clock: {by: mirror, interface: eth1}\n")
 	l.expectBench(t, "testbed:"+mirror, 1.0/6) // the first of the six updates of each worker
 	// On a busy machine the ages are withheld, because the kernel's stamps are late.
 	if said := strings.Join(l.statements, "\n"); !strings.Contains(said, "arrived at root@10.29.2.2/eth1, stamped by the same clock") {
@@ -256,7 +256,7 @@ func TestKernelRolesOnThreeHosts(t *testing.T) {
 // TestHoldersOutliveTheirHead kills the head of a running testbed and the head of one of its benches. It checks that
 // the holders run until down, and that a killed holder is named by show and restarted by up.
 func TestHoldersOutliveTheirHead(t *testing.T) {
-	l := sshlinktest.New(t, 2, pathOfOlafctl(t))
+	l := testbedtest.NewNetwork(t, 2, pathOfOlafctl(t))
 	file := writeRoles(t, l, "hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}}\nroles:\n  queue: {host: a, device: 'twin:'}\n  generator: {host: b, device: 'twin:'}\n")
 	name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 	expect := func(code int, want string, args ...string) {
@@ -314,9 +314,9 @@ links:
 
 // newSpreadHosts creates three hosts, with one cable between the first two and one between the last two, and writes a
 // file of nodes on them.
-func newSpreadHosts(t *testing.T, text string) (l *sshlinktest.Lab, file string) {
+func newSpreadHosts(t *testing.T, text string) (l *testbedtest.Network, file string) {
 	t.Helper()
-	l = sshlinktest.New(t, 3, pathOfOlafctl(t))
+	l = testbedtest.NewNetwork(t, 3, pathOfOlafctl(t))
 	pid := fmt.Sprint(os.Getpid() % 1e5) // the hosts share the folder with reservations, so names must be unique
 	for _, ends := range [][2]netlab.End{{{Node: l.Hosts[0].Node, Name: "a0-" + pid}, {Node: l.Hosts[1].Node, Name: "b0-" + pid}},
 		{{Node: l.Hosts[1].Node, Name: "b1-" + pid}, {Node: l.Hosts[2].Node, Name: "c0-" + pid}}} {

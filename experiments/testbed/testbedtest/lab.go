@@ -1,5 +1,5 @@
-// Package testbedtest provides a software testbed for tests. It consists of a fake card, a host whose clock differs
-// from the card's, and an interface at which the card's frames arrive.
+// Package testbedtest provides testbeds for tests: a fake card with its host and an interface at which the card's frames
+// arrive, and hosts in network namespaces on which sshd runs.
 package testbedtest
 
 import (
@@ -197,7 +197,7 @@ const (
 	GeneratorAddress = "pci:0000:5e:00.0"
 )
 
-func requireNoError(t *testing.T, err error) {
+func requireNoError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

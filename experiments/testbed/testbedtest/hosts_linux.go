@@ -1,4 +1,4 @@
-package sshlinktest
+package testbedtest
 
 import (
 	"bufio"
@@ -21,9 +21,9 @@ import (
 	"github.com/olafctl/olaf/internal/peer"
 )
 
-// Lab consists of a head and several hosts, each in a separate network namespace. A cable connects the head with each
+// Network consists of a head and several hosts, each in a separate network namespace. A cable connects the head with each
 // host.
-type Lab struct {
+type Network struct {
 	Head  *netlab.Node
 	Hosts []*Host
 	// SSH is the ssh program with the options that reach the hosts: OLAFCTL_SSH.
@@ -45,7 +45,7 @@ type Host struct {
 // Cut unplugs the host's cable if out is set, and plugs it in again otherwise.
 func (h *Host) Cut(t testing.TB, out bool) {
 	t.Helper()
-	mustNil(t, h.cable.B.Do(func() error {
+	requireNoError(t, h.cable.B.Do(func() error {
 		link, err := netlink.LinkByIndex(h.cable.B.Index)
 		if err != nil {
 			return err
@@ -57,9 +57,9 @@ func (h *Host) Cut(t testing.TB, out bool) {
 	}))
 }
 
-// New starts n hosts that run until the test ends. On the hosts, the folder path is in PATH, and settings are added to
-// sshd's configuration. New skips the test if sshd, ssh or a right is missing.
-func New(t testing.TB, n int, path string, settings ...string) *Lab {
+// NewNetwork starts n hosts that run until the test ends. On the hosts, the folder path is in PATH, and settings are added to
+// sshd's configuration. NewNetwork skips the test if sshd, ssh or a right is missing.
+func NewNetwork(t testing.TB, n int, path string, settings ...string) *Network {
 	t.Helper()
 	sshd, keygen := "/usr/sbin/sshd", peer.NeedProgram(t, "ssh-keygen")
 	if _, err := os.Stat(sshd); err != nil {
@@ -69,35 +69,35 @@ func New(t testing.TB, n int, path string, settings ...string) *Lab {
 		t.Skip(err)
 	}
 	networks, err := netlab.New()
-	mustNil(t, err)
-	t.Cleanup(func() { mustNil(t, networks.Close()) })
+	requireNoError(t, err)
+	t.Cleanup(func() { requireNoError(t, networks.Close()) })
 	folder := t.TempDir()
 	for _, key := range []string{"host", "user"} {
 		mustRun(t, keygen, "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(folder, key))
 	}
-	mustNil(t, os.MkdirAll("/run/sshd", 0o755)) // sshd requires it
-	l := &Lab{SSH: fmt.Sprintf("ssh -F none -i %s/user -o UserKnownHostsFile=%s/known", folder, folder), before: listSocketFolders()}
+	requireNoError(t, os.MkdirAll("/run/sshd", 0o755)) // sshd requires it
+	l := &Network{SSH: fmt.Sprintf("ssh -F none -i %s/user -o UserKnownHostsFile=%s/known", folder, folder), before: listSocketFolders()}
 	l.Head, err = networks.Node("head")
-	mustNil(t, err)
+	requireNoError(t, err)
 	public, err := os.ReadFile(filepath.Join(folder, "host.pub"))
-	mustNil(t, err)
+	requireNoError(t, err)
 	var known bytes.Buffer
 	for i := range n {
 		address := fmt.Sprintf("10.29.%d.2", i)
 		h := &Host{Name: "root@" + address, Folder: filepath.Join(folder, fmt.Sprint("host", i))}
-		mustNil(t, os.Mkdir(h.Folder, 0o755))
+		requireNoError(t, os.Mkdir(h.Folder, 0o755))
 		h.Node, err = networks.Node(fmt.Sprint("host", i))
-		mustNil(t, err)
+		requireNoError(t, err)
 		cable, err := netlab.ConnectNodes(netlab.End{Node: l.Head, Name: fmt.Sprint("to", i)}, netlab.End{Node: h.Node, Name: "lan"}, 1500)
-		mustNil(t, err)
+		requireNoError(t, err)
 		h.cable = cable
-		mustNil(t, cable.A.Address(netip.MustParsePrefix(fmt.Sprintf("10.29.%d.1/24", i))))
-		mustNil(t, cable.B.Address(netip.MustParsePrefix(address+"/24")))
+		requireNoError(t, cable.A.Address(netip.MustParsePrefix(fmt.Sprintf("10.29.%d.1/24", i))))
+		requireNoError(t, cable.B.Address(netip.MustParsePrefix(address+"/24")))
 		fmt.Fprintf(&known, "%s %s", address, public)
 		h.startSshd(t, sshd, folder, path, settings)
 		l.Hosts = append(l.Hosts, h)
 	}
-	mustNil(t, os.WriteFile(filepath.Join(folder, "known"), known.Bytes(), 0o600))
+	requireNoError(t, os.WriteFile(filepath.Join(folder, "known"), known.Bytes(), 0o600))
 	return l
 }
 
@@ -108,12 +108,12 @@ func (h *Host) startSshd(t testing.TB, sshd, folder, path string, settings []str
 		"PidFile none", "StrictModes no", "UsePAM no", "PermitRootLogin yes", "PasswordAuthentication no",
 		"SetEnv PATH="+path+":/usr/bin:/bin XDG_CACHE_HOME="+h.Folder+" OLAFCTL_CONFIG=/dev/null")
 	config := filepath.Join(h.Folder, "sshd_config")
-	mustNil(t, os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	requireNoError(t, os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	cmd := exec.Command(sshd, "-D", "-e", "-f", config)
 	words, err := cmd.StderrPipe()
-	mustNil(t, err)
+	requireNoError(t, err)
 	h.Sshd, err = h.Start(cmd)
-	mustNil(t, err)
+	requireNoError(t, err)
 	listens := make(chan bool, 1)
 	go func() {
 		for all := bufio.NewScanner(words); all.Scan(); {
@@ -129,10 +129,10 @@ func (h *Host) startSshd(t testing.TB, sshd, folder, path string, settings []str
 }
 
 // AwaitReachable waits until the head can reach a host again.
-func (l *Lab) AwaitReachable(t testing.TB, h *Host) {
+func (l *Network) AwaitReachable(t testing.TB, h *Host) {
 	t.Helper()
 	_, address, _ := strings.Cut(h.Name, "@")
-	mustNil(t, l.Head.Do(func() (err error) {
+	requireNoError(t, l.Head.Do(func() (err error) {
 		for deadline := time.Now().Add(leavePatience); time.Now().Before(deadline); {
 			var c net.Conn
 			if c, err = net.DialTimeout("tcp", address+":22", leavePatience); err == nil {
@@ -150,9 +150,9 @@ func (h *Host) URL(device string) string { return "ssh://" + h.Name + "/" + devi
 func (h *Host) Processes(t testing.TB) (all []string) {
 	t.Helper()
 	own, err := os.Stat(h.Path())
-	mustNil(t, err)
+	requireNoError(t, err)
 	entries, err := filepath.Glob("/proc/[0-9]*")
-	mustNil(t, err)
+	requireNoError(t, err)
 	for _, p := range entries { // any of them may end meanwhile
 		if network, err := os.Stat(p + "/ns/net"); err != nil || !os.SameFile(own, network) || p == fmt.Sprint("/proc/", os.Getpid()) {
 			continue
@@ -170,7 +170,7 @@ const leavePatience = time.Minute
 
 // AwaitIdle waits until no program is running on the given hosts. If no hosts are given, it waits until all hosts are
 // idle and no socket is left.
-func (l *Lab) AwaitIdle(t testing.TB, hosts ...*Host) {
+func (l *Network) AwaitIdle(t testing.TB, hosts ...*Host) {
 	t.Helper()
 	for deadline := time.Now().Add(leavePatience); ; time.Sleep(50 * time.Millisecond) { // there is no notification
 		var left []string
@@ -205,13 +205,6 @@ func programsOn(t testing.TB, hosts []*Host) (all []string) {
 func listSocketFolders() []string {
 	folders, _ := filepath.Glob("/tmp/olafctl-" + strings.Repeat("[A-Z2-7]", len(rand.Text())))
 	return folders
-}
-
-func mustNil(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func mustRun(t testing.TB, name string, args ...string) {
