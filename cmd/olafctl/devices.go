@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/roles"
 )
 
 // listDevices returns the devices that this program can open, with the switch programs of the given systems. The first
@@ -13,6 +13,6 @@ func listDevices(systems system.Set) testbed.Devices {
 	return testbed.Devices{
 		testbed.TwinDevice(all...), testbed.CardDevice(), testbed.KernelDevice(), testbed.HostDevice(all...), testbed.NICDevice(),
 		testbed.AgentDevice(open...), testbed.SSHDevice(open...),
-		testbed.RTLDevice(), testbed.PlaybackDevice(), lab.RolesDevice(open...),
+		testbed.RTLDevice(), testbed.PlaybackDevice(), roles.NewDevice(open...),
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/roles"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/netlab/netlabtest"
@@ -358,7 +359,7 @@ func TestQueueOnThreeHosts(t *testing.T) {
 	paths := map[string]string{}
 	for n := map[string]uint64{}; n["delivered_updates"] < 100; {
 		out, said, code := runOnHead(t, l, "testbed", "show", name, "-o", "json")
-		var shown struct{ Examined []lab.Examination }
+		var shown struct{ Examined []roles.Examination }
 		if err := json.Unmarshal([]byte(out), &shown); err != nil || code != 0 {
 			t.Fatalf("show: exit code %d, %v: %s", code, err, said)
 		}
@@ -418,7 +419,7 @@ func TestTreeOnThreeHosts(t *testing.T) {
 		}
 	}
 	out, said, code := runOnHead(t, l, "testbed", "show", name, "-o", "json")
-	var shown struct{ Examined []lab.Examination }
+	var shown struct{ Examined []roles.Examination }
 	if err := json.Unmarshal([]byte(out), &shown); err != nil || code != 0 {
 		t.Fatalf("show: exit code %d, %v: %s", code, err, said)
 	}
@@ -430,7 +431,7 @@ func TestTreeOnThreeHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := f.ResolveHosts()
+	plan, err := roles.ResolveHosts(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/roles"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
 
@@ -117,7 +117,7 @@ func (f *serveFlags) complete(cmd *cobra.Command, env *cli.Env, o *testbed.Serve
 	}
 	if o.Device.Access.Owner = f.owner; o.Host != nil {
 		maps.Copy(o.Host.Calls, o.Device.Access.HostCalls())
-		maps.Copy(o.Host.Calls, lab.HostCalls(o.Device.Access))
+		maps.Copy(o.Host.Calls, roles.HostCalls(o.Device.Access))
 	}
 	if o.TLS, err = f.secure.Config(env.Now()); err != nil {
 		return err

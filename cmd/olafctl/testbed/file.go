@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/roles"
 )
 
 // ReadLab reads a testbed file that describes nodes. path "-" is standard input.
@@ -80,7 +81,7 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 
 // planFile prints the plan for a testbed of nodes on this machine, or of roles or nodes on several hosts.
 func planFile(env *cli.Env, f *lab.File, out cli.Format) error {
-	hosts, err := f.ResolveHosts()
+	hosts, err := roles.ResolveHosts(f)
 	if err != nil {
 		return err
 	}
@@ -101,11 +102,11 @@ func planFile(env *cli.Env, f *lab.File, out cli.Format) error {
 }
 
 // planRoles prints the plan for a testbed of roles.
-func planRoles(env *cli.Env, p *lab.RolePlan, out cli.Format) error {
+func planRoles(env *cli.Env, p *roles.Plan, out cli.Format) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
-			*lab.RolePlan
+			*roles.Plan
 		}{cli.Info("testbed-plan"), p})
 	}
 	_, err := fmt.Fprintf(env.Stdout, "%s: %s\n%s\n", p.Name, olaf.Plural(len(p.Hosts), "host"), strings.Join(p.Lines(), "\n"))
@@ -166,7 +167,7 @@ func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.
 }
 
 // orRoles makes a command for testbeds of nodes also accept testbeds of roles, for which it calls do.
-func orRoles(env *cli.Env, cmd *cobra.Command, do func(context.Context, *lab.RolePlan, testbed.Access) error) *cobra.Command {
+func orRoles(env *cli.Env, cmd *cobra.Command, do func(context.Context, *roles.Plan, testbed.Access) error) *cobra.Command {
 	nodes := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, access, err := findRoles(env, args)
@@ -194,8 +195,8 @@ up.`,
 		}
 		_, err := fmt.Fprintf(env.Stdout, "%s is down: no namespace, cable or program of it is left\n", name)
 		return err
-	}), func(ctx context.Context, p *lab.RolePlan, access testbed.Access) error {
-		if err := lab.DownRoles(ctx, p, access); err != nil {
+	}), func(ctx context.Context, p *roles.Plan, access testbed.Access) error {
+		if err := roles.TakeDown(ctx, p, access); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(env.Stdout, "%s is down: its generators are stopped, its hosts released\n", p.Name)
@@ -241,7 +242,7 @@ program, which exit with code 3. Enter a namespace by its path: nsenter --net=PA
 			return err
 		}
 		return fmt.Errorf("%w: %s; 'olafctl testbed down %s' and up again", lab.ErrBroken, s.Faults[0], s.Name)
-	}), func(ctx context.Context, p *lab.RolePlan, access testbed.Access) error {
+	}), func(ctx context.Context, p *roles.Plan, access testbed.Access) error {
 		return showRoles(ctx, env, out, p, true, access)
 	})
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)

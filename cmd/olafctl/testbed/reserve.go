@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/roles"
 )
 
 // reserveFlags are the flags of testbed reserve.
@@ -54,7 +54,7 @@ func newTestbedReleaseCmd(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := lab.ReleaseHosts(cmd.Context(), p, access)
+			found, err := roles.ReleaseHosts(cmd.Context(), p, access)
 			switch {
 			case err != nil:
 				return err
@@ -68,7 +68,7 @@ func newTestbedReleaseCmd(env *cli.Env) *cobra.Command {
 }
 
 // readRoles reads a testbed file that describes roles.
-func readRoles(env *cli.Env, path string) (*lab.RolePlan, testbed.Access, error) {
+func readRoles(env *cli.Env, path string) (*roles.Plan, testbed.Access, error) {
 	access, err := env.Access()
 	if err != nil {
 		return nil, access, err
@@ -77,9 +77,9 @@ func readRoles(env *cli.Env, path string) (*lab.RolePlan, testbed.Access, error)
 	if err != nil {
 		return nil, access, err
 	}
-	p, err := f.ResolveHosts()
+	p, err := roles.ResolveHosts(f)
 	if p == nil && err == nil {
-		_, err = f.ResolveRoles() // returns an error that the file has no roles
+		_, err = roles.ResolveRoles(f) // returns an error that the file has no roles
 	}
 	return p, access, err
 }
@@ -118,7 +118,7 @@ func (f *reserveFlags) reserve(ctx context.Context, env *cli.Env, path string) e
 	if err != nil {
 		return err
 	}
-	if err := lab.ReserveHosts(ctx, p, f.note, lasts, access, f.waiter(ctx, env)); err != nil {
+	if err := roles.ReserveHosts(ctx, p, f.note, lasts, access, f.waiter(ctx, env)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s is reserved until %s on %s; other people's olafctl keeps to it, root need not\n", p.Name,

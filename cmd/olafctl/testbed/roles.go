@@ -10,7 +10,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/roles"
 )
 
 // isFile reports whether an argument is the name of a file rather than of a running testbed.
@@ -20,13 +20,13 @@ func isFile(arg string) bool {
 
 // findRoles returns the plan of the testbed of roles that the argument selects. It returns nil for other testbeds and
 // without an argument.
-func findRoles(env *cli.Env, args []string) (*lab.RolePlan, testbed.Access, error) {
+func findRoles(env *cli.Env, args []string) (*roles.Plan, testbed.Access, error) {
 	access, err := env.Access()
 	if err != nil || len(args) == 0 {
 		return nil, access, err
 	}
 	if !isFile(args[0]) {
-		p, err := lab.FindRoles(args[0])
+		p, err := roles.FindPlan(args[0])
 		if err != nil {
 			return nil, access, nil // it may be a testbed of nodes
 		}
@@ -36,14 +36,14 @@ func findRoles(env *cli.Env, args []string) (*lab.RolePlan, testbed.Access, erro
 	if err != nil {
 		return nil, access, err
 	}
-	p, err := f.ResolveHosts()
+	p, err := roles.ResolveHosts(f)
 	return p, access, err
 }
 
 // showRoles prints the hosts of a testbed and, if it is up, the processes that run it. It returns an error if the
 // testbed has a fault.
-func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePlan, isUp bool, access testbed.Access) error {
-	all, err := lab.ShowRoles(ctx, p, isUp, access)
+func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *roles.Plan, isUp bool, access testbed.Access) error {
+	all, err := roles.DescribeHosts(ctx, p, isUp, access)
 	if err != nil {
 		return err
 	}
@@ -55,12 +55,12 @@ func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePla
 			return err
 		}
 	}
-	return lab.Fault(all, false)
+	return roles.Fault(all, false)
 }
 
 // doctorRoles prints the hosts of a testbed and checks the links between them. It returns an error if there is a fault.
-func doctorRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePlan, access testbed.Access) error {
-	all, links, err := lab.DoctorRoles(ctx, p, access)
+func doctorRoles(ctx context.Context, env *cli.Env, out cli.Format, p *roles.Plan, access testbed.Access) error {
+	all, links, err := roles.ExamineHosts(ctx, p, access)
 	if err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func doctorRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RoleP
 			return err
 		}
 	}
-	return cmp.Or(lab.Fault(all, false), lab.LinkFault(links))
+	return cmp.Or(roles.Fault(all, false), roles.LinkFault(links))
 }
 
 // printLinks prints for each link whether a probe frame arrived or the reason why none did.
-func printLinks(env *cli.Env, links []lab.LinkCheck) error {
+func printLinks(env *cli.Env, links []roles.LinkCheck) error {
 	if len(links) == 0 {
 		return nil
 	}
@@ -105,7 +105,7 @@ func printLinks(env *cli.Env, links []lab.LinkCheck) error {
 }
 
 // printActivity prints the hosts' counters. If the testbed is up, it also prints the last error of a command.
-func printActivity(env *cli.Env, p *lab.RolePlan, all []lab.Examination) error {
+func printActivity(env *cli.Env, p *roles.Plan, all []roles.Examination) error {
 	list := cli.Grid{Header: []string{"HOST", "OF", "COUNTER", "VALUE"}}
 	for i := range all {
 		for _, c := range all[i].Counts {
@@ -118,7 +118,7 @@ func printActivity(env *cli.Env, p *lab.RolePlan, all []lab.Examination) error {
 			return err
 		}
 	}
-	last := lab.FindLastError(p.Name)
+	last := roles.FindLastError(p.Name)
 	if last == nil {
 		return nil
 	}
@@ -127,15 +127,15 @@ func printActivity(env *cli.Env, p *lab.RolePlan, all []lab.Examination) error {
 }
 
 // printHosts prints the descriptions of the hosts side by side.
-func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examination, links []lab.LinkCheck) error {
+func printHosts(env *cli.Env, out cli.Format, p *roles.Plan, all []roles.Examination, links []roles.LinkCheck) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
-			*lab.RolePlan
-			Examined  []lab.Examination  `json:"examined"`
-			Links     []lab.LinkCheck    `json:"links,omitempty"`
-			LastError *testbed.LastError `json:"last_error,omitempty"`
-		}{cli.Check("hosts"), p, all, links, lab.FindLastError(p.Name)})
+			*roles.Plan
+			Examined  []roles.Examination `json:"examined"`
+			Links     []roles.LinkCheck   `json:"links,omitempty"`
+			LastError *testbed.LastError  `json:"last_error,omitempty"`
+		}{cli.Check("hosts"), p, all, links, roles.FindLastError(p.Name)})
 	}
 	list := cli.Grid{Header: []string{"HOST", "ROLES", "DEVICE", "KERNEL", "RIGHTS", "CLOCK", "RESERVED"}}
 	for i := range all {
@@ -172,7 +172,7 @@ func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examina
 }
 
 // printNodes prints the nodes that are up on each host of a testbed.
-func printNodes(env *cli.Env, all []lab.Examination) error {
+func printNodes(env *cli.Env, all []roles.Examination) error {
 	list := cli.Grid{Header: []string{"HOST", "NODE", "ROLE", "ADDRESS", "NAMESPACE", "COUNTED"}}
 	for i := range all {
 		if held := all[i].Held; held != nil {
@@ -191,7 +191,7 @@ func printNodes(env *cli.Env, all []lab.Examination) error {
 
 // describeHolder describes the testbed's reservation on a host, or the reservation that prevents it. It returns "" if
 // there is neither.
-func describeHolder(e *lab.Examination) string {
+func describeHolder(e *roles.Examination) string {
 	r := e.Holder
 	if r == nil {
 		return ""

@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/roles"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
@@ -72,7 +73,7 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 	case file.Name == "" && path == "-":
 		file.Name = unnamedLab
 	}
-	if p, err := file.ResolveHosts(); p != nil || err != nil {
+	if p, err := roles.ResolveHosts(file); p != nil || err != nil {
 		if err != nil {
 			return err
 		}
@@ -103,7 +104,7 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 }
 
 // upRoles brings up a testbed of roles and shows its hosts.
-func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *lab.RolePlan) error {
+func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *roles.Plan) error {
 	access, err := env.Access()
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *lab.RolePlan) er
 	if lasts <= 0 || lasts > longestReservation {
 		return cli.UsageError("--for %v: use more than 0s and at most a week", f.lasts)
 	}
-	all, links, err := lab.UpRoles(ctx, p, f.note, lasts, access)
+	all, links, err := roles.BringUp(ctx, p, f.note, lasts, access)
 	if err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ func newTestbedHoldCmd(env *cli.Env) *cobra.Command {
 		Use: "hold", Hidden: true, Args: cobra.NoArgs,
 		Short: "Hold this host's part of a testbed, which is described on standard input",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			part := new(lab.HostPart)
+			part := new(roles.HostPart)
 			if err := json.NewDecoder(env.Stdin).Decode(part); err != nil {
 				return cli.UsageError("the part of a testbed on standard input: %v", err)
 			}
@@ -199,7 +200,7 @@ func newTestbedHoldCmd(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return lab.HoldPart(cmd.Context(), part, &access, func() error {
+			return roles.HoldPart(cmd.Context(), part, &access, func() error {
 				_, err := fmt.Fprintf(env.Stdout, "%s%s on host %s\n", lab.HeldPrefix, part.Testbed, part.Host)
 				return err
 			})

@@ -165,7 +165,7 @@ func JSONSchema() ([]byte, error) {
 		case "schema":
 			return yamlfile.ChoiceSchema(FileSchema, firstSchema)
 		case "by":
-			return yamlfile.ChoiceSchema(clockMethods...)
+			return yamlfile.ChoiceSchema(ClockMethods...)
 		case "stamps":
 			return yamlfile.ChoiceSchema(live.Choices()...)
 		case "role":

@@ -15,38 +15,62 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/olafctl/olaf/experiments/testbed"
 )
 
 // prefix is the first part of the names of holders' sockets. The sockets are abstract: they have no file and disappear
 // with their process.
 const prefix = "@olafctl/testbed/"
 
+// HeldPrefix is the first part of the line that a holder prints when its testbed is up.
+const HeldPrefix = "up: "
+
 // Holder keeps a testbed up and answers requests about it.
 type Holder struct {
-	lab      *Lab // nil for a part of a testbed without nodes on this host
+	name     string
+	lab      *Lab // nil for a testbed without nodes on this host
+	isPart   bool // other hosts hold other nodes of the testbed
 	listener net.Listener
 	counts   []map[string]uint64 // by adder
-	// For a part of a testbed on several hosts.
-	part         *HostPart
-	reservations *testbed.Reservations
+	removals []func() error
+}
+
+// ClaimName returns a holder for the testbed of that name, which has no nodes yet. The error matches ErrExists.
+func ClaimName(name string) (*Holder, error) {
+	listener, err := listenAs(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Holder{name: name, listener: listener}, nil
 }
 
 // NewHolder claims the name of a plan and builds the testbed. The error matches ErrExists or comes from Up.
 func NewHolder(p *Plan, o Options) (*Holder, error) {
-	listener, err := listenAs(p.Name)
+	h, err := ClaimName(p.Name)
 	if err != nil {
 		return nil, err
 	}
-	l, err := Up(p, o)
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+	if err := h.Build(p, o); err != nil {
+		return nil, errors.Join(err, h.Close())
 	}
-	h := &Holder{listener: listener}
-	h.adopt(l)
 	return h, nil
 }
+
+// Build builds the nodes of a testbed, which the holder then keeps up.
+func (h *Holder) Build(p *Plan, o Options) error {
+	l, err := Up(p, o)
+	if err != nil {
+		return err
+	}
+	h.lab, h.isPart = l, o.Here != ""
+	for range l.Adders {
+		h.counts = append(h.counts, map[string]uint64{})
+	}
+	return nil
+}
+
+// OnRemove adds a function that the holder calls after it has removed the testbed's nodes. Functions that were added
+// later are called first.
+func (h *Holder) OnRemove(f func() error) { h.removals = append(h.removals, f) }
 
 // listenAs claims the name of a testbed on this host. The returned listener accepts requests. The error matches
 // ErrExists.
@@ -61,14 +85,6 @@ func listenAs(name string) (net.Listener, error) {
 	return listener, nil
 }
 
-// adopt makes the holder responsible for a running testbed.
-func (h *Holder) adopt(l *Lab) {
-	h.lab = l
-	for range l.Adders {
-		h.counts = append(h.counts, map[string]uint64{})
-	}
-}
-
 // Close removes the testbed and releases its name.
 func (h *Holder) Close() error { return errors.Join(h.remove(), h.listener.Close()) }
 
@@ -77,9 +93,8 @@ func (h *Holder) remove() (err error) {
 	if h.lab != nil {
 		err = h.lab.Close()
 	}
-	if h.part != nil {
-		_, released := h.reservations.Release(h.part.Testbed, h.part.Host, h.part.Owner)
-		err = errors.Join(err, released)
+	for _, f := range slices.Backward(h.removals) {
+		err = errors.Join(err, f())
 	}
 	return err
 }
@@ -160,7 +175,7 @@ func isTrusted(c net.Conn) bool {
 func (h *Holder) state() *State {
 	l := h.lab
 	if l == nil {
-		return &State{Name: h.part.Testbed, PID: os.Getpid()}
+		return &State{Name: h.name, PID: os.Getpid()}
 	}
 	s := &State{Name: l.Name, PID: os.Getpid(), Lines: l.Lines(), Faults: l.Faults()}
 	for i := range l.Plan.Nodes {
@@ -194,7 +209,7 @@ func (h *Holder) state() *State {
 		s.Nodes[a.Planned.Node].Counts = h.counts[i]
 	}
 	s.remark()
-	if h.part != nil { // other hosts' holders describe their nodes
+	if h.isPart { // other hosts' holders describe their nodes
 		s.Nodes = slices.DeleteFunc(s.Nodes, func(n NodeState) bool { return n.Path == "" && n.Counts == nil })
 	}
 	return s

@@ -3,16 +3,8 @@
 package lab
 
 import (
-	"context"
 	"fmt"
-
-	"github.com/olafctl/olaf/experiments/testbed"
 )
-
-// holdHere returns an error, because testbeds need Linux.
-func holdHere(_ context.Context, part *HostPart, _ *testbed.Access) error {
-	return fmt.Errorf("%w: %s; testbeds need Linux", ErrAbsent, part.Testbed)
-}
 
 // ListHeld returns no names, because testbeds need Linux.
 func ListHeld() []string { return nil }

@@ -332,3 +332,31 @@ func TestDifference(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestNodesNameHosts checks nodes of a tree on other hosts, behind interfaces of this one. The first version of the
+// file format has no hosts.
+func TestNodesNameHosts(t *testing.T) {
+	text := "hosts:\n  far: {ssh: lab@far}\n" + strings.Replace(byHand, "interface: eth1,", "interface: eth1, host: far,", 1)
+	p := plan(t, text)
+	if len(p.Hosts) != 1 || p.Nodes[1].Host != "far" {
+		t.Errorf("hosts %v, node b on %q; want it on far", p.Hosts, p.Nodes[1].Host)
+	}
+	if lines := strings.Join(p.Lines(), "\n"); !strings.Contains(lines, "b is started on host far (ssh lab@far): olafctl testbed worker") {
+		t.Errorf("the plan does not name the host:\n%s", lines)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"unknown":       {strings.Replace(text, "host: far", "host: fra", 1), `lab.yaml:8: node b is on host "fra", which the file does not describe`},
+		"a namespace":   {strings.Replace(text, "{name: a, role: worker}", "{name: a, role: worker, host: far}", 1), "lab.yaml:8: worker b is behind interface eth1, and other nodes are built on their hosts"},
+		"first version": {"schema: olafctl.testbed-spec/v1\n" + strings.TrimPrefix(text, "hosts:\n  far: {ssh: lab@far}\n"), "lab.yaml:7: host belongs to schema"},
+		"of roles":      {"hosts: {q: {ssh: b}}\nroles:\n  queue: {host: q, device: 'twin:'}\n", "lab.yaml:2: the file describes roles on devices; use it as -d testbed:FILE"},
+		"from and to":   {strings.Replace(text, "{child: a, parent: low, mtu: 400}", "{from: a, to: low}", 1), "from and to belong to a link between roles"},
+	} {
+		f, err := Parse("lab.yaml", []byte(c.text))
+		if err == nil {
+			_, err = f.Resolve()
+		}
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

@@ -66,13 +66,13 @@ type Ends struct {
 	ParentMAC string `json:"parent_mac,omitempty"`
 }
 
-// isOnHosts reports whether the nodes are distributed over the hosts that the file describes and are built there.
-func (p *Plan) isOnHosts() bool {
+// IsOnHosts reports whether the nodes are distributed over the hosts that the file describes and are built there.
+func (p *Plan) IsOnHosts() bool {
 	return slices.ContainsFunc(p.Nodes, func(n PlannedNode) bool { return n.Host != "" && n.Device == "" })
 }
 
-// interfacesOn returns the names of a host's interfaces to which cables are connected.
-func (p *Plan) interfacesOn(host string) (names []string) {
+// InterfacesOn returns the names of a host's interfaces to which cables are connected.
+func (p *Plan) InterfacesOn(host string) (names []string) {
 	for i := range p.Cables {
 		c := &p.Cables[i]
 		if c.Ends != nil && p.Nodes[c.Child].Host == host {

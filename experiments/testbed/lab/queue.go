@@ -60,7 +60,7 @@ func systems() []string { return engine.DisciplineNames() }
 
 // spread expands the short form of a queue into nodes, links and a device.
 func (r *resolver) spread() {
-	q := r.file.Queue
+	q := r.File.Queue
 	if q == nil {
 		return
 	}
@@ -70,14 +70,14 @@ func (r *resolver) spread() {
 	}
 	switch {
 	case q.Workers < 1 || q.Workers > MaxQueued:
-		r.fail(q.Pos, "workers", "a queue has %d workers; use 1 to %d", q.Workers, MaxQueued)
+		r.Fail(q.Pos, "workers", "a queue has %d workers; use 1 to %d", q.Workers, MaxQueued)
 		return
 	case clusters < 1 || clusters > q.Workers:
-		r.fail(q.Pos, "clusters", "%s in %d clusters; every cluster needs one", olaf.Plural(q.Workers, Worker), clusters)
+		r.Fail(q.Pos, "clusters", "%s in %d clusters; every cluster needs one", olaf.Plural(q.Workers, Worker), clusters)
 		return
 	}
-	copied := *r.file
-	r.file = &copied
+	copied := *r.File
+	r.File = &copied
 	placed := pktgen.Placement{Workers: q.Workers, Clusters: clusters}
 	const hub, server = "s0", "ps"
 	for w := range q.Workers {
@@ -94,29 +94,29 @@ func (r *resolver) spread() {
 func (r *resolver) queue() {
 	switches := r.plan.of(Switch)
 	if len(switches) == 0 {
-		for i := range r.file.Nodes {
-			if n := &r.file.Nodes[i]; n.Cluster != 0 || n.Rate != 0 || n.TC != 0 {
-				r.fail(n.Pos, "cluster", "node %s has a cluster, a rate or transmission control; these belong to workers below a node of role %s", n.Name, Switch)
+		for i := range r.File.Nodes {
+			if n := &r.File.Nodes[i]; n.Cluster != 0 || n.Rate != 0 || n.TC != 0 {
+				r.Fail(n.Pos, "cluster", "node %s has a cluster, a rate or transmission control; these belong to workers below a node of role %s", n.Name, Switch)
 			}
 		}
 		return
 	}
 	node := switches[0]
-	at := r.file.Nodes[node].Pos
+	at := r.File.Nodes[node].Pos
 	if len(switches) > 1 || len(r.plan.of(Aggregator)) > 0 {
-		r.fail(at, "role", "there are %s and %s; a testbed has one switch, or aggregators", plural(len(switches), Switch), plural(len(r.plan.of(Aggregator)), Aggregator))
+		r.Fail(at, "role", "there are %s and %s; a testbed has one switch, or aggregators", plural(len(switches), Switch), plural(len(r.plan.of(Aggregator)), Aggregator))
 		return
 	}
 	s := &PlannedSwitch{Node: node, Mode: Native, Slots: DefaultSlots, OutRate: DefaultOutRate}
-	for i := range r.file.Devices {
-		r.settings(s, &r.file.Devices[i])
+	for i := range r.File.Devices {
+		r.settings(s, &r.File.Devices[i])
 	}
 	if s.System == "" {
-		r.fail(at, "name", "no queue is given at %s; add a device 'node: %[1]s, program: %s'", r.plan.Nodes[node].Name, strings.Join(systems(), " or "))
+		r.Fail(at, "name", "no queue is given at %s; add a device 'node: %[1]s, program: %s'", r.plan.Nodes[node].Name, strings.Join(systems(), " or "))
 	}
-	if j := &r.file.Job; j.Has("fragments") {
+	if j := &r.File.Job; j.Has("fragments") {
 		if s.Frames = j.Fragments; s.Frames > MaxFrames {
-			r.fail(j.Pos, "fragments", "an update of %d frames; through a queue use 1 to %d", s.Frames, MaxFrames)
+			r.Fail(j.Pos, "fragments", "an update of %d frames; through a queue use 1 to %d", s.Frames, MaxFrames)
 		}
 	}
 	r.plan.Switch = s
@@ -130,25 +130,25 @@ var inQueue = map[string]string{"program": "system", "rate": "out_rate"}
 // settings copies the queue's settings from the file to the plan.
 func (r *resolver) settings(s *PlannedSwitch, d *Device) {
 	key := func(of string) string {
-		if r.file.Queue != nil {
+		if r.File.Queue != nil {
 			return cmp.Or(inQueue[of], of)
 		}
 		return of
 	}
 	switch {
 	case d.Node != r.plan.Nodes[s.Node].Name:
-		r.fail(d.Pos, "node", "%s queues nothing; the queue is at %s", d.Node, r.plan.Nodes[s.Node].Name)
+		r.Fail(d.Pos, "node", "%s queues nothing; the queue is at %s", d.Node, r.plan.Nodes[s.Node].Name)
 		return
 	case s.System != "":
-		r.fail(d.Pos, "node", "there are two devices at %s", d.Node)
+		r.Fail(d.Pos, "node", "there are two devices at %s", d.Node)
 	case !slices.Contains(systems(), d.Program):
-		r.fail(d.Pos, key("program"), "%s %q does not queue; there is %s", key("program"), d.Program, strings.Join(systems(), ", "))
+		r.Fail(d.Pos, key("program"), "%s %q does not queue; there is %s", key("program"), d.Program, strings.Join(systems(), ", "))
 	case d.Mode != "" && d.Mode != Native && d.Mode != Generic:
-		r.fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
+		r.Fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
 	case d.Arithmetic != "":
-		r.fail(d.Pos, "arithmetic", "a queue merges saturating; leave arithmetic out")
+		r.Fail(d.Pos, "arithmetic", "a queue merges saturating; leave arithmetic out")
 	case (d.Slots != 0 || d.Has("slots")) && (d.Slots < 1 || d.Slots > MaxSlots):
-		r.fail(d.Pos, "slots", "a queue of %d slots; use 1 to %d", d.Slots, MaxSlots)
+		r.Fail(d.Pos, "slots", "a queue of %d slots; use 1 to %d", d.Slots, MaxSlots)
 	}
 	s.System = d.Program
 	if d.Mode != "" {
@@ -161,7 +161,7 @@ func (r *resolver) settings(s *PlannedSwitch, d *Device) {
 		s.OutRate = d.Rate
 	}
 	if _, err := engine.FromRate(s.OutRate); err != nil {
-		r.fail(d.Pos, key("rate"), "%v", err)
+		r.Fail(d.Pos, key("rate"), "%v", err)
 	}
 }
 
@@ -169,18 +169,18 @@ func (r *resolver) settings(s *PlannedSwitch, d *Device) {
 func (r *resolver) clusters(s *PlannedSwitch) {
 	workers := r.plan.Workers()
 	for _, node := range workers {
-		s.Clusters = max(s.Clusters, r.file.Nodes[node].Cluster+1)
+		s.Clusters = max(s.Clusters, r.File.Nodes[node].Cluster+1)
 	}
 	placed := pktgen.Placement{Workers: len(workers), Clusters: s.Clusters}
 	for number, node := range workers {
-		n, p := &r.file.Nodes[node], &r.plan.Nodes[node]
+		n, p := &r.File.Nodes[node], &r.plan.Nodes[node]
 		if n.Cluster < 0 || s.Clusters > len(workers) || int(placed.Cluster(number)) != n.Cluster {
-			r.fail(n.Pos, "cluster", "worker %s is in cluster %d; with %s and %d clusters it must be %d: workers of a cluster stand next to each other, as many in each",
+			r.Fail(n.Pos, "cluster", "worker %s is in cluster %d; with %s and %d clusters it must be %d: workers of a cluster stand next to each other, as many in each",
 				n.Name, n.Cluster, olaf.Plural(len(workers), Worker), s.Clusters, placed.Cluster(number))
 			return
 		}
 		if n.TC < 0 {
-			r.fail(n.Pos, "tc", "worker %s has a threshold of %v; use 0 or more", n.Name, n.TC)
+			r.Fail(n.Pos, "tc", "worker %s has a threshold of %v; use 0 or more", n.Name, n.TC)
 		}
 		p.Cluster, p.Rate, p.TC = n.Cluster, n.Rate, n.TC
 	}
@@ -189,17 +189,17 @@ func (r *resolver) clusters(s *PlannedSwitch) {
 // hosts assigns to each host in a namespace the address that the switch expects.
 func (r *resolver) hosts(s *PlannedSwitch) {
 	for _, node := range r.plan.Workers() {
-		if n := &r.file.Nodes[node]; n.Interface != "" && (n.Rate != 0 || n.TC != 0) {
-			r.fail(n.Pos, "rate", "worker %s is behind interface %s, where its own command line sets the rate; leave rate and tc out", n.Name, n.Interface)
+		if n := &r.File.Nodes[node]; n.Interface != "" && (n.Rate != 0 || n.TC != 0) {
+			r.Fail(n.Pos, "rate", "worker %s is behind interface %s, where its own command line sets the rate; leave rate and tc out", n.Name, n.Interface)
 		}
 	}
 	for i := range r.plan.Cables {
 		c := &r.plan.Cables[i]
 		if l := r.links[r.plan.Nodes[c.Child].Name]; l.Has("mtu") {
-			r.fail(l.Pos, "mtu", "cables around a queue carry what it merges, %d bytes, and interfaces what job.lanes take; leave mtu out", queueMTU)
+			r.Fail(l.Pos, "mtu", "cables around a queue carry what it merges, %d bytes, and interfaces what job.lanes take; leave mtu out", queueMTU)
 		}
 		if name := r.plan.Nodes[c.Child].Device; name != "" && s.frames() > 1 {
-			r.fail(r.file.Job.Pos, "fragments", "the worker behind %s has one address, and updates of %d frames need as many", name, s.Frames)
+			r.Fail(r.File.Job.Pos, "fragments", "the worker behind %s has one address, and updates of %d frames need as many", name, s.Frames)
 		}
 		outside := r.plan.Nodes[c.Child].Device != "" || r.plan.Nodes[c.Parent].Device != ""
 		if c.MTU = queueMTU; outside || c.Ends != nil {

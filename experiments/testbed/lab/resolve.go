@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,59 +37,38 @@ const (
 	DefaultMTU       = 1500
 )
 
-// resolver converts a testbed file to a plan and collects the errors.
+// resolver converts a testbed file to a plan.
 type resolver struct {
-	file  *File
+	Checks
 	plan  *Plan
 	nodes map[string]int
 	links map[string]*Link // by child
-	errs  []error
-}
-
-func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
-	if len(r.errs) < yamlfile.MaxErrors {
-		r.errs = append(r.errs, &yamlfile.Error{Kind: ErrFile, File: r.file.Path, Line: at.LineOf(key), What: fmt.Sprintf(format, args...)})
-	}
 }
 
 // Resolve returns a plan in which every field that the file leaves open is set. The error matches ErrFile and lists
 // several mistakes with their lines.
 func (f *File) Resolve() (*Plan, error) {
-	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
+	r := &resolver{Checks: Checks{File: f}, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.TestbedName()}}
 	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.checkNetworks, r.once, r.checkSpread} {
 		step()
-		if len(r.errs) > 0 { // further checks would report the same mistake again
-			return nil, errors.Join(r.errs...)
+		if len(r.Errs) > 0 { // further checks would report the same mistake again
+			return nil, errors.Join(r.Errs...)
 		}
 	}
 	return r.plan, nil
 }
 
-// name returns the name of the testbed. The default is the file's name without its extension.
-func (f *File) name() string {
-	if f.Name != "" {
-		return f.Name
-	}
-	base := filepath.Base(f.Path)
-	return strings.TrimSuffix(base, filepath.Ext(base))
-}
-
-// isName reports whether s can be used as a name in commands and for interfaces. most is the maximum length.
-func isName(s string, most int) bool {
-	return s != "" && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
-}
-
 func (r *resolver) general() {
-	f, j := r.file, &r.file.Job
-	if !isName(r.plan.Name, 64) {
-		r.fail(f.Pos, "name", "the testbed has the name %q; give it one of at most 64 letters, digits, - and _", r.plan.Name)
+	f, j := r.File, &r.File.Job
+	if !IsTestbedName(r.plan.Name) {
+		r.Fail(f.Pos, "name", "the testbed has the name %q; give it one of at most 64 letters, digits, - and _", r.plan.Name)
 	}
 	number := func(key string, given, otherwise, least, most int) int {
 		if given == 0 && !j.Has(key) {
 			return otherwise
 		}
 		if given < least || given > most {
-			r.fail(j.Pos, key, "job.%s is %d; use %d to %d", key, given, least, most)
+			r.Fail(j.Pos, key, "job.%s is %d; use %d to %d", key, given, least, most)
 		}
 		return given
 	}
@@ -99,17 +77,17 @@ func (r *resolver) general() {
 	r.plan.Fragments = number("fragments", j.Fragments, DefaultFragments, 1, MaxValues)
 	r.plan.Group = number("group", j.Group, DefaultGroup, 1, MaxValues)
 	if r.plan.Group > 0 && bits.OnesCount(uint(r.plan.Group)) != 1 {
-		r.fail(j.Pos, "group", "job.group is %d; use a power of two", r.plan.Group)
+		r.Fail(j.Pos, "group", "job.group is %d; use a power of two", r.plan.Group)
 	}
 	if r.plan.Lanes*r.plan.Fragments > MaxValues {
-		r.fail(j.Pos, "fragments", "%d fragments of %d lanes take more than 1 GiB of the kernel's memory", r.plan.Fragments, r.plan.Lanes)
+		r.Fail(j.Pos, "fragments", "%d fragments of %d lanes take more than 1 GiB of the kernel's memory", r.plan.Fragments, r.plan.Lanes)
 	}
 	if f.Roles != nil {
-		r.fail(f.Pos, "roles", "the file describes roles on devices; use it as -d testbed:FILE, and with 'olafctl testbed'")
+		r.Fail(f.Pos, "roles", "the file describes roles on devices; use it as -d testbed:FILE, and with 'olafctl testbed'")
 		return
 	}
 	if f.Clock != nil {
-		r.fail(f.Pos, "clock", "clock belongs to a testbed of roles")
+		r.Fail(f.Pos, "clock", "clock belongs to a testbed of roles")
 	}
 	forms := 0
 	for _, given := range []bool{len(f.Nodes) > 0, f.Tree != nil, f.Queue != nil} {
@@ -118,15 +96,15 @@ func (r *resolver) general() {
 		}
 	}
 	if forms != 1 {
-		r.fail(f.Pos, "tree", "write a tree, such as 'tree: {workers: 4, children: 4}', a queue, such as 'queue: {system: olaf, workers: 4}', or nodes with links; one of them")
+		r.Fail(f.Pos, "tree", "write a tree, such as 'tree: {workers: 4, children: 4}', a queue, such as 'queue: {system: olaf, workers: 4}', or nodes with links; one of them")
 	} else if len(f.Nodes) == 0 && (len(f.Links) > 0 || len(f.Devices) > 0) {
-		r.fail(f.Pos, "links", "a tree or queue implies its links and devices; leave them out, or write nodes instead")
+		r.Fail(f.Pos, "links", "a tree or queue implies its links and devices; leave them out, or write nodes instead")
 	}
 }
 
 // expand expands the short form of a tree into nodes, links and devices.
 func (r *resolver) expand() {
-	f, t := r.file, r.file.Tree
+	f, t := r.File, r.File.Tree
 	if t == nil {
 		return
 	}
@@ -135,7 +113,7 @@ func (r *resolver) expand() {
 		return
 	}
 	copied := *f
-	r.file = &copied
+	r.File = &copied
 	add := func(name, role, parent string) {
 		copied.Nodes = append(copied.Nodes, Node{Pos: t.Pos, Name: name, Role: role})
 		if parent != "" {
@@ -179,10 +157,10 @@ func (r *resolver) grow(t *Tree) *xagg.Tree {
 	}
 	switch {
 	case t.Workers < 1 || t.Workers > MaxCables/2:
-		r.fail(t.Pos, "workers", "a tree has %d workers; use 1 to %d", t.Workers, MaxCables/2)
+		r.Fail(t.Pos, "workers", "a tree has %d workers; use 1 to %d", t.Workers, MaxCables/2)
 		return nil
 	case children < 2 || children > MaxChildren:
-		r.fail(t.Pos, "children", "a node of the tree has %d children; use 2 to %d", children, MaxChildren)
+		r.Fail(t.Pos, "children", "a node of the tree has %d children; use 2 to %d", children, MaxChildren)
 		return nil
 	}
 	workers, servers := make([]xagg.Worker, t.Workers), make([]xagg.Candidate, t.Workers)
@@ -191,7 +169,7 @@ func (r *resolver) grow(t *Tree) *xagg.Tree {
 	}
 	tree, err := xagg.BuildTree(children, workers, servers)
 	if err != nil {
-		r.fail(t.Pos, "", "%v", err)
+		r.Fail(t.Pos, "", "%v", err)
 		return nil
 	}
 	return tree
@@ -200,17 +178,17 @@ func (r *resolver) grow(t *Tree) *xagg.Tree {
 // name checks the names and roles of the nodes and assigns numbers.
 func (r *resolver) name() {
 	numbers := map[string]int{}
-	r.plan.Hosts = r.planHosts()
-	for i := range r.file.Nodes {
-		n := &r.file.Nodes[i]
+	r.plan.Hosts = r.PlanHosts()
+	for i := range r.File.Nodes {
+		n := &r.File.Nodes[i]
 		switch _, twice := r.nodes[n.Name]; {
 		case !isName(n.Name, maxName) || n.Name == UpName || n.Name == "lo":
-			r.fail(n.Pos, "name", "a node has the name %q; give it one of at most %d letters, digits, - and _, other than %s and lo", n.Name, maxName, UpName)
+			r.Fail(n.Pos, "name", "a node has the name %q; give it one of at most %d letters, digits, - and _, other than %s and lo", n.Name, maxName, UpName)
 		case twice:
-			r.fail(n.Pos, "name", "node %s is there twice; give one another name", n.Name)
+			r.Fail(n.Pos, "name", "node %s is there twice; give one another name", n.Name)
 			continue
 		case !slices.Contains([]string{Worker, Aggregator, Switch, Server}, n.Role):
-			r.fail(n.Pos, "role", "node %s has the role %q; use %s, %s, %s or %s", n.Name, n.Role, Worker, Aggregator, Switch, Server)
+			r.Fail(n.Pos, "role", "node %s has the role %q; use %s, %s, %s or %s", n.Name, n.Role, Worker, Aggregator, Switch, Server)
 		}
 		r.outside(n)
 		r.nodes[n.Name] = len(r.plan.Nodes)
@@ -218,41 +196,41 @@ func (r *resolver) name() {
 		numbers[n.Role]++
 	}
 	if n := numbers[Server]; n != 1 {
-		r.fail(r.file.Pos, "nodes", "there are %d nodes of role %s; there must be one", n, Server)
+		r.Fail(r.File.Pos, "nodes", "there are %d nodes of role %s; there must be one", n, Server)
 	}
 	if numbers[Worker] == 0 {
-		r.fail(r.file.Pos, "nodes", "there is no node of role %s", Worker)
+		r.Fail(r.File.Pos, "nodes", "there is no node of role %s", Worker)
 	}
 }
 
 // checkNodeHost rejects a node on an unknown host.
 func (r *resolver) checkNodeHost(n *Node) {
-	if _, known := r.file.Hosts[n.Host]; n.Host != "" && !known {
-		r.fail(n.Pos, "host", "node %s is on host %q, which the file does not describe%s", n.Name, n.Host,
-			yamlfile.Suggest(n.Host, r.file.hostNames()))
+	if _, known := r.File.Hosts[n.Host]; n.Host != "" && !known {
+		r.Fail(n.Pos, "host", "node %s is on host %q, which the file does not describe%s", n.Name, n.Host,
+			yamlfile.Suggest(n.Host, r.File.HostNames()))
 	}
 }
 
 // checkSpread checks a testbed whose nodes are on several hosts. Every node must be on a host, and cables between hosts
 // must exist.
 func (r *resolver) checkSpread() {
-	if !r.plan.isOnHosts() {
+	if !r.plan.IsOnHosts() {
 		return
 	}
 	for i := range r.plan.Nodes {
-		n, at := &r.plan.Nodes[i], r.file.Nodes[i].Pos
+		n, at := &r.plan.Nodes[i], r.File.Nodes[i].Pos
 		switch {
 		case n.Device != "":
-			r.fail(at, "interface", "%s %s is behind interface %s, and other nodes are built on their hosts; give the interface in the link to it", n.Role, n.Name, n.Device)
+			r.Fail(at, "interface", "%s %s is behind interface %s, and other nodes are built on their hosts; give the interface in the link to it", n.Role, n.Name, n.Device)
 		case n.Host == "":
-			r.fail(at, "name", "%s %s names no host, and other nodes do; a host without ssh is this machine", n.Role, n.Name)
+			r.Fail(at, "name", "%s %s names no host, and other nodes do; a host without ssh is this machine", n.Role, n.Name)
 		}
 	}
 	for i := range r.plan.Cables {
 		c := &r.plan.Cables[i]
 		child, parent := &r.plan.Nodes[c.Child], &r.plan.Nodes[c.Parent]
 		if at := r.links[child.Name].Pos; child.Host != parent.Host && c.Ends == nil {
-			r.fail(at, "child", "the link from %s to %s leads from host %s to %s; give its interfaces: [that of %[3]s, that of %s]", child.Name, parent.Name,
+			r.Fail(at, "child", "the link from %s to %s leads from host %s to %s; give its interfaces: [that of %[3]s, that of %s]", child.Name, parent.Name,
 				child.Host, parent.Host)
 		}
 	}
@@ -264,28 +242,8 @@ func (r *resolver) checkSpread() {
 			}
 		}
 		if len(h.Roles) == 0 {
-			r.fail(r.file.Hosts[h.Name].Pos, "", "host %s has no node; give it one, or leave it out", h.Name)
+			r.Fail(r.File.Hosts[h.Name].Pos, "", "host %s has no node; give it one, or leave it out", h.Name)
 		}
-	}
-}
-
-// ResolveHosts returns the plan of a testbed whose roles or nodes are on the hosts in its file. It returns nil if the
-// nodes are on this machine. The error matches ErrFile.
-func (f *File) ResolveHosts() (*RolePlan, error) {
-	if f.Roles != nil {
-		return f.ResolveRoles()
-	}
-	p, err := f.Resolve()
-	if err != nil || !p.isOnHosts() {
-		return nil, err
-	}
-	return &RolePlan{Name: p.Name, Hosts: p.Hosts, ClockBy: ByEcho, Nodes: p}, nil
-}
-
-// checkInterface rejects names that Linux does not accept for interfaces.
-func (r *resolver) checkInterface(at yamlfile.Pos, key, name string) {
-	if len(name) > maxInterface || strings.ContainsAny(name, "/: \t\n") {
-		r.fail(at, key, "no interface is called %q; Linux takes names of at most %d letters, without spaces, / and :", name, maxInterface)
 	}
 }
 
@@ -294,20 +252,20 @@ func (r *resolver) outside(n *Node) {
 	if n.Interface == "" {
 		r.checkNodeHost(n)
 		if n.Address != "" || n.MAC != "" || n.Virtual {
-			r.fail(n.Pos, "address", "node %s is a namespace, whose addresses are chosen; address, mac and virtual belong to one with an interface", n.Name)
+			r.Fail(n.Pos, "address", "node %s is a namespace, whose addresses are chosen; address, mac and virtual belong to one with an interface", n.Name)
 		}
 		return
 	}
-	r.checkInterface(n.Pos, "interface", n.Interface)
+	r.CheckInterface(n.Pos, "interface", n.Interface)
 	r.checkNodeHost(n)
 	if n.Role == Aggregator || n.Role == Switch {
-		r.fail(n.Pos, "interface", "%s %s is behind interface %s; aggregators and switches are namespaces here", n.Role, n.Name, n.Interface)
+		r.Fail(n.Pos, "interface", "%s %s is behind interface %s; aggregators and switches are namespaces here", n.Role, n.Name, n.Interface)
 	}
 	if a, err := netip.ParseAddr(n.Address); err != nil || !a.Is4() {
-		r.fail(n.Pos, "address", "node %s is behind interface %s; give its IPv4 address, not %q", n.Name, n.Interface, n.Address)
+		r.Fail(n.Pos, "address", "node %s is behind interface %s; give its IPv4 address, not %q", n.Name, n.Interface, n.Address)
 	}
 	if _, err := net.ParseMAC(n.MAC); n.Role == Server && err != nil {
-		r.fail(n.Pos, "mac", "server %s is behind interface %s; give its MAC, not %q", n.Name, n.Interface, n.MAC)
+		r.Fail(n.Pos, "mac", "server %s is behind interface %s; give its MAC, not %q", n.Name, n.Interface, n.MAC)
 	}
 }
 
@@ -316,20 +274,20 @@ func (r *resolver) find(at yamlfile.Pos, key, name string) (int, bool) {
 	i, ok := r.nodes[name]
 	if !ok {
 		var names []string
-		for i := range r.file.Nodes {
-			names = append(names, r.file.Nodes[i].Name)
+		for i := range r.File.Nodes {
+			names = append(names, r.File.Nodes[i].Name)
 		}
-		r.fail(at, key, "%s %q is no node%s", key, name, yamlfile.Suggest(name, names))
+		r.Fail(at, key, "%s %q is no node%s", key, name, yamlfile.Suggest(name, names))
 	}
 	return i, ok
 }
 
 // connect creates the cables for all links.
 func (r *resolver) connect() {
-	for i := range r.file.Links {
-		l := &r.file.Links[i]
+	for i := range r.File.Links {
+		l := &r.File.Links[i]
 		if l.From != "" || l.To != "" {
-			r.fail(l.Pos, "from", "from and to belong to a link between roles; links of nodes have child and parent")
+			r.Fail(l.Pos, "from", "from and to belong to a link between roles; links of nodes have child and parent")
 			continue
 		}
 		child, ok := r.find(l.Pos, "child", l.Child)
@@ -340,7 +298,7 @@ func (r *resolver) connect() {
 		r.link(l, child, parent)
 	}
 	if n := len(r.plan.Cables); n > MaxCables {
-		r.fail(r.file.Pos, "links", "there are %d cables; use at most %d", n, MaxCables)
+		r.Fail(r.File.Pos, "links", "there are %d cables; use at most %d", n, MaxCables)
 	}
 }
 
@@ -349,16 +307,16 @@ func (r *resolver) link(l *Link, child, parent int) {
 	below, above := &r.plan.Nodes[child], &r.plan.Nodes[parent]
 	switch {
 	case below.Up >= 0:
-		r.fail(l.Pos, "child", "node %s has a second parent; it sends what it has to one", l.Child)
+		r.Fail(l.Pos, "child", "node %s has a second parent; it sends what it has to one", l.Child)
 		return
 	case below.Role == Server:
-		r.fail(l.Pos, "child", "server %s is the child of %s; sums end at a server", l.Child, l.Parent)
+		r.Fail(l.Pos, "child", "server %s is the child of %s; sums end at a server", l.Child, l.Parent)
 		return
 	case above.Role == Worker || above.Role == Server && below.Role == Worker:
-		r.fail(l.Pos, "parent", "%s %s is the parent of %s %s; what a worker sends is added by an aggregator, or waits at a switch", above.Role, l.Parent, below.Role, l.Child)
+		r.Fail(l.Pos, "parent", "%s %s is the parent of %s %s; what a worker sends is added by an aggregator, or waits at a switch", above.Role, l.Parent, below.Role, l.Child)
 		return
 	case below.Role == Switch && above.Role != Server || above.Role == Switch && below.Role != Worker:
-		r.fail(l.Pos, "parent", "%s %s is the parent of %s %s; a switch is between workers and the server", above.Role, l.Parent, below.Role, l.Child)
+		r.Fail(l.Pos, "parent", "%s %s is the parent of %s %s; a switch is between workers and the server", above.Role, l.Parent, below.Role, l.Child)
 		return
 	}
 	mtu := l.MTU
@@ -366,7 +324,7 @@ func (r *resolver) link(l *Link, child, parent int) {
 		mtu = DefaultMTU
 	}
 	if least := int(olaf.FrameSize(r.plan.Lanes)) - 14; above.Role != Switch && below.Role != Switch && mtu < least || mtu > MaxMTU {
-		r.fail(l.Pos, "mtu", "the cable from %s to %s has an MTU of %d; %d lanes take %d to %d", l.Child, l.Parent, mtu, r.plan.Lanes, least, MaxMTU)
+		r.Fail(l.Pos, "mtu", "the cable from %s to %s has an MTU of %d; %d lanes take %d to %d", l.Child, l.Parent, mtu, r.plan.Lanes, least, MaxMTU)
 	}
 	at := len(r.plan.Cables)
 	c := PlannedCable{Child: child, Parent: parent, MTU: mtu, Ends: r.ends(l, below, above)}
@@ -391,22 +349,22 @@ func (r *resolver) link(l *Link, child, parent int) {
 func (r *resolver) ends(l *Link, below, above *PlannedNode) *Ends {
 	if len(l.Interfaces) == 0 && !l.Has("interfaces") {
 		if l.Virtual {
-			r.fail(l.Pos, "virtual", "the cable from %s to %s is made, and virtual in any case; virtual belongs to one with interfaces", l.Child, l.Parent)
+			r.Fail(l.Pos, "virtual", "the cable from %s to %s is made, and virtual in any case; virtual belongs to one with interfaces", l.Child, l.Parent)
 		}
 		return nil
 	}
 	if len(l.Interfaces) != 2 || l.Interfaces[0] == "" || l.Interfaces[1] == "" {
-		r.fail(l.Pos, "interfaces", "the cable from %s to %s joins the interfaces %q; give two of this machine, that of %[1]s first", l.Child, l.Parent, l.Interfaces)
+		r.Fail(l.Pos, "interfaces", "the cable from %s to %s joins the interfaces %q; give two of this machine, that of %[1]s first", l.Child, l.Parent, l.Interfaces)
 		return nil
 	}
 	for _, n := range []*PlannedNode{below, above} {
 		if n.Device != "" {
-			r.fail(l.Pos, "interfaces", "%s %s is behind interface %s by itself, and the cable from %s to %s joins two; say one of both", n.Role, n.Name, n.Device, l.Child, l.Parent)
+			r.Fail(l.Pos, "interfaces", "%s %s is behind interface %s by itself, and the cable from %s to %s joins two; say one of both", n.Role, n.Name, n.Device, l.Child, l.Parent)
 			return nil
 		}
 	}
 	for _, name := range l.Interfaces {
-		r.checkInterface(l.Pos, "interfaces", name)
+		r.CheckInterface(l.Pos, "interfaces", name)
 	}
 	return &Ends{Child: l.Interfaces[0], Parent: l.Interfaces[1], Virtual: l.Virtual}
 }
@@ -416,13 +374,13 @@ func (r *resolver) once() {
 	at := map[string]string{}
 	take := func(pos yamlfile.Pos, key, host, name, where string) {
 		if there := at[host+"/"+name]; there != "" {
-			r.fail(pos, key, "interface %s is %s, and %s; it can be taken once", name, there, where)
+			r.Fail(pos, key, "interface %s is %s, and %s; it can be taken once", name, there, where)
 		}
 		at[host+"/"+name] = where
 	}
 	for i := range r.plan.Nodes {
 		if n := &r.plan.Nodes[i]; n.Device != "" {
-			take(r.file.Nodes[i].Pos, "interface", "", n.Device, "that of "+n.Name)
+			take(r.File.Nodes[i].Pos, "interface", "", n.Device, "that of "+n.Name)
 		}
 	}
 	for i := range r.plan.Cables {
@@ -442,7 +400,7 @@ const netBits = 24
 
 // opposite returns the address of a node behind an interface, and an address in the same network for the local end.
 func (r *resolver) opposite(node string) (there, here netip.Addr) {
-	there, _ = netip.ParseAddr(r.file.Nodes[r.nodes[node]].Address) // outside has checked it
+	there, _ = netip.ParseAddr(r.File.Nodes[r.nodes[node]].Address) // outside has checked it
 	b := there.As4()
 	if b[3] ^= 254; b[3] == 0 || b[3] == 255 {
 		b[3] = 253
@@ -465,7 +423,7 @@ func (r *resolver) checkNetworks() {
 		for at := range r.plan.Cables {
 			c := &r.plan.Cables[at]
 			if at != own && c.Net.Overlaps(r.plan.Cables[own].Net) {
-				r.fail(r.file.Nodes[i].Pos, "address", "%s is behind interface %s in %v, and so is the cable from %s; give it a separate network", n.Name, n.Device, c.Net, r.plan.Nodes[c.Child].Name)
+				r.Fail(r.File.Nodes[i].Pos, "address", "%s is behind interface %s in %v, and so is the cable from %s; give it a separate network", n.Name, n.Device, c.Net, r.plan.Nodes[c.Child].Name)
 				break
 			}
 		}
@@ -475,18 +433,18 @@ func (r *resolver) checkNetworks() {
 // order checks that the cables form a tree.
 func (r *resolver) order() {
 	for i := range r.plan.Nodes {
-		n, at := &r.plan.Nodes[i], r.file.Nodes[i].Pos
+		n, at := &r.plan.Nodes[i], r.File.Nodes[i].Pos
 		switch {
 		case n.Role != Server && n.Up < 0:
-			r.fail(at, "name", "%s %s has no parent; add a link 'child: %s, parent: …'", n.Role, n.Name, n.Name)
+			r.Fail(at, "name", "%s %s has no parent; add a link 'child: %s, parent: …'", n.Role, n.Name, n.Name)
 		case n.Role != Worker && len(n.Down) == 0:
-			r.fail(at, "name", "%s %s has no children", n.Role, n.Name)
+			r.Fail(at, "name", "%s %s has no children", n.Role, n.Name)
 		case n.Role == Aggregator && len(n.Down) > MaxChildren:
-			r.fail(at, "name", "aggregator %s has %d children; its bitmap has bits for %d", n.Name, len(n.Down), MaxChildren)
+			r.Fail(at, "name", "aggregator %s has %d children; its bitmap has bits for %d", n.Name, len(n.Down), MaxChildren)
 		case n.Role == Server && len(n.Down) > 1:
-			r.fail(at, "name", "server %s has %d children; it gets whole sums, from one aggregator", n.Name, len(n.Down))
+			r.Fail(at, "name", "server %s has %d children; it gets whole sums, from one aggregator", n.Name, len(n.Down))
 		case r.circular(i):
-			r.fail(at, "name", "%s %s is above itself; links must lead to the server", n.Role, n.Name)
+			r.Fail(at, "name", "%s %s is above itself; links must lead to the server", n.Role, n.Name)
 		}
 	}
 }
@@ -504,8 +462,8 @@ func (r *resolver) circular(node int) bool {
 // program assigns the programs to the aggregators, beginning with the lowest.
 func (r *resolver) program() {
 	devices := map[int]*Device{}
-	for i := range r.file.Devices {
-		d := &r.file.Devices[i]
+	for i := range r.File.Devices {
+		d := &r.File.Devices[i]
 		node, ok := r.find(d.Pos, "node", d.Node)
 		if !ok {
 			continue
@@ -514,17 +472,17 @@ func (r *resolver) program() {
 		case r.plan.Nodes[node].Role == Switch: // switches are handled below
 			continue
 		case devices[node] != nil:
-			r.fail(d.Pos, "node", "there are two devices at %s", d.Node)
+			r.Fail(d.Pos, "node", "there are two devices at %s", d.Node)
 		case r.plan.Nodes[node].Role != Aggregator:
-			r.fail(d.Pos, "node", "%s is a %s; programs are at aggregators and switches", d.Node, r.plan.Nodes[node].Role)
+			r.Fail(d.Pos, "node", "%s is a %s; programs are at aggregators and switches", d.Node, r.plan.Nodes[node].Role)
 		case d.Program != "" && !slices.Contains(programs, d.Program):
-			r.fail(d.Pos, "program", "program %q does not add; there is %s, and %s at switches", d.Program, strings.Join(programs, ", "), strings.Join(systems(), ", "))
+			r.Fail(d.Pos, "program", "program %q does not add; there is %s, and %s at switches", d.Program, strings.Join(programs, ", "), strings.Join(systems(), ", "))
 		case d.Has("slots"):
-			r.fail(d.Pos, "slots", "an aggregator stores a whole model; slots belong to a queue at a switch")
+			r.Fail(d.Pos, "slots", "an aggregator stores a whole model; slots belong to a queue at a switch")
 		case d.Mode != "" && d.Mode != Native && d.Mode != Generic:
-			r.fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
+			r.Fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
 		case d.Arithmetic != "" && d.Arithmetic != Saturating && d.Arithmetic != Wrapping:
-			r.fail(d.Pos, "arithmetic", "arithmetic %q; use %s or %s", d.Arithmetic, Saturating, Wrapping)
+			r.Fail(d.Pos, "arithmetic", "arithmetic %q; use %s or %s", d.Arithmetic, Saturating, Wrapping)
 		}
 		devices[node] = d
 	}
@@ -568,13 +526,13 @@ func (r *resolver) modes(devices map[int]*Device) {
 		child, parent := &r.plan.Nodes[c.Child], &r.plan.Nodes[c.Parent]
 		at := r.links[child.Name].Pos
 		if c.MTU > MaxNativeMTU && (mode[c.Child] == Native || mode[c.Parent] == Native) {
-			r.fail(at, "mtu", "the cable from %s to %s has an MTU of %d; mode native takes %d, mode generic more", child.Name, parent.Name, c.MTU, MaxNativeMTU)
+			r.Fail(at, "mtu", "the cable from %s to %s has an MTU of %d; mode native takes %d, mode generic more", child.Name, parent.Name, c.MTU, MaxNativeMTU)
 		}
 		if mode[c.Child] == Native && mode[c.Parent] == Generic {
 			if d := devices[c.Parent]; d != nil {
 				at = d.Pos
 			}
-			r.fail(at, "mode", "%s is in mode generic and its child %s in mode native, whose frames it would silently lose; use one mode for both", parent.Name, child.Name)
+			r.Fail(at, "mode", "%s is in mode generic and its child %s in mode native, whose frames it would silently lose; use one mode for both", parent.Name, child.Name)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
 // fakeWires are cables between interfaces of hosts: a frame that is sent at one end arrives at the listeners of the other.
@@ -167,11 +168,11 @@ func TestLinksAreProbed(t *testing.T) {
 
 // TestLinksOfNodes checks the list of cables between hosts in a tree.
 func TestLinksOfNodes(t *testing.T) {
-	f, err := Parse("lab.yaml", []byte(spread))
+	f, err := lab.Parse("lab.yaml", []byte(spread))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.ResolveHosts()
+	p, err := ResolveHosts(f)
 	if err != nil {
 		t.Fatal(err)
 	}

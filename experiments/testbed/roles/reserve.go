@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 )
 
 // resourcesOf returns the names of the resources on one host that a testbed uses. Reservations use the same names.
-func (p *RolePlan) resourcesOf(host string, a *testbed.Access) (all []string, err error) {
+func (p *Plan) resourcesOf(host string, a *testbed.Access) (all []string, err error) {
 	if p.Nodes != nil {
-		for _, name := range p.Nodes.interfacesOn(host) {
+		for _, name := range p.Nodes.InterfacesOn(host) {
 			all = append(all, testbed.InterfaceResource(name))
 		}
 		return all, nil
 	}
-	roles := []*PlannedRole{p.Generator, p.Queue, p.Server}
+	roles := []*Role{p.Generator, p.Queue, p.Server}
 	if p.mirrorsApart() {
 		roles = append(roles, p.Mirror)
 	}
@@ -41,7 +41,7 @@ func (p *RolePlan) resourcesOf(host string, a *testbed.Access) (all []string, er
 // Hosts are asked in the order of their names, so that of two testbeds that share hosts one gets all of them. The error
 // matches ErrReserved if something is already reserved. Before each further attempt, wait is called with this error; it
 // ends the attempts by returning an error. If wait is nil, there is only one attempt.
-func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access, wait func(error) error) error {
+func ReserveHosts(ctx context.Context, p *Plan, note string, lasts time.Duration, a testbed.Access, wait func(error) error) error {
 	s, err := ConnectHosts(ctx, p, a)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Dura
 
 // ReleaseHosts ends the reservations of a testbed on all hosts that can be reached, and reports whether there were any.
 // The error names the hosts that could not be reached.
-func ReleaseHosts(ctx context.Context, p *RolePlan, a testbed.Access) (found bool, err error) {
+func ReleaseHosts(ctx context.Context, p *Plan, a testbed.Access) (found bool, err error) {
 	s, unreached := connectReachable(ctx, p, a)
 	found, err = s.release(ctx)
 	return found, errors.Join(unreached, err, s.Close())

@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
 
@@ -15,8 +16,8 @@ import (
 func TestAllHostsOrNone(t *testing.T) {
 	r := &testbed.Reservations{Dir: filepath.Join(t.TempDir(), "olafctl")}
 	access := testbed.Access{Devices: testbed.Devices{testbed.CardDevice(), testbed.TwinDevice()}, Owner: "alice@desk", Reservations: r}
-	p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}, {Name: "b", SSH: "nowhere"}},
-		Queue: &PlannedRole{Host: "a", Device: "pci:0000:3B:00.1"}, Server: &PlannedRole{Host: "b", Interface: "eth0"}}
+	p := &Plan{Name: "paper", Hosts: []lab.PlannedHost{{Name: "a"}, {Name: "b", SSH: "nowhere"}},
+		Queue: &Role{Host: "a", Device: "pci:0000:3B:00.1"}, Server: &Role{Host: "b", Interface: "eth0"}}
 	access.SSH.Program, access.SSH.Identify = "false", func() (sshlink.Build, error) { return sshlink.Build{}, nil }
 	if err := ReserveHosts(t.Context(), p, "", time.Hour, access, nil); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
 		t.Errorf("a host that is not reachable: %v", err)
@@ -85,8 +86,8 @@ func TestDownWithoutAHost(t *testing.T) {
 	r := &testbed.Reservations{Dir: filepath.Join(t.TempDir(), "olafctl")}
 	access := testbed.Access{Devices: testbed.Devices{testbed.TwinDevice()}, Owner: "alice@desk", Reservations: r}
 	access.SSH.Program, access.SSH.Identify = "false", func() (sshlink.Build, error) { return sshlink.Build{}, nil }
-	p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}}, Queue: &PlannedRole{Host: "a", Device: "twin:"},
-		Server: &PlannedRole{Host: "a", Interface: "eth0"}}
+	p := &Plan{Name: "paper", Hosts: []lab.PlannedHost{{Name: "a"}}, Queue: &Role{Host: "a", Device: "twin:"},
+		Server: &Role{Host: "a", Interface: "eth0"}}
 	take := func() {
 		t.Helper()
 		if err := errors.Join(ReserveHosts(t.Context(), p, "", time.Hour, access, nil), rememberUp(p)); err != nil {
@@ -95,8 +96,8 @@ func TestDownWithoutAHost(t *testing.T) {
 	}
 	take()
 	gone := *p
-	gone.Hosts = []PlannedHost{{Name: "a"}, {Name: "b", SSH: "nowhere"}}
-	if err := DownRoles(t.Context(), &gone, access); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
+	gone.Hosts = []lab.PlannedHost{{Name: "a"}, {Name: "b", SSH: "nowhere"}}
+	if err := TakeDown(t.Context(), &gone, access); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
 		t.Errorf("down: %v, want the host that could not be reached", err)
 	}
 	if all, err := r.List(); err != nil || len(all) != 0 {
@@ -109,7 +110,7 @@ func TestDownWithoutAHost(t *testing.T) {
 	if found, err := ReleaseHosts(t.Context(), &gone, access); !found || err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
 		t.Errorf("release: %t, %v; want a's end and b's name", found, err)
 	}
-	if err := DownRoles(t.Context(), p, access); err != nil {
+	if err := TakeDown(t.Context(), p, access); err != nil {
 		t.Errorf("down with all hosts: %v", err)
 	}
 }
@@ -118,7 +119,7 @@ func TestDownWithoutAHost(t *testing.T) {
 // a testbed from a file has none.
 func TestLastError(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}}, Queue: &PlannedRole{Host: "a", Device: "twin:"}}
+	p := &Plan{Name: "paper", Hosts: []lab.PlannedHost{{Name: "a"}}, Queue: &Role{Host: "a", Device: "twin:"}}
 	if err := rememberUp(p); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"encoding/json"
@@ -8,18 +8,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/internal/golden"
 	"github.com/olafctl/olaf/internal/yamlfile/yamlfiletest"
 )
 
 // rolePlan resolves a file of roles.
-func rolePlan(t *testing.T, text string) *RolePlan {
+func rolePlan(t *testing.T, text string) *Plan {
 	t.Helper()
-	f, err := Parse("paper.yaml", []byte(text))
+	f, err := lab.Parse("paper.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.ResolveRoles()
+	p, err := ResolveRoles(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,37 +30,40 @@ func rolePlan(t *testing.T, text string) *RolePlan {
 // TestExamplesOfInit checks that every file that 'testbed init' writes can be resolved and that its name is the
 // testbed's.
 func TestExamplesOfInit(t *testing.T) {
-	if Example("nothing") != nil {
+	if lab.Example("nothing") != nil {
 		t.Error("there is an example of an unknown name")
 	}
-	for _, name := range Examples() {
-		f, err := Parse(name+".yaml", Example(name))
+	for _, name := range lab.Examples() {
+		f, err := lab.Parse(name+".yaml", lab.Example(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var lines []string
+		var plan interface{ Lines() []string }
 		if f.Roles != nil {
-			lines = rolePlan(t, string(Example(name))).Lines()
+			plan, err = ResolveRoles(f)
 		} else {
-			lines = plan(t, string(Example(name))).Lines()
+			plan, err = f.Resolve()
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		if f.Name != name {
 			t.Errorf("the example %s describes the testbed %s", name, f.Name)
 		}
-		golden.Equal(t, "init-"+name+".txt", []byte(strings.Join(lines, "\n")+"\n"))
+		golden.Equal(t, "init-"+name+".txt", []byte(strings.Join(plan.Lines(), "\n")+"\n"))
 	}
 }
 
 // TestAddressesOfRoles checks that devices of other hosts are written as ssh:// addresses.
 func TestAddressesOfRoles(t *testing.T) {
-	p := rolePlan(t, string(Example("paper")))
-	for want, r := range map[string]*PlannedRole{"ssh://lab@fpga2/pci:0000:5e:00.0": p.Generator,
+	p := rolePlan(t, string(lab.Example("paper")))
+	for want, r := range map[string]*Role{"ssh://lab@fpga2/pci:0000:5e:00.0": p.Generator,
 		"ssh://lab@fpga1/pci:0000:3b:00.0": p.Queue, "ssh://lab@ps/enp1s0f0": p.Server} {
 		if got := p.HostOf(r.Host).Address(r.Resource()); got != want {
 			t.Errorf("address %s, want %s", got, want)
 		}
 	}
-	p = rolePlan(t, string(Example("local")))
+	p = rolePlan(t, string(lab.Example("local")))
 	if got := p.HostOf("here").Address("twin:"); got != "twin:" {
 		t.Errorf("a device of this machine has the address %s", got)
 	}
@@ -135,43 +139,15 @@ func TestRoleRefusals(t *testing.T) {
 		"a bound":         {good + "clock: {at_most: 0s}\n", "paper.yaml:9: clock.at_most is 0ps"},
 		"first version":   {"schema: olafctl.testbed-spec/v1\n" + good, "paper.yaml:2: hosts belongs to schema: olafctl.testbed-spec/v2"},
 	} {
-		f, err := Parse("paper.yaml", []byte(c.text))
+		f, err := lab.Parse("paper.yaml", []byte(c.text))
 		if err == nil {
-			_, err = f.ResolveRoles()
+			_, err = ResolveRoles(f)
 		}
 		switch {
-		case c.want == "" && err != nil, c.want != "" && (!errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want)):
+		case c.want == "" && err != nil, c.want != "" && (!errors.Is(err, lab.ErrFile) || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		case err != nil && strings.Contains(err.Error(), "\n"):
 			t.Errorf("%s: %q has more than one line", name, err)
-		}
-	}
-}
-
-// TestNodesNameHosts checks nodes of a tree on other hosts, behind interfaces of this one. The first version of the
-// file format has no hosts.
-func TestNodesNameHosts(t *testing.T) {
-	text := "hosts:\n  far: {ssh: lab@far}\n" + strings.Replace(byHand, "interface: eth1,", "interface: eth1, host: far,", 1)
-	p := plan(t, text)
-	if len(p.Hosts) != 1 || p.Nodes[1].Host != "far" {
-		t.Errorf("hosts %v, node b on %q; want it on far", p.Hosts, p.Nodes[1].Host)
-	}
-	if lines := strings.Join(p.Lines(), "\n"); !strings.Contains(lines, "b is started on host far (ssh lab@far): olafctl testbed worker") {
-		t.Errorf("the plan does not name the host:\n%s", lines)
-	}
-	for name, c := range map[string]struct{ text, want string }{
-		"unknown":       {strings.Replace(text, "host: far", "host: fra", 1), `lab.yaml:8: node b is on host "fra", which the file does not describe`},
-		"a namespace":   {strings.Replace(text, "{name: a, role: worker}", "{name: a, role: worker, host: far}", 1), "lab.yaml:8: worker b is behind interface eth1, and other nodes are built on their hosts"},
-		"first version": {"schema: olafctl.testbed-spec/v1\n" + strings.TrimPrefix(text, "hosts:\n  far: {ssh: lab@far}\n"), "lab.yaml:7: host belongs to schema"},
-		"of roles":      {good, "lab.yaml:5: the file describes roles on devices; use it as -d testbed:FILE"},
-		"from and to":   {strings.Replace(text, "{child: a, parent: low, mtu: 400}", "{from: a, to: low}", 1), "from and to belong to a link between roles"},
-	} {
-		f, err := Parse("lab.yaml", []byte(c.text))
-		if err == nil {
-			_, err = f.Resolve()
-		}
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
@@ -210,11 +186,11 @@ devices: [{node: s, program: olaf, rate: 400kbps}]
 // TestSpreadQueue checks the plan for a queue whose nodes are on several hosts. The switch's host is the first to come
 // up.
 func TestSpreadQueue(t *testing.T) {
-	f, err := Parse("lab.yaml", []byte(spreadQueue))
+	f, err := lab.Parse("lab.yaml", []byte(spreadQueue))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.ResolveHosts()
+	p, err := ResolveHosts(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,18 +217,18 @@ func TestSpreadNodes(t *testing.T) {
 		"unknown": {strings.Replace(spread, "host: c}", "host: cc}", 1), `lab.yaml:8: node ps is on host "cc", which the file does not describe`},
 		"a queue": {strings.Replace(spreadQueue, "[eth0, eth0]", "[eth0]", 1), "lab.yaml:9: the cable from w0 to s joins the interfaces [\"eth0\"]; give two"},
 	} {
-		f, err := Parse("lab.yaml", []byte(c.text))
-		var p *RolePlan
+		f, err := lab.Parse("lab.yaml", []byte(c.text))
+		var p *Plan
 		if err == nil {
-			p, err = f.ResolveHosts()
+			p, err = ResolveHosts(f)
 		}
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, lab.ErrFile) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 		if err != nil {
 			continue
 		}
-		if got, want := p.Nodes.interfacesOn("b"), []string{"eth0", "eth1"}; !slices.Equal(got, want) {
+		if got, want := p.Nodes.InterfacesOn("b"), []string{"eth0", "eth1"}; !slices.Equal(got, want) {
 			t.Errorf("host b uses the interfaces %q, want %q", got, want)
 		}
 		if lines := strings.Join(p.Lines(), "\n"); !strings.Contains(lines, "namespace  low, aggregator on host a") {
@@ -264,20 +240,20 @@ func TestSpreadNodes(t *testing.T) {
 // FuzzRead reads arbitrary text as a testbed with roles: each mistake is in a line of the file, and a plan survives a
 // JSON round trip, with destinations that ssh cannot take for options.
 func FuzzRead(f *testing.F) {
-	for _, name := range Examples() {
-		f.Add(string(Example(name)))
+	for _, name := range lab.Examples() {
+		f.Add(string(lab.Example(name)))
 	}
 	f.Add(good)
 	f.Add(good + "links: [{from: queue, to: queue}]\nclock: {by: ptp, at_most: 1ps}\n")
 	f.Add("hosts: {a: {ssh: -x}}\nroles: {queue: {host: a, device: x}}\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := Parse("f.yaml", []byte(text))
-		var p *RolePlan
+		file, err := lab.Parse("f.yaml", []byte(text))
+		var p *Plan
 		if err == nil {
-			p, err = file.ResolveRoles()
+			p, err = ResolveRoles(file)
 		}
 		if err != nil {
-			yamlfiletest.CheckMistakes(t, err, ErrFile, "f.yaml", text)
+			yamlfiletest.CheckMistakes(t, err, lab.ErrFile, "f.yaml", text)
 			return
 		}
 		for _, h := range p.Hosts {
@@ -286,7 +262,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		kept, err := json.Marshal(p)
-		again := new(RolePlan)
+		again := new(Plan)
 		if err == nil {
 			err = json.Unmarshal(kept, again)
 		}

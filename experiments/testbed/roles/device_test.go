@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
 // TestClockBounds checks the use of a measured offset within the file's bound: by echo, larger bounds withhold ages; by
@@ -43,17 +44,17 @@ func TestClockBounds(t *testing.T) {
 
 // TestFilesThatAreNoRoles checks that files of nodes, and names of testbeds that are not up, are rejected with advice.
 func TestFilesThatAreNoRoles(t *testing.T) {
-	nodes, err := filepath.Abs("examples/tree.yaml")
+	nodes, err := filepath.Abs("../lab/examples/tree.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := FindRoles(nodes); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "describes nodes, not roles; use it as -d xdp:") {
+	if _, err := FindPlan(nodes); !errors.Is(err, lab.ErrFile) || !strings.Contains(err.Error(), "describes nodes, not roles; use it as -d xdp:") {
 		t.Errorf("a file of nodes: %v", err)
 	}
-	if _, err := FindRoles("./nowhere.yaml"); !errors.Is(err, ErrFile) {
+	if _, err := FindPlan("./nowhere.yaml"); !errors.Is(err, lab.ErrFile) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := FindRoles("a-name-nobody-uses"); !errors.Is(err, ErrAbsent) || !strings.Contains(err.Error(), "'olafctl testbed up FILE'") {
+	if _, err := FindPlan("a-name-nobody-uses"); !errors.Is(err, lab.ErrAbsent) || !strings.Contains(err.Error(), "'olafctl testbed up FILE'") {
 		t.Errorf("a name of none that is up: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"context"
@@ -11,47 +11,48 @@ import (
 
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results"
 )
 
-// RolesDevice returns the row of the device table for testbeds with roles. Their addresses contain the path of a file
+// NewDevice returns the row of the device table for testbeds with roles. Their addresses contain the path of a file
 // or the name of a testbed that is up.
-func RolesDevice(built ...program.Description) testbed.Device {
+func NewDevice(built ...program.Description) testbed.Device {
 	return testbed.Device{
 		Prefix: "testbed:", Name: "FILE", Abilities: testbed.HasTables | testbed.LogsArrivals | testbed.AddsUpdates | testbed.PassesDriver,
 		Programs:  built, // only the agent of the queue knows the details
 		NotCard:   "its file names generator and server",
-		Named:     func(name string) error { _, err := FindRoles(name); return err },
+		Named:     func(name string) error { _, err := FindPlan(name); return err },
 		Registers: openQueueRegisters, Testbed: openRoles,
 	}
 }
 
-// FindRoles returns the plan of a testbed with roles. name is the path of a file or the name of a testbed that is up.
+// FindPlan returns the plan of a testbed with roles. name is the path of a file or the name of a testbed that is up.
 // The error matches ErrFile or ErrAbsent.
-func FindRoles(name string) (*RolePlan, error) {
+func FindPlan(name string) (*Plan, error) {
 	if !strings.ContainsAny(name, "./") {
 		return loadUp(name)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: testbed:%s: %w", ErrFile, name, err)
+		return nil, fmt.Errorf("%w: testbed:%s: %w", lab.ErrFile, name, err)
 	}
-	f, err := Parse(name, text)
+	f, err := lab.Parse(name, text)
 	if err != nil {
 		return nil, err
 	}
 	if f.Roles == nil {
-		return nil, fmt.Errorf("%w: %s describes nodes, not roles; use it as -d xdp:%[2]s", ErrFile, name)
+		return nil, fmt.Errorf("%w: %s describes nodes, not roles; use it as -d xdp:%[2]s", lab.ErrFile, name)
 	}
-	return f.ResolveRoles()
+	return ResolveRoles(f)
 }
 
-// findQueue returns the plan of a testbed like FindRoles. It returns an error if the testbed has no queue.
-func findQueue(name string) (*RolePlan, error) {
-	p, err := FindRoles(name)
+// findQueue returns the plan of a testbed like FindPlan. It returns an error if the testbed has no queue.
+func findQueue(name string) (*Plan, error) {
+	p, err := FindPlan(name)
 	if err == nil && p.Queue == nil {
 		err = fmt.Errorf("%w: testbed %s has nodes, not roles; start its workers in their namespaces, which 'olafctl testbed show' lists",
 			testbed.ErrUnsupported, p.Name)
@@ -99,11 +100,24 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	if _, err := s.requireLinks(ctx); err != nil {
 		return nil, err
 	}
+	if bed, err = s.open(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := p.checkCable(ctx, bed); err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	bed.JoinHosts(func(ctx context.Context) []results.Host { return s.describe(ctx, examined) }, s.Close)
+	bed.KeepErrors(func(err error) { noteError(name, time.Now(), err) })
+	return bed, nil
+}
+
+// open opens the queue's device with the generator and the captures on their hosts.
+func (s *Hosts) open(ctx context.Context, o testbed.OpenOptions) (*testbed.Testbed, error) {
+	p := s.plan
 	o.Access = s.access
 	if g := p.Generator; g != nil {
 		o.Generator = p.HostOf(g.Host).Address(g.deviceAddress())
 	}
-	queue := p.HostOf(p.Queue.Host)
 	if err := p.placeCapture(ctx, &o, &s.access); err != nil {
 		return nil, err
 	}
@@ -115,25 +129,15 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 			}
 		}
 	}
-	if queue.SSH != "" {
-		bed, err = testbed.OpenTestbed(ctx, queue.Address(p.Queue.Device), o)
-	} else {
-		bed, err = openHere(ctx, p.Queue.Device, o)
+	if queue := p.HostOf(p.Queue.Host); queue.SSH != "" {
+		return testbed.OpenTestbed(ctx, queue.Address(p.Queue.Device), o)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := p.checkCable(ctx, bed); err != nil {
-		return nil, errors.Join(err, bed.Close())
-	}
-	bed.JoinHosts(func(ctx context.Context) []results.Host { return s.describe(ctx, examined) }, s.Close)
-	bed.KeepErrors(func(err error) { noteError(name, time.Now(), err) })
-	return bed, nil
+	return openHere(ctx, p.Queue.Device, o)
 }
 
 // checkCable sends frames from the generator's card to the queue's, if both are cards. Links between interfaces were
 // checked before.
-func (p *RolePlan) checkCable(ctx context.Context, bed *testbed.Testbed) error {
+func (p *Plan) checkCable(ctx context.Context, bed *testbed.Testbed) error {
 	g := p.Generator
 	if g == nil || g.Device == "" {
 		return nil
@@ -146,7 +150,7 @@ func (p *RolePlan) checkCable(ctx context.Context, bed *testbed.Testbed) error {
 
 // placeCapture arranges that the capture at the server starts with the testbed. If the queue is on the server's host,
 // the queue's agent captures, so that the clocks of two hosts need not be compared. Otherwise this process captures.
-func (p *RolePlan) placeCapture(ctx context.Context, o *testbed.OpenOptions, a *testbed.Access) error {
+func (p *Plan) placeCapture(ctx context.Context, o *testbed.OpenOptions, a *testbed.Access) error {
 	if p.Server == nil {
 		return nil
 	}
@@ -185,7 +189,7 @@ func openHere(ctx context.Context, device string, o testbed.OpenOptions) (*testb
 }
 
 // capture starts a capture at the server's interface.
-func (p *RolePlan) capture(ctx context.Context, a *testbed.Access) (testbed.Frames, error) {
+func (p *Plan) capture(ctx context.Context, a *testbed.Access) (testbed.Frames, error) {
 	h := p.HostOf(p.Server.Host)
 	o := live.Options{Interface: p.Server.Interface, Stamps: p.Server.Stamps, Promiscuous: true}
 	if h.SSH == "" {
@@ -206,7 +210,7 @@ func (p *RolePlan) capture(ctx context.Context, a *testbed.Access) (testbed.Fram
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("host %s: %w", h.Name, err), host.Close())
 	}
-	return &boundedFrames{HostFrames: frames, bound: clockBound{p.ClockBy == ByPTP, p.ClockNS}}, nil
+	return &boundedFrames{HostFrames: frames, bound: clockBound{p.ClockBy == lab.ByPTP, p.ClockNS}}, nil
 }
 
 // boundedFrames is a capture on another host whose clock is within a bound that the file states.
@@ -266,7 +270,7 @@ func errorFile(name string) (string, error) {
 // noteError stores the failure of a command that used a testbed which is up. A testbed from a file has no stored
 // failure, because it is removed when the command ends.
 func noteError(name string, at time.Time, failure error) {
-	if strings.ContainsAny(name, "./") || errors.Is(failure, ErrAbsent) {
+	if strings.ContainsAny(name, "./") || errors.Is(failure, lab.ErrAbsent) {
 		return
 	}
 	if path, err := errorFile(name); err == nil {

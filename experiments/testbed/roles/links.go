@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
 // LinkCheck is the result of sending probe frames over one link of a testbed.
@@ -45,7 +46,7 @@ func (c *LinkCheck) err() error {
 
 // findLinks returns the links of a plan, which are not checked yet. These are the links between roles or the cables
 // between hosts.
-func (p *RolePlan) findLinks() (all []LinkCheck) {
+func (p *Plan) findLinks() (all []LinkCheck) {
 	if p.Nodes != nil {
 		for i := range p.Nodes.Cables {
 			c := &p.Nodes.Cables[i]
@@ -56,14 +57,14 @@ func (p *RolePlan) findLinks() (all []LinkCheck) {
 		}
 		return all
 	}
-	in := LinkEnd{Role: QueueName, Host: p.Queue.Host, Device: p.Queue.Device}
+	in := LinkEnd{Role: lab.QueueName, Host: p.Queue.Host, Device: p.Queue.Device}
 	out := in
 	in.Interface, out.Interface, _ = cutInterfaces(p.Queue.Device)
 	if g := p.Generator; g != nil {
-		all = append(all, LinkCheck{From: LinkEnd{Generator, g.Host, g.Interface, g.Device}, To: in})
+		all = append(all, LinkCheck{From: LinkEnd{lab.Generator, g.Host, g.Interface, g.Device}, To: in})
 	}
 	if s := p.Server; s != nil {
-		all = append(all, LinkCheck{From: out, To: LinkEnd{Server, s.Host, s.Interface, s.Device}})
+		all = append(all, LinkCheck{From: out, To: LinkEnd{lab.Server, s.Host, s.Interface, s.Device}})
 	}
 	return all
 }
@@ -186,7 +187,7 @@ func (s *Hosts) explainUnchecked(c *LinkCheck, end LinkEnd) string {
 	switch {
 	case err != nil || !lasts:
 		return fmt.Sprintf("the cable is part of %s", end)
-	case c.From.Role == Generator:
+	case c.From.Role == lab.Generator:
 		return fmt.Sprintf("%s has no interface on its host; each bench sends frames from card to card first", end)
 	}
 	return fmt.Sprintf("%s has no interface on its host; each run names the frames that it loses there", end)

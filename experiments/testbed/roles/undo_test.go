@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
 // heldHost is this host with a holder that is only recorded.
@@ -19,9 +20,9 @@ type heldHost struct {
 	refuses error // error from starting the holder
 }
 
-func (h heldHost) held(context.Context, string) (*State, error) {
+func (h heldHost) held(context.Context, string) (*lab.State, error) {
 	if *h.isHeld {
-		return new(State), nil
+		return new(lab.State), nil
 	}
 	return nil, nil
 }
@@ -57,13 +58,13 @@ func TestFailedUpUndoesItself(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
 			r := &testbed.Reservations{Dir: filepath.Join(t.TempDir(), "olafctl")}
 			access := testbed.Access{Devices: testbed.Devices{testbed.TwinDevice()}, Owner: "alice@desk", Reservations: r}
-			p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}, {Name: "b"}},
-				Queue: &PlannedRole{Host: "a", Device: "twin:"}, Generator: &PlannedRole{Host: "a", Interface: "eth0"}, Server: &PlannedRole{Host: "b", Interface: "eth1"}}
+			p := &Plan{Name: "paper", Hosts: []lab.PlannedHost{{Name: "a"}, {Name: "b"}},
+				Queue: &Role{Host: "a", Device: "twin:"}, Generator: &Role{Host: "a", Interface: "eth0"}, Server: &Role{Host: "b", Interface: "eth1"}}
 			before, held := 0, slices.Clone(c.held)
 			if c.reserved {
 				before = 2
 				first := *p
-				first.Server = &PlannedRole{Host: "b", Interface: "eth2"}
+				first.Server = &Role{Host: "b", Interface: "eth2"}
 				if err := ReserveHosts(t.Context(), &first, "", time.Minute, access, nil); err != nil {
 					t.Fatal(err)
 				}
@@ -111,7 +112,7 @@ func TestFailedUpUndoesItself(t *testing.T) {
 func upPath(t *testing.T) string {
 	t.Helper()
 	path, err := upFile("paper")
-	if err != nil && !errors.Is(err, ErrAbsent) {
+	if err != nil && !errors.Is(err, lab.ErrAbsent) {
 		t.Fatal(err)
 	}
 	return path

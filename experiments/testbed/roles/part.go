@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"cmp"
@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
 // HostPart is the part of a testbed on several hosts that one host contains. A background process on that host holds
-// the part. It owns the reservation, namespaces, interfaces and programs, and ends with the reservation, by DownRoles
+// the part. It owns the reservation, namespaces, interfaces and programs, and ends with the reservation, by TakeDown
 // or by a signal.
 type HostPart struct {
 	Testbed   string        `json:"testbed"`
@@ -23,7 +24,7 @@ type HostPart struct {
 	Note      string        `json:"note,omitempty"`
 	Lasts     time.Duration `json:"lasts_ns"` // duration of the reservation
 	Resources []string      `json:"resources"`
-	Nodes     *Plan         `json:"nodes,omitempty"` // nodes, of which those on this host are built; nil for a testbed with roles
+	Nodes     *lab.Plan     `json:"nodes,omitempty"` // nodes, of which those on this host are built; nil for a testbed with roles
 }
 
 func (p *HostPart) reservation() testbed.Reservation {
@@ -74,9 +75,9 @@ func HostCalls(a testbed.Access) map[string]testbed.CallHandler {
 }
 
 // stateHere returns the state of this host's part of a testbed, or nil if no holder holds it.
-func stateHere(name string) (*State, error) {
-	s, err := Show(name)
-	if errors.Is(err, ErrAbsent) {
+func stateHere(name string) (*lab.State, error) {
+	s, err := lab.Show(name)
+	if errors.Is(err, lab.ErrAbsent) {
 		return nil, nil
 	}
 	return s, err
@@ -84,7 +85,7 @@ func stateHere(name string) (*State, error) {
 
 // letGoHere ends the holder of this host's part of a testbed, if there is one.
 func letGoHere(name string) error {
-	if err := Down(name); !errors.Is(err, ErrAbsent) {
+	if err := lab.Down(name); !errors.Is(err, lab.ErrAbsent) {
 		return err
 	}
 	return nil
@@ -93,13 +94,13 @@ func letGoHere(name string) error {
 // holder is implemented by connections to hosts on which holders can be started and ended.
 type holder interface {
 	hold(ctx context.Context, part *HostPart) error
-	held(ctx context.Context, name string) (*State, error)
+	held(ctx context.Context, name string) (*lab.State, error)
 	letGo(ctx context.Context, name string) error
 }
 
-func (l localHost) hold(ctx context.Context, part *HostPart) error    { return holdHere(ctx, part, l.a) }
-func (localHost) held(_ context.Context, name string) (*State, error) { return stateHere(name) }
-func (localHost) letGo(_ context.Context, name string) error          { return letGoHere(name) }
+func (l localHost) hold(ctx context.Context, part *HostPart) error        { return holdHere(ctx, part, l.a) }
+func (localHost) held(_ context.Context, name string) (*lab.State, error) { return stateHere(name) }
+func (localHost) letGo(_ context.Context, name string) error              { return letGoHere(name) }
 
 // farHost is the hostLink for another host.
 type farHost struct{ *testbed.Host }
@@ -108,7 +109,7 @@ func (h farHost) hold(ctx context.Context, part *HostPart) error {
 	return h.Call(ctx, callHold, part, new(any))
 }
 
-func (h farHost) held(ctx context.Context, name string) (s *State, err error) {
+func (h farHost) held(ctx context.Context, name string) (s *lab.State, err error) {
 	return s, h.Call(ctx, callHeld, name, &s)
 }
 
@@ -117,8 +118,8 @@ func (h farHost) letGo(ctx context.Context, name string) error {
 }
 
 // heldBy returns the state of each host's part. It is nil for a host without a holder.
-func (s *Hosts) heldBy(ctx context.Context) (all []*State, err error) {
-	all = make([]*State, len(s.links))
+func (s *Hosts) heldBy(ctx context.Context) (all []*lab.State, err error) {
+	all = make([]*lab.State, len(s.links))
 	return all, s.each(func(i int) (err error) {
 		all[i], err = s.links[i].held(ctx, s.plan.Name)
 		return err
@@ -127,7 +128,7 @@ func (s *Hosts) heldBy(ctx context.Context) (all []*State, err error) {
 
 // holdOrder returns the indexes of the hosts in the order in which their holders start. The host of a switch comes
 // first, because workers send as soon as they are up. The other hosts follow in the order of their names.
-func (p *RolePlan) holdOrder() (order []int) {
+func (p *Plan) holdOrder() (order []int) {
 	for i := range p.Hosts {
 		if p.Nodes != nil && p.Nodes.Switch != nil && p.Nodes.Nodes[p.Nodes.Switch.Node].Host == p.Hosts[i].Name {
 			order = slices.Insert(order, 0, i)
@@ -179,12 +180,12 @@ func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (und
 
 // readMACs returns the plan's nodes, with the hardware addresses of the interfaces at both ends of cables between
 // hosts.
-func (s *Hosts) readMACs(ctx context.Context) (*Plan, error) {
+func (s *Hosts) readMACs(ctx context.Context) (*lab.Plan, error) {
 	nodes := *s.plan.Nodes
 	nodes.Cables = slices.Clone(nodes.Cables)
 	read := func(node int, name string) (string, error) {
 		host := nodes.Nodes[node].Host
-		i := slices.IndexFunc(s.plan.Hosts, func(h PlannedHost) bool { return h.Name == host })
+		i := slices.IndexFunc(s.plan.Hosts, func(h lab.PlannedHost) bool { return h.Name == host })
 		about, err := s.links[i].About(ctx, testbed.AboutRequest{Interface: name})
 		if err == nil && about.NIC == nil {
 			err = fmt.Errorf("%w: %s", ErrUnfit, strings.Join(about.Faults, "; "))

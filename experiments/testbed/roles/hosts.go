@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/results"
 )
@@ -56,13 +57,13 @@ func (localHost) Close() error { return nil }
 
 // Hosts contains the connections to the hosts of a plan.
 type Hosts struct {
-	plan   *RolePlan
+	plan   *Plan
 	access testbed.Access
 	links  []hostLink // as in the plan; nil for a host that could not be reached
 }
 
 // Access returns a copy of a with the program and the rights that the file specifies for each host.
-func (p *RolePlan) Access(a testbed.Access) (testbed.Access, error) {
+func (p *Plan) Access(a testbed.Access) (testbed.Access, error) {
 	a.Hosts = map[sshlink.Address]sshlink.Options{}
 	for i := range p.Hosts {
 		h := &p.Hosts[i]
@@ -79,7 +80,7 @@ func (p *RolePlan) Access(a testbed.Access) (testbed.Access, error) {
 }
 
 // ConnectHosts connects to all hosts of a plan in parallel. The error names each host that could not be reached.
-func ConnectHosts(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, error) {
+func ConnectHosts(ctx context.Context, p *Plan, a testbed.Access) (*Hosts, error) {
 	s, err := connectReachable(ctx, p, a)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -89,7 +90,7 @@ func ConnectHosts(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, e
 
 // connectReachable connects to those hosts of a plan that can be reached. The other hosts have no link and are named in
 // the error.
-func connectReachable(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, error) {
+func connectReachable(ctx context.Context, p *Plan, a testbed.Access) (*Hosts, error) {
 	s := &Hosts{plan: p, access: a, links: make([]hostLink, len(p.Hosts))}
 	var err error
 	if s.access, err = p.Access(a); err != nil {
@@ -157,7 +158,7 @@ type Examination struct {
 	Roles        []string              `json:"roles"`
 	Clock        testbed.Offset        `json:"clock"`
 	Reservations []testbed.Reservation `json:"reservations"`
-	Held         *State                `json:"held,omitempty"` // the part of a testbed that is up, with its nodes
+	Held         *lab.State            `json:"held,omitempty"` // the part of a testbed that is up, with its nodes
 	// Holder is the testbed's reservation, or another one that prevents it; nil if there is neither.
 	Holder *testbed.Reservation `json:"-"`
 }
@@ -201,7 +202,7 @@ func (s *Hosts) Examine(ctx context.Context) ([]Examination, error) {
 		if e.Clock, err = link.Offset(ctx); err != nil {
 			return err
 		}
-		if bound := s.plan.ClockNS; bound > 0 && s.plan.ClockBy == ByEcho && e.Clock.BoundNS > bound {
+		if bound := s.plan.ClockNS; bound > 0 && s.plan.ClockBy == lab.ByEcho && e.Clock.BoundNS > bound {
 			e.Faults = append(e.Faults, fmt.Sprintf("its clock is compared within %v, clock.at_most is %v; ages will be withheld",
 				time.Duration(e.Clock.BoundNS), time.Duration(bound)))
 		}
@@ -223,13 +224,13 @@ func (e *Examination) merge(about *testbed.HostAbout) {
 }
 
 // requests returns the requests to be sent to a host, one for each of its roles.
-func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
+func (p *Plan) requests(host string) (all []testbed.AboutRequest) {
 	if p.Nodes != nil {
 		return []testbed.AboutRequest{{}}
 	}
 	const leastMTU = olaf.HeaderBytes - 14 // for frames without values
 	type request struct {
-		*PlannedRole
+		*Role
 		generator bool
 	}
 	roles := []request{{p.Generator, true}, {p.Queue, false}, {p.Server, false}}
@@ -237,7 +238,7 @@ func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
 		roles = slices.Insert(roles, 0, request{p.Mirror, false}) // the last description of an interface is kept
 	}
 	for _, role := range roles {
-		if role.PlannedRole != nil && role.Host == host {
+		if role.Role != nil && role.Host == host {
 			all = append(all, testbed.AboutRequest{Device: role.Device, Generator: role.generator, Interface: role.Interface,
 				LeastMTU: leastMTU})
 		}

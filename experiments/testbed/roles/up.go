@@ -1,4 +1,4 @@
-package lab
+package roles
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/internal/lockfile"
 )
@@ -48,18 +49,18 @@ func upFile(name string) (string, error) {
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("olafctl-%d-testbeds", os.Getuid()))
 	info, err := os.Lstat(folder)
 	switch {
-	case !isName(name, 64) || errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("%w: %s; 'olafctl testbed up FILE' brings one up, and testbed:FILE reads a file", ErrAbsent, name)
+	case !lab.IsTestbedName(name) || errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w: %s; 'olafctl testbed up FILE' brings one up, and testbed:FILE reads a file", lab.ErrAbsent, name)
 	case err == nil && (!info.IsDir() || info.Mode().Perm() != 0o700 || !lockfile.Own(info)):
-		err = fmt.Errorf("%w: %s is not a folder of this user's alone", ErrHolder, folder)
+		err = fmt.Errorf("%w: %s is not a folder of this user's alone", lab.ErrHolder, folder)
 	}
 	return filepath.Join(folder, name+".json"), err
 }
 
 // rememberUp stores the plan of a testbed that is up.
-func rememberUp(p *RolePlan) error {
+func rememberUp(p *Plan) error {
 	path, err := upFile(p.Name)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, lab.ErrAbsent) {
 		err = os.Mkdir(filepath.Dir(path), 0o700)
 	}
 	if err != nil {
@@ -79,7 +80,7 @@ func forgetUp(name string) error {
 		err = os.Remove(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %s", ErrAbsent, name)
+		return fmt.Errorf("%w: %s", lab.ErrAbsent, name)
 	}
 	if old, absent := errorFile(name); absent == nil {
 		_ = os.Remove(old) // there may be no old file
@@ -89,16 +90,16 @@ func forgetUp(name string) error {
 }
 
 // loadUp returns the stored plan of a testbed that is up. The error matches ErrAbsent if the testbed is not up.
-func loadUp(name string) (*RolePlan, error) {
+func loadUp(name string) (*Plan, error) {
 	path, err := upFile(name)
 	if err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s; 'olafctl testbed up FILE' brings one up, and testbed:FILE reads a file", ErrAbsent, name)
+		return nil, fmt.Errorf("%w: %s; 'olafctl testbed up FILE' brings one up, and testbed:FILE reads a file", lab.ErrAbsent, name)
 	}
-	p := new(RolePlan)
+	p := new(Plan)
 	if err == nil {
 		err = json.Unmarshal(text, p)
 	}
@@ -106,22 +107,22 @@ func loadUp(name string) (*RolePlan, error) {
 		err = errors.New("it has no queue")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrHolder, path, err)
+		return nil, fmt.Errorf("%w: %s: %w", lab.ErrHolder, path, err)
 	}
 	return p, nil
 }
 
-// UpRoles sets up a testbed with roles. It examines all hosts, sends probe frames over the links, reserves the hosts
+// BringUp sets up a testbed with roles. It examines all hosts, sends probe frames over the links, reserves the hosts
 // for the given time, starts a holder on each, stops their generators and stores the plan under the testbed's name. A
-// testbed that is already up is examined and reserved again, and missing holders are started. If UpRoles fails, it
+// testbed that is already up is examined and reserved again, and missing holders are started. If BringUp fails, it
 // leaves reservations and holders as they were.
-func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) (all []Examination, links []LinkCheck,
+func BringUp(ctx context.Context, p *Plan, note string, lasts time.Duration, a testbed.Access) (all []Examination, links []LinkCheck,
 	err error) {
 	there, err := loadUp(p.Name)
 	if err == nil && !isSamePlan(there, p) {
-		return nil, nil, fmt.Errorf("%w and differs: %s; 'olafctl testbed down %[2]s' first, or give the file another name", ErrExists, p.Name)
+		return nil, nil, fmt.Errorf("%w and differs: %s; 'olafctl testbed down %[2]s' first, or give the file another name", lab.ErrExists, p.Name)
 	}
-	if err != nil && !errors.Is(err, ErrAbsent) {
+	if err != nil && !errors.Is(err, lab.ErrAbsent) {
 		return nil, nil, err
 	}
 	s, err := ConnectHosts(ctx, p, a)
@@ -139,7 +140,7 @@ func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration,
 	if err != nil {
 		return all, nil, err
 	}
-	if p.Nodes == nil || !slices.ContainsFunc(held, func(part *State) bool { return part != nil }) { // else namespaces have the ends
+	if p.Nodes == nil || !slices.ContainsFunc(held, func(part *lab.State) bool { return part != nil }) { // else namespaces have the ends
 		if links, err = s.requireLinks(ctx); err != nil {
 			return all, links, err
 		}
@@ -172,16 +173,16 @@ func (s *Hosts) bringUp(ctx context.Context, note string, lasts time.Duration) (
 }
 
 // isSamePlan reports whether two plans are equal in every field.
-func isSamePlan(a, b *RolePlan) bool {
+func isSamePlan(a, b *Plan) bool {
 	left, err := json.Marshal(a)
 	right, err2 := json.Marshal(b)
 	return err == nil && err2 == nil && bytes.Equal(left, right)
 }
 
-// DownRoles removes a testbed with roles. It stops the generators, ends the holders and reservations, and deletes the
+// TakeDown removes a testbed with roles. It stops the generators, ends the holders and reservations, and deletes the
 // stored plan. If a host cannot be reached, the other hosts are still released. The error names the unreachable host,
-// and the plan remains stored, so that DownRoles can be called again.
-func DownRoles(ctx context.Context, p *RolePlan, a testbed.Access) error {
+// and the plan remains stored, so that TakeDown can be called again.
+func TakeDown(ctx context.Context, p *Plan, a testbed.Access) error {
 	s, unreached := connectReachable(ctx, p, a)
 	rested := s.rest(ctx)
 	left := s.letGo(ctx)
@@ -192,8 +193,8 @@ func DownRoles(ctx context.Context, p *RolePlan, a testbed.Access) error {
 	return forgetUp(p.Name)
 }
 
-// DoctorRoles examines the hosts of a testbed and, if they can have their roles, sends probe frames over its links.
-func DoctorRoles(ctx context.Context, p *RolePlan, a testbed.Access) (all []Examination, links []LinkCheck, err error) {
+// ExamineHosts examines the hosts of a testbed and, if they can have their roles, sends probe frames over its links.
+func ExamineHosts(ctx context.Context, p *Plan, a testbed.Access) (all []Examination, links []LinkCheck, err error) {
 	s, err := ConnectHosts(ctx, p, a)
 	if err != nil {
 		return nil, nil, err
@@ -219,8 +220,8 @@ func LinkFault(links []LinkCheck) error {
 	return nil
 }
 
-// ShowRoles examines the hosts of a testbed and, if it is up, their holders.
-func ShowRoles(ctx context.Context, p *RolePlan, isUp bool, a testbed.Access) (all []Examination, err error) {
+// DescribeHosts examines the hosts of a testbed and, if it is up, their holders.
+func DescribeHosts(ctx context.Context, p *Plan, isUp bool, a testbed.Access) (all []Examination, err error) {
 	s, err := ConnectHosts(ctx, p, a)
 	if err != nil {
 		return nil, err
@@ -247,7 +248,7 @@ func ShowRoles(ctx context.Context, p *RolePlan, isUp bool, a testbed.Access) (a
 // rest stops the generators of all cards on connected hosts, and waits until they are idle.
 func (s *Hosts) rest(ctx context.Context) error {
 	var errs []error
-	for _, role := range []*PlannedRole{s.plan.Generator, s.plan.Queue} {
+	for _, role := range []*Role{s.plan.Generator, s.plan.Queue} {
 		if role == nil || role.Device == "" || !s.isConnected(role.Host) {
 			continue
 		}
@@ -258,7 +259,7 @@ func (s *Hosts) rest(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (s *Hosts) stopGenerator(ctx context.Context, role *PlannedRole) error {
+func (s *Hosts) stopGenerator(ctx context.Context, role *Role) error {
 	if lasts, err := s.access.IsLasting(role.Device); err != nil || !lasts {
 		return err
 	}
