@@ -23,8 +23,8 @@ func EncodeProbe(from net.HardwareAddr, token []byte) []byte {
 	return append(frame, make([]byte, max(0, leastFrame-len(frame)))...)
 }
 
-// IsProbe reports whether a frame is a probe frame with the token.
-func IsProbe(frame, token []byte) bool {
+// isProbe reports whether a frame is a probe frame with the token.
+func isProbe(frame, token []byte) bool {
 	const typeAt = 12
 	return len(frame) >= typeAt+2 && binary.BigEndian.Uint16(frame[typeAt:]) == probeType && bytes.HasPrefix(frame[typeAt+2:], token)
 }
@@ -38,7 +38,7 @@ func AwaitProbe(ctx context.Context, frames Source, token []byte, patience time.
 		var p Packet
 		err := frames.Next(&p)
 		switch {
-		case err == nil && IsProbe(p.Data, token):
+		case err == nil && isProbe(p.Data, token):
 			return true, nil
 		case err != nil && !errors.Is(err, ErrIdle):
 			return false, err

@@ -21,8 +21,8 @@ type Input struct {
 // InputsByTenth returns inputs that a test changes by 10 %.
 func InputsByTenth(names ...string) []Input { return makeInputs(1.1, names) }
 
-// InputsDoubled returns inputs that a test doubles, because results are rounded up to whole time slots.
-func InputsDoubled(names ...string) []Input { return makeInputs(2, names) }
+// inputsDoubled returns inputs that a test doubles, because results are rounded up to whole time slots.
+func inputsDoubled(names ...string) []Input { return makeInputs(2, names) }
 
 func makeInputs(factor float64, names []string) []Input {
 	var all []Input

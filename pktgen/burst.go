@@ -44,15 +44,15 @@ type Burst struct {
 	ActiveClusters int `json:"active_clusters"`
 }
 
-// Preset is a workload with a name.
-type Preset struct {
+// preset is a workload with a name.
+type preset struct {
 	Name, About string
 	Burst       Burst
 }
 
-// ListPresets returns the workloads of the paper's micro-benchmarks. Their traffic shape was fitted to Table 1 in the
+// listPresets returns the workloads of the paper's micro-benchmarks. Their traffic shape was fitted to Table 1 in the
 // paper.
-func ListPresets() []Preset {
+func listPresets() []preset {
 	table1 := Burst{
 		Placement: Placement{Workers: 27, Clusters: 9}, UpdatesPerWorker: 500, Size: 256,
 		LineRate: 100 * olaf.Gbps, MeanRate: 60 * olaf.Gbps,
@@ -63,7 +63,7 @@ func ListPresets() []Preset {
 	smooth.BurstPackets = 1
 	equal := table1
 	equal.ClusterSigma = 0
-	return []Preset{
+	return []preset{
 		{"olaf-table1", "27 workers in 9 clusters, 500 updates of 2048 bit each, bursts of 135 at 100G, 60G on average (§8.1)", table1},
 		{"olaf-fig6", "the same traffic, for the distribution of aggregations (Fig. 6)", table1},
 		{"olaf-smooth", "the same workers without bursts", smooth},
@@ -75,7 +75,7 @@ func ListPresets() []Preset {
 // names.
 func PresetBurst(name string) (Burst, error) {
 	var names []string
-	for _, p := range ListPresets() {
+	for _, p := range listPresets() {
 		if p.Name == name {
 			return p.Burst, nil
 		}
@@ -94,7 +94,7 @@ const (
 	maxBurst     = 100_000
 	maxSigma     = 10
 	busRate      = 128 * olaf.Gbps // 64 bytes per cycle
-	clockSeconds = 1 << 48 / float64(ClockHz)
+	clockSeconds = 1 << 48 / float64(clockHz)
 )
 
 // Validate returns an error for the first invalid field. The error matches ErrWorkload.

@@ -20,8 +20,8 @@ var (
 	ErrImage = olaf.NewError(olaf.Device, "the generator's memory differs from what was loaded")
 )
 
-// ClockHz is the clock frequency of the data path. Times in descriptors are numbers of its cycles.
-const ClockHz = int64(olaf.Second / olaf.Cycle)
+// clockHz is the clock frequency of the data path. Times in descriptors are numbers of its cycles.
+const clockHz = int64(olaf.Second / olaf.Cycle)
 
 // Placement distributes workers to clusters. Each cluster has a contiguous range of worker IDs. The lengths of the
 // ranges differ by at most one.

@@ -270,7 +270,7 @@ func (c *burstClock) startBurst(gap float64) {
 		c.p -= w
 	}
 	c.begun = true
-	hi, lo := bits.Mul64(uint64(c.m), uint64(ClockHz))
+	hi, lo := bits.Mul64(uint64(c.m), uint64(clockHz))
 	c.cycles, c.parts = bits.Div64(hi, lo, c.mean)
 }
 
@@ -281,7 +281,7 @@ func (c *burstClock) nextCycle(size int64) uint64 {
 		p = uint64(-c.p)
 	}
 	c.p += size
-	hi, lo := bits.Mul64(p, uint64(ClockHz))
+	hi, lo := bits.Mul64(p, uint64(clockHz))
 	q, r := bits.Div64(hi, lo, c.line)
 	// cycles + parts/mean ± (q + r/line), rounded down: the fractions are compared over their common denominator.
 	partsHi, partsLo := bits.Mul64(c.parts, c.line)

@@ -40,7 +40,7 @@ func play(t testing.TB, w Burst, seed uint64) []regmap.Descriptor {
 }
 
 func TestPresetsAreValid(t *testing.T) {
-	for _, p := range ListPresets() {
+	for _, p := range listPresets() {
 		w, err := PresetBurst(p.Name)
 		if err != nil || w.Validate() != nil || p.About == "" {
 			t.Errorf("%s: %v, %v", p.Name, err, w.Validate())
@@ -135,7 +135,7 @@ func TestScheduleInvariants(t *testing.T) {
 			t.Fatalf("%d descriptors of %d", n, w.Total())
 		}
 		all = all[:w.Total()]
-		spacing := w.Size.Bits() * ClockHz / int64(w.LineRate)
+		spacing := w.Size.Bits() * clockHz / int64(w.LineRate)
 		for i, d := range all {
 			if d.Sequence != next[d.Flow] {
 				t.Fatalf("worker %d sends %d after %d", d.Flow, d.Sequence, next[d.Flow])
@@ -169,7 +169,7 @@ func TestTimesAreExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bits := big.NewRat(w.Size.Bits()*ClockHz, 1)
+		bits := big.NewRat(w.Size.Bits()*clockHz, 1)
 		packet := new(big.Rat).Quo(bits, big.NewRat(int64(w.LineRate), 1))
 		burst := new(big.Rat).Quo(bits, big.NewRat(int64(w.MeanRate), 1))
 		burst.Mul(burst, big.NewRat(int64(w.BurstPackets), 1))
@@ -204,7 +204,7 @@ func TestBurstClock(t *testing.T) {
 			for range rapid.IntRange(1, 20).Draw(t, "packets") {
 				exact := big.NewRat(m, mean)
 				exact.Add(exact, big.NewRat(p, line))
-				exact.Mul(exact, big.NewRat(ClockHz, 1))
+				exact.Mul(exact, big.NewRat(clockHz, 1))
 				want := new(big.Int).Quo(exact.Num(), exact.Denom()).Uint64()
 				if got := c.nextCycle(2048); got != want {
 					t.Fatalf("cycle %d, want %d = floor %v", got, want, exact)
@@ -245,7 +245,7 @@ func TestMeanRate(t *testing.T) {
 			w := table1(t)
 			tt.shape(&w)
 			all := play(t, w, 3)
-			seconds := float64(all[len(all)-1].Time) / float64(ClockHz)
+			seconds := float64(all[len(all)-1].Time) / float64(clockHz)
 			got := float64(len(all)) * float64(w.Size.Bits()) / seconds
 			if off := got/float64(w.MeanRate) - 1; math.Abs(off) > tt.slack {
 				t.Errorf("mean rate %.4g is off by %+.2f %%", got, 100*off)

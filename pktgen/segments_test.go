@@ -49,7 +49,7 @@ func TestSegmentsFollowEachOther(t *testing.T) {
 		for segment := range 3 {
 			exact := big.NewRat(bits, int64(w.MeanRate))
 			exact.Add(exact, big.NewRat(int64(segment)*2048, int64(w.LineRate)))
-			exact.Mul(exact, big.NewRat(ClockHz, 1))
+			exact.Mul(exact, big.NewRat(clockHz, 1))
 			if want := new(big.Int).Quo(exact.Num(), exact.Denom()).Uint64(); all[at+segment].Time != want {
 				t.Fatalf("burst %d, segment %d at cycle %d, want %d", burst, segment, all[at+segment].Time, want)
 			}

@@ -60,12 +60,12 @@ func pooledCDF(runs []*Run) []CDFPoint {
 			counts[k] += n
 		}
 	}
-	return CDF(counts)
+	return cdf(counts)
 }
 
-// CDF returns the cumulative distribution of aggregations per outgoing update. counts[n] is the number of updates with
+// cdf returns the cumulative distribution of aggregations per outgoing update. counts[n] is the number of updates with
 // n aggregations.
-func CDF(counts []int64) []CDFPoint {
+func cdf(counts []int64) []CDFPoint {
 	var total, below int64
 	for _, n := range counts {
 		total += n

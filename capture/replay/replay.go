@@ -20,8 +20,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Schema is the schema name of a Result in JSON form.
-const Schema = "olafctl.replay/v2"
+// schema is the schema name of a Result in JSON form.
+const schema = "olafctl.replay/v2"
 
 // ErrTruncated is returned if gradients are needed but the capture contains only parts of the frames.
 var ErrTruncated = olaf.NewError(olaf.Usage, "the capture did not keep whole frames")
@@ -281,7 +281,7 @@ func (r *run) buildResult(src *capture.Decoder, partial bool) *Result {
 	s, losses := d.Stats(), src.Losses()
 	frames, updates := d.QueuedCount()
 	res := &Result{
-		Schema: Schema, Queue: r.cfg.Queue, OutRateBPS: int64(out.Rate.Rate()), Slots: r.cfg.Engine.Slots,
+		Schema: schema, Queue: r.cfg.Queue, OutRateBPS: int64(out.Rate.Rate()), Slots: r.cfg.Engine.Slots,
 		DequeueCycles: out.DequeueCycles, MergeCycles: out.MergeCycles, OverheadBytes: out.OverheadBytes,
 		Counts:  olaf.NewCounts(declared.Ledger),
 		CountIn: int64(s.SumAccepted),

@@ -16,7 +16,7 @@ const ms = olaf.Millisecond
 // needSolvers skips the test if a solver is missing.
 func needSolvers(t *testing.T) []Solver {
 	t.Helper()
-	solvers := []Solver{Z3(), CVC5()}
+	solvers := []Solver{Z3(), cvc5()}
 	for _, s := range solvers {
 		peer.NeedProgram(t, s.Program)
 	}
@@ -169,12 +169,12 @@ func allowedRun(p *Problem, path *Path) (*Run, error) {
 // onGrid restricts a model to the paths that gridOf enumerates.
 func onGrid(m *model, step olaf.Duration) {
 	s := m.ticks(step)
-	among := func(v Lin, lo, hi int64) Bool {
+	among := func(v lin, lo, hi int64) Bool {
 		var any []Bool
 		for x := lo; x <= hi; x += s {
 			any = append(any, m.s.Eq(v, Ticks(x)))
 		}
-		return Or(any...)
+		return or(any...)
 	}
 	for u, st := range m.streams {
 		m.s.Assert("grid", among(st.phase, m.ticks(st.c.PhaseLow), m.ticks(st.c.PhaseHigh)))
@@ -292,7 +292,7 @@ func (m *model) pinFraction(run *Run) {
 		for k := range st.arrival {
 			m.s.Assert("pin", m.s.Eq(st.arrival[k].Times(n), Ticks(run.Path.Arrivals[u][k])))
 			if s := st.sent[k]; s != True && s != False {
-				m.s.Assert("pin", Iff(s, Const(run.Fates[u][k] != Unsent)))
+				m.s.Assert("pin", iff(s, Const(run.Fates[u][k] != Unsent)))
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func BenchmarkVerify(b *testing.B) {
 	verdicts := map[Answer]float64{Holds: 1, Violated: 0, Unknown: -1}
 	for _, q := range questions() {
 		for _, name := range []string{"z3", "cvc5", "portfolio"} {
-			solvers := map[string][]Solver{"z3": {Z3()}, "cvc5": {CVC5()}}[name]
+			solvers := map[string][]Solver{"z3": {Z3()}, "cvc5": {cvc5()}}[name]
 			b.Run(q.name+"/"+name, func(b *testing.B) {
 				for b.Loop() {
 					v, err := Verify(b.Context(), q.p, Options{Solvers: solvers, Limit: time.Minute})

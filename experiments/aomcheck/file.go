@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/internal/yamldoc"
 )
 
-// FileSchema is the name that the optional field schema of a problem file contains.
-const FileSchema = "olafctl.verify-problem/v1"
+// fileSchema is the name that the optional field schema of a problem file contains.
+const fileSchema = "olafctl.verify-problem/v1"
 
 // ErrFile is matched by all errors in a problem file. The message names the line and the field.
 var ErrFile = olaf.NewError(olaf.Usage, "bad verification file")
@@ -145,10 +145,10 @@ func parsePositive(dst *int) setter {
 	})
 }
 
-// checkSchema rejects every schema name except FileSchema.
+// checkSchema rejects every schema name except fileSchema.
 func checkSchema(path string, value *yaml.Node) error {
-	if value.Kind != yaml.ScalarNode || value.Value != FileSchema {
-		return at(value, path, "it is not "+FileSchema)
+	if value.Kind != yaml.ScalarNode || value.Value != fileSchema {
+		return at(value, path, "it is not "+fileSchema)
 	}
 	return nil
 }

@@ -23,22 +23,22 @@ type model struct {
 // stream contains the terms for one cluster. Each slice has one entry per update.
 type stream struct {
 	c       *Cluster
-	arrival []Lin
+	arrival []lin
 	lo, hi  []int64 // range of each arrival
-	jitter  []Lin
-	phase   Lin
+	jitter  []lin
+	phase   lin
 	sent    []Bool
 
 	// frame is true if update k starts a frame that will be delivered (engine) or is itself delivered (paper). depart
 	// is the time when that frame leaves, and before is the generation time of the cluster's previous delivery.
 	frame  []Bool
-	depart []Lin
-	before []Lin
+	depart []lin
+	before []lin
 	// earlier is true if the cluster had an earlier delivery; a frame without one has no peak.
 	earlier []Bool
 	lost    []Bool
 	peaked  []Bool // frame and earlier; defined only if a query needs it
-	newest  Lin    // generation time of the last frame
+	newest  lin    // generation time of the last frame
 	// merges is set if updates may share a frame; otherwise the sum of peaks telescopes.
 	merges bool
 }
@@ -145,7 +145,7 @@ func (m *model) separate() {
 	m.pairs(gap, func(u, k, v, n int) {
 		a, b := m.streams[u].arrival[k], m.streams[v].arrival[n]
 		m.s.Assert(fmt.Sprintf("assumed separation u=%d k=%d v=%d n=%d", u, k, v, n),
-			Or(m.s.Le(a.Shift(gap), b), m.s.Le(b.Shift(gap), a)))
+			or(m.s.Le(a.Shift(gap), b), m.s.Le(b.Shift(gap), a)))
 	})
 }
 
@@ -218,16 +218,16 @@ func (m *model) control(u int) {
 		var young []Bool
 		for j := range k {
 			ack := st.depart[j].Shift(delay)
-			young = append(young, And(st.frame[j],
+			young = append(young, and(st.frame[j],
 				m.s.Le(ack, st.arrival[k]), m.s.Lt(st.arrival[k].Shift(-age), ack)))
 		}
 		if age == 0 {
 			young = nil
 		}
 		if draws == nil {
-			m.s.Assert(eq("5 Ps reaches 1", u, k), Or(append(young, st.sent[k])...))
+			m.s.Assert(eq("5 Ps reaches 1", u, k), or(append(young, st.sent[k])...))
 		} else {
-			m.s.Assert(eq("5 Ps reaches the draw", u, k), Iff(st.sent[k], Not(Or(young...))))
+			m.s.Assert(eq("5 Ps reaches the draw", u, k), iff(st.sent[k], not(or(young...))))
 		}
 	}
 }
@@ -248,7 +248,7 @@ func (p *Problem) Draws(u int) []int {
 
 // carry defines a recursion along one cluster's updates. The value after update k is now if cond is true, and otherwise
 // the previous value, was. Both are expressed relative to A(u,k), which keeps their ranges tight.
-func (m *model) carry(equation, what string, u, k int, cond Bool, now, was Lin) Lin {
+func (m *model) carry(equation, what string, u, k int, cond Bool, now, was lin) lin {
 	a := m.streams[u].arrival[k]
 	return a.Plus(m.s.Ite(eq(equation, u, k), name(what, u, k), cond, now.Minus(a), was.Minus(a)))
 }

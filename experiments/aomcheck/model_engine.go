@@ -17,8 +17,8 @@ func (m *model) engine() {
 	m.maxWait = m.engineWait()
 	full := m.canFill()
 	m.period = m.commonPeriod(full)
-	starts := make([][]Lin, len(m.streams)) // S(u,k), defined if k starts or joins a frame
-	last := make([][]Lin, len(m.streams))   // S of the cluster's newest frame after update k
+	starts := make([][]lin, len(m.streams)) // S(u,k), defined if k starts or joins a frame
+	last := make([][]lin, len(m.streams))   // S of the cluster's newest frame after update k
 	for u := range m.streams {
 		starts[u], last[u] = m.chain(u, full)
 	}
@@ -110,14 +110,14 @@ func (m *model) twin(u, k int) int {
 }
 
 // chain decides for each update of one cluster whether it starts a frame, joins the waiting frame, or is dropped.
-func (m *model) chain(u int, canFill bool) (starts, last []Lin) {
+func (m *model) chain(u int, canFill bool) (starts, last []lin) {
 	st := &m.streams[u]
 	n := len(st.arrival)
 	// Before the first update, the queue contains nothing relevant and nothing has been delivered.
 	lastStart := st.arrival[0].Shift(-m.maxWait - 2*m.service)
 	gen := st.arrival[0]
 	some := False
-	var waits []Lin
+	var waits []lin
 	for k := range n {
 		s, a := m.s, st.arrival[k]
 		if t := m.twin(u, k); t < k {
@@ -131,22 +131,22 @@ func (m *model) chain(u int, canFill bool) (starts, last []Lin) {
 		if canFill {
 			full = s.Bool(name("full", u, k))
 		}
-		appends := m.let("A1 append", "app", u, k, And(st.sent[k], opens, Not(full)))
-		merges := And(st.sent[k], Not(opens))
-		accepted := m.let("A1 append or merge", "acc", u, k, And(st.sent[k], Or(Not(opens), Not(full))))
-		s.Assert(eq("A1 merge keeps the place", u, k), Implies(merges, s.Eq(start, lastStart)))
+		appends := m.let("A1 append", "app", u, k, and(st.sent[k], opens, not(full)))
+		merges := and(st.sent[k], not(opens))
+		accepted := m.let("A1 append or merge", "acc", u, k, and(st.sent[k], or(not(opens), not(full))))
+		s.Assert(eq("A1 merge keeps the place", u, k), implies(merges, s.Eq(start, lastStart)))
 		st.merges = st.merges || merges != False
 
 		st.frame = append(st.frame, appends)
 		st.depart = append(st.depart, start.Shift(m.service))
 		st.before = append(st.before, gen)
 		st.earlier = append(st.earlier, some)
-		st.lost = append(st.lost, And(st.sent[k], opens, full))
+		st.lost = append(st.lost, and(st.sent[k], opens, full))
 		starts = append(starts, start)
 
 		lastStart = m.carry("12.1 start of the newest frame", "S", u, k, accepted, start, lastStart)
 		gen = m.carry("6 generation time of the newest update inside", "G", u, k, accepted, a, gen)
-		some = m.let("6 something delivered before", "some", u, k, Or(some, appends))
+		some = m.let("6 something delivered before", "some", u, k, or(some, appends))
 		last = append(last, lastStart)
 	}
 	st.newest = gen
@@ -154,17 +154,17 @@ func (m *model) chain(u int, canFill bool) (starts, last []Lin) {
 }
 
 // start adds the constraints that define S, the start of service, for the frame that begins with update k of cluster u.
-func (m *model) start(u, k int, starts, last [][]Lin) {
+func (m *model) start(u, k int, starts, last [][]lin) {
 	st, s := &m.streams[u], m.s
 	appends, start := st.frame[k], starts[u][k]
 	tight := []Bool{s.Eq(start, st.arrival[k])}
-	after := func(cond Bool, free Lin) {
-		matters := And(cond, s.Lt(st.arrival[k], free))
+	after := func(cond Bool, free lin) {
+		matters := and(cond, s.Lt(st.arrival[k], free))
 		if matters == False {
 			return
 		}
-		s.Assert(eq("12.2 departures p/C apart, in order of arrival", u, k), Implies(And(appends, cond), s.Le(free, start)))
-		tight = append(tight, And(cond, s.Eq(start, free)))
+		s.Assert(eq("12.2 departures p/C apart, in order of arrival", u, k), implies(and(appends, cond), s.Le(free, start)))
+		tight = append(tight, and(cond, s.Eq(start, free)))
 	}
 	if k > 0 {
 		after(True, last[u][k-1].Shift(m.service))
@@ -175,16 +175,16 @@ func (m *model) start(u, k int, starts, last [][]Lin) {
 		}
 		from, to := m.near(v, u, k, m.maxWait+m.service, 0)
 		for n := from; n < to; n++ {
-			after(And(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k)), starts[v][n].Shift(m.service))
+			after(and(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k)), starts[v][n].Shift(m.service))
 		}
 	}
-	s.Assert(eq("12.2 the output never idles while something waits", u, k), Implies(appends, Or(tight...)))
+	s.Assert(eq("12.2 the output never idles while something waits", u, k), implies(appends, or(tight...)))
 }
 
 // fill defines the variable that is true if update k of u finds all slots occupied while its cluster has no waiting
 // frame. Each other cluster has at most one frame waiting, and only one frame is leaving. It is therefore enough to
 // count F terms instead of one per update.
-func (m *model) fill(u, k int, starts [][]Lin) {
+func (m *model) fill(u, k int, starts [][]lin) {
 	a := m.streams[u].arrival[k]
 	var taken, leaving []Bool
 	for v := range m.streams {
@@ -194,15 +194,15 @@ func (m *model) fill(u, k int, starts [][]Lin) {
 			if v == u && n >= k {
 				break
 			}
-			ahead := And(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k))
-			waiting = append(waiting, And(ahead, m.s.Lt(a, starts[v][n])))
-			leaving = append(leaving, And(ahead, m.s.Le(starts[v][n], a), m.s.Lt(a, starts[v][n].Shift(m.service))))
+			ahead := and(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k))
+			waiting = append(waiting, and(ahead, m.s.Lt(a, starts[v][n])))
+			leaving = append(leaving, and(ahead, m.s.Le(starts[v][n], a), m.s.Lt(a, starts[v][n].Shift(m.service))))
 		}
 		if v != u {
-			taken = append(taken, Or(waiting...))
+			taken = append(taken, or(waiting...))
 		}
 	}
-	taken = append(taken, Or(leaving...))
+	taken = append(taken, or(leaving...))
 	possible := taken[:0]
 	for i, t := range taken {
 		if t != False {
@@ -214,5 +214,5 @@ func (m *model) fill(u, k int, starts [][]Lin) {
 		full = m.s.AtLeast(eq("12.2 Q(k)", u, k), name("Q", u, k), m.p.Slots, possible)
 	}
 	// The cluster's own waiting frames are not counted; an update that merges does not use this condition.
-	m.s.Assert(eq("A1 the queue is full", u, k), Iff(Bool(name("full", u, k)), full))
+	m.s.Assert(eq("A1 the queue is full", u, k), iff(Bool(name("full", u, k)), full))
 }

@@ -22,7 +22,7 @@ func (m *model) violate() {
 		}
 	case LossFree:
 		for _, st := range m.streams {
-			broken = append(broken, Or(st.lost...))
+			broken = append(broken, or(st.lost...))
 		}
 	case PerCluster:
 		for u, st := range m.streams {
@@ -34,7 +34,7 @@ func (m *model) violate() {
 			}
 		}
 	}
-	m.s.State("6 the objective is broken: "+o.String(), Or(broken...))
+	m.s.State("6 the objective is broken: "+o.String(), or(broken...))
 }
 
 // String describes the objective in one phrase.
@@ -57,7 +57,7 @@ func (m *model) peaks(u int) []Bool {
 	st := &m.streams[u]
 	if st.peaked == nil {
 		for k := range st.frame {
-			st.peaked = append(st.peaked, m.let("6 peak exists", "peak", u, k, And(st.frame[k], st.earlier[k])))
+			st.peaked = append(st.peaked, m.let("6 peak exists", "peak", u, k, and(st.frame[k], st.earlier[k])))
 		}
 	}
 	return st.peaked
@@ -67,19 +67,19 @@ func (m *model) peaks(u int) []Bool {
 func (m *model) peakAbove(u int, bound int64) Bool {
 	st := &m.streams[u]
 	exists := m.peaks(u)
-	broken := []Bool{Not(Or(exists...))}
+	broken := []Bool{not(or(exists...))}
 	for k, peak := range exists {
-		broken = append(broken, And(peak, m.s.Lt(Ticks(bound), st.depart[k].Minus(st.before[k]))))
+		broken = append(broken, and(peak, m.s.Lt(Ticks(bound), st.depart[k].Minus(st.before[k]))))
 	}
-	return Or(broken...)
+	return or(broken...)
 }
 
 // meanPeak is the mean of a cluster's peaks. It is sum/count if count is the same on every path, and otherwise the
 // variable mean.
 type meanPeak struct {
-	sum     Lin
+	sum     lin
 	count   int64 // 0 if it varies
-	value   Lin
+	value   lin
 	starved Bool
 }
 
@@ -87,7 +87,7 @@ type meanPeak struct {
 // counted in unary, with one linear equation per count.
 func (m *model) mean(u int) meanPeak {
 	exists := m.peaks(u)
-	out := meanPeak{sum: m.peakSum(u, exists), starved: Not(Or(exists...))}
+	out := meanPeak{sum: m.peakSum(u, exists), starved: not(or(exists...))}
 	if m.p.Objective.Mean == AllUpdates {
 		out.count = int64(len(exists))
 		return out
@@ -113,8 +113,8 @@ func (m *model) mean(u int) meanPeak {
 	counts = append(counts, False)
 	for c := range len(open) + 1 {
 		if n := int64(certain + c); n > 0 {
-			exactly := And(counts[c], Not(counts[c+1]))
-			m.s.Assert(fmt.Sprintf("6 avg over %d departed u=%d", n, u), Implies(exactly, m.s.Eq(out.value.Times(n), out.sum)))
+			exactly := and(counts[c], not(counts[c+1]))
+			m.s.Assert(fmt.Sprintf("6 avg over %d departed u=%d", n, u), implies(exactly, m.s.Eq(out.value.Times(n), out.sum)))
 		}
 	}
 	return out
@@ -123,7 +123,7 @@ func (m *model) mean(u int) meanPeak {
 // peakSum returns the sum of D(k) − A(l) over the updates of u that have a peak. If no updates share a frame, the sum
 // telescopes to the time between the first and the last delivered generation, plus the delays of the frames. Their
 // ranges are much tighter.
-func (m *model) peakSum(u int, exists []Bool) Lin {
+func (m *model) peakSum(u int, exists []Bool) lin {
 	st := &m.streams[u]
 	telescopes := !st.merges && st.frame[0] == True
 	sum := Ticks(0)
@@ -143,9 +143,9 @@ func (m *model) peakSum(u int, exists []Bool) Lin {
 // meanAbove returns a term that is true if u is starved or its mean peak exceeds bound.
 func (m *model) meanAbove(u int, mean meanPeak, bound int64) Bool {
 	if mean.count > 0 {
-		return Or(mean.starved, m.s.Lt(Ticks(bound*mean.count), mean.sum))
+		return or(mean.starved, m.s.Lt(Ticks(bound*mean.count), mean.sum))
 	}
-	return Or(mean.starved, m.s.Lt(Ticks(bound), mean.value))
+	return or(mean.starved, m.s.Lt(Ticks(bound), mean.value))
 }
 
 // unfair returns the terms of a disjunction: some cluster is starved, or the means of two clusters differ by more than

@@ -23,8 +23,8 @@ type Axis struct {
 // AxisValue is a value on an axis: a time, or a plain number for the axis slots.
 type AxisValue int64
 
-// DefaultSteps is the default number of values on an axis that is specified as a range.
-const DefaultSteps = 7
+// defaultSteps is the default number of values on an axis that is specified as a range.
+const defaultSteps = 7
 
 // maxPoints is the maximum number of points in a region.
 const maxPoints = 2500
@@ -49,7 +49,7 @@ func ParseAxis(s string) (Axis, error) {
 	if err := errors.Join(errLow, errHigh); err != nil {
 		return a, bad("vary "+name, err.Error())
 	}
-	steps := DefaultSteps
+	steps := defaultSteps
 	if len(parts) == 3 {
 		var err error
 		if steps, err = strconv.Atoi(parts[2]); err != nil || steps < 2 || steps > maxPoints {

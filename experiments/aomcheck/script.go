@@ -38,9 +38,9 @@ type assertion struct {
 }
 
 // Real declares a variable with the closed range [lo, hi] in ticks and asserts the range.
-func (s *Script) Real(name string, lo, hi int64) Lin {
+func (s *Script) Real(name string, lo, hi int64) lin {
 	s.reals = append(s.reals, realVar{name, lo, hi})
-	v := Lin{terms: []monomial{{len(s.reals) - 1, 1}}}
+	v := lin{terms: []monomial{{len(s.reals) - 1, 1}}}
 	s.assertions = append(s.assertions, assertion{"range " + name,
 		Bool(fmt.Sprintf("(and (<= %s %s) (<= %s %s))", s.number(lo), name, name, s.number(hi)))})
 	return v
@@ -48,9 +48,9 @@ func (s *Script) Real(name string, lo, hi int64) Lin {
 
 // define declares a variable whose value an assertion determines. Its range is used only for folding and is not
 // asserted.
-func (s *Script) define(name string, lo, hi int64) Lin {
+func (s *Script) define(name string, lo, hi int64) lin {
 	s.reals = append(s.reals, realVar{name, lo, hi})
-	return Lin{terms: []monomial{{len(s.reals) - 1, 1}}}
+	return lin{terms: []monomial{{len(s.reals) - 1, 1}}}
 }
 
 // Bool declares a Boolean variable.
@@ -81,13 +81,13 @@ func (s *Script) Let(equation, name string, t Bool) Bool {
 		return t
 	}
 	v := s.Bool(name)
-	s.Assert(equation, Iff(v, t))
+	s.Assert(equation, iff(v, t))
 	return v
 }
 
 // Ite returns a named variable that equals a if cond is true, and b otherwise. If cond is already decided, it returns a
 // or b without a new variable.
-func (s *Script) Ite(equation, name string, cond Bool, a, b Lin) Lin {
+func (s *Script) Ite(equation, name string, cond Bool, a, b lin) lin {
 	if cond == True || s.Eq(a, b) == True {
 		return a
 	}
@@ -102,7 +102,7 @@ func (s *Script) Ite(equation, name string, cond Bool, a, b Lin) Lin {
 }
 
 // Range returns the bounds of e that follow from the ranges of its variables.
-func (s *Script) Range(e Lin) (lo, hi int64) {
+func (s *Script) Range(e lin) (lo, hi int64) {
 	lo, hi = e.constant, e.constant
 	for _, m := range e.terms {
 		v := s.reals[m.variable]
@@ -116,7 +116,7 @@ func (s *Script) Range(e Lin) (lo, hi int64) {
 }
 
 // Lt returns a < b.
-func (s *Script) Lt(a, b Lin) Bool {
+func (s *Script) Lt(a, b lin) Bool {
 	lo, hi := s.Range(b.Minus(a))
 	switch {
 	case lo > 0:
@@ -128,7 +128,7 @@ func (s *Script) Lt(a, b Lin) Bool {
 }
 
 // Le returns a ≤ b.
-func (s *Script) Le(a, b Lin) Bool {
+func (s *Script) Le(a, b lin) Bool {
 	lo, hi := s.Range(b.Minus(a))
 	switch {
 	case lo >= 0:
@@ -140,7 +140,7 @@ func (s *Script) Le(a, b Lin) Bool {
 }
 
 // Eq returns a = b.
-func (s *Script) Eq(a, b Lin) Bool {
+func (s *Script) Eq(a, b lin) Bool {
 	lo, hi := s.Range(b.Minus(a))
 	switch {
 	case lo == 0 && hi == 0:
@@ -152,7 +152,7 @@ func (s *Script) Eq(a, b Lin) Bool {
 }
 
 // compare writes the comparison as a difference in normal form, so that equal atoms have equal text.
-func (s *Script) compare(op string, a, b Lin) Bool {
+func (s *Script) compare(op string, a, b lin) Bool {
 	d := a.Minus(b)
 	c := d.constant
 	d.constant = 0
@@ -176,7 +176,7 @@ func (s *Script) Counter(equation, name string, terms []Bool, limit int) []Bool 
 		next := make([]Bool, limit+1)
 		next[0] = True
 		for i := 1; i <= limit; i++ {
-			next[i] = s.Let(equation, fmt.Sprintf("%s.%d.%d", name, j, i), Or(counts[i], And(t, counts[i-1])))
+			next[i] = s.Let(equation, fmt.Sprintf("%s.%d.%d", name, j, i), or(counts[i], and(t, counts[i-1])))
 		}
 		counts = next
 	}
@@ -225,7 +225,7 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 // text writes e in the script's unit. Ticks become exact decimals because UnitPS is a power of ten.
-func (s *Script) text(e Lin) string {
+func (s *Script) text(e lin) string {
 	parts := make([]string, 0, len(e.terms)+1)
 	for _, m := range e.terms {
 		name := s.reals[m.variable].name

@@ -49,8 +49,8 @@ func Z3() Solver {
 	return Solver{Name: "z3", Program: "z3", Args: []string{"-smt2", "-in", "smt.arith.solver=2"}, Package: "z3"}
 }
 
-// CVC5 returns the cvc5 solver.
-func CVC5() Solver {
+// cvc5 returns the cvc5 solver.
+func cvc5() Solver {
 	return Solver{Name: "cvc5", Program: "cvc5", Args: []string{"--lang=smt2", "--quiet"}, Package: "cvc5"}
 }
 

@@ -19,14 +19,14 @@ func Const(b bool) Bool {
 	return False
 }
 
-// And returns the conjunction of terms, or True if there are none.
-func And(terms ...Bool) Bool { return fold("and", True, False, terms) }
+// and returns the conjunction of terms, or True if there are none.
+func and(terms ...Bool) Bool { return fold("and", True, False, terms) }
 
-// Or returns the disjunction of terms, or False if there are none.
-func Or(terms ...Bool) Bool { return fold("or", False, True, terms) }
+// or returns the disjunction of terms, or False if there are none.
+func or(terms ...Bool) Bool { return fold("or", False, True, terms) }
 
-// Not returns the negation of t.
-func Not(t Bool) Bool {
+// not returns the negation of t.
+func not(t Bool) Bool {
 	switch {
 	case t == True:
 		return False
@@ -38,30 +38,30 @@ func Not(t Bool) Bool {
 	return "(not " + t + ")"
 }
 
-// Implies returns a → b.
-func Implies(a, b Bool) Bool {
+// implies returns a → b.
+func implies(a, b Bool) Bool {
 	switch {
 	case a == True:
 		return b
 	case a == False || b == True:
 		return True
 	case b == False:
-		return Not(a)
+		return not(a)
 	}
 	return "(=> " + a + " " + b + ")"
 }
 
-// Iff returns a ↔ b.
-func Iff(a, b Bool) Bool {
+// iff returns a ↔ b.
+func iff(a, b Bool) Bool {
 	switch {
 	case a == True:
 		return b
 	case b == True:
 		return a
 	case a == False:
-		return Not(b)
+		return not(b)
 	case b == False:
-		return Not(a)
+		return not(a)
 	case a == b:
 		return True
 	}
@@ -90,9 +90,9 @@ func fold(op string, neutral, absorbing Bool, terms []Bool) Bool {
 	return Bool("(" + op + " " + strings.Join(kept, " ") + ")")
 }
 
-// Lin is a linear expression over the variables of one Script, in ticks. The zero value is 0. It is immutable:
+// lin is a linear expression over the variables of one Script, in ticks. The zero value is 0. It is immutable:
 // operations return new expressions.
-type Lin struct {
+type lin struct {
 	constant int64
 	terms    []monomial // by ascending variable, without zero coefficients
 }
@@ -103,25 +103,25 @@ type monomial struct {
 }
 
 // Ticks returns the constant expression n.
-func Ticks(n int64) Lin { return Lin{constant: n} }
+func Ticks(n int64) lin { return lin{constant: n} }
 
 // Plus returns a + b.
-func (a Lin) Plus(b Lin) Lin { return combine(a, b, 1) }
+func (a lin) Plus(b lin) lin { return combine(a, b, 1) }
 
 // Minus returns a − b.
-func (a Lin) Minus(b Lin) Lin { return combine(a, b, -1) }
+func (a lin) Minus(b lin) lin { return combine(a, b, -1) }
 
 // Shift returns a + n.
-func (a Lin) Shift(n int64) Lin {
+func (a lin) Shift(n int64) lin {
 	a.constant += n
 	return a
 }
 
 // Times returns n·a.
-func (a Lin) Times(n int64) Lin { return combine(Lin{}, a, n) }
+func (a lin) Times(n int64) lin { return combine(lin{}, a, n) }
 
-func combine(a, b Lin, factor int64) Lin {
-	out := Lin{constant: a.constant + factor*b.constant, terms: make([]monomial, 0, len(a.terms)+len(b.terms))}
+func combine(a, b lin, factor int64) lin {
+	out := lin{constant: a.constant + factor*b.constant, terms: make([]monomial, 0, len(a.terms)+len(b.terms))}
 	add := func(m monomial) {
 		if m.coef != 0 {
 			out.terms = append(out.terms, m)

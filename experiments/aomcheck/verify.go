@@ -53,7 +53,7 @@ var ways = []struct {
 	{name: "portfolio"},
 	{name: "both", agree: true},
 	{name: "z3", solvers: []Solver{Z3()}},
-	{name: "cvc5", solvers: []Solver{CVC5()}},
+	{name: "cvc5", solvers: []Solver{cvc5()}},
 }
 
 // Ways returns the names that Options.Ask accepts. They stand for the first answer from any solver, for agreement of
@@ -177,7 +177,7 @@ func (v *Verdict) script(query *model) []byte {
 
 func (o Options) withDefaults() Options {
 	if len(o.Solvers) == 0 {
-		o.Solvers = []Solver{Z3(), CVC5()}
+		o.Solvers = []Solver{Z3(), cvc5()}
 	}
 	if o.Limit == 0 {
 		o.Limit = time.Minute
@@ -361,7 +361,7 @@ func (m *model) pin(run *Run) {
 			at := Ticks(run.Path.Arrivals[u][k])
 			m.s.Assert(eq("witness arrival", u, k), m.s.Eq(st.arrival[k], at))
 			if sent := st.sent[k]; sent != True && sent != False {
-				m.s.Assert(eq("witness decision", u, k), Iff(sent, Const(run.Fates[u][k] != Unsent)))
+				m.s.Assert(eq("witness decision", u, k), iff(sent, Const(run.Fates[u][k] != Unsent)))
 			}
 		}
 	}

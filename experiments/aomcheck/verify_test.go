@@ -371,7 +371,7 @@ func TestDumpIsTheQuestion(t *testing.T) {
 	if err != nil || v.Answer != Violated {
 		t.Fatal(v, err)
 	}
-	a, err := CVC5().Run(t.Context(), kept)
+	a, err := cvc5().Run(t.Context(), kept)
 	if err != nil || a.Status != satStatus {
 		t.Errorf("%v, %v", a, err)
 	}

@@ -167,7 +167,7 @@ type Selective interface {
 }
 
 // Recorder is a Sink that needs the bytes of the frames in some runs. They come from cards that implement
-// FrameRecorder, from both ends of a device, or from a closed loop.
+// frameRecorder, from both ends of a device, or from a closed loop.
 type Recorder interface {
 	Sink
 	Records(RunID) bool
@@ -276,8 +276,8 @@ func (r *Rows) Event(e Event) error {
 	return nil
 }
 
-// FrameRecorder records every frame that leaves a card. The cards of some devices implement it.
-type FrameRecorder interface {
+// frameRecorder records every frame that leaves a card. The cards of some devices implement it.
+type frameRecorder interface {
 	// Record turns recording on or off, from the next configuration of the queue.
 	Record(on bool)
 	// DrainPackets appends the packets that left since the last call to buf. Their gradients are valid until the next

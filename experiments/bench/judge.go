@@ -113,10 +113,10 @@ func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	return true
 }
 
-// LatePct is the largest accepted percentage by which a late software output, and the path from it to the server, may
+// latePct is the largest accepted percentage by which a late software output, and the path from it to the server, may
 // raise a run's mean age. A measured age may deviate from the twin's by 5 % in total. 1 % of it is reserved for an
 // effect without a bound: a slightly late frame changes which of several updates finds no room.
-const LatePct = 5 - 1
+const latePct = 5 - 1
 
 // withholdLate removes the ages from a run whose output was late, either according to the output's own report or
 // because lateness may have raised the mean age too much.
@@ -141,12 +141,12 @@ func whyLate(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) str
 	}
 	way, stalls := ageIncrease(p, stamped, span, peak)
 	off := way + stalls
-	if in := mean - off; off <= LatePct*in/100 { // relative to a punctual output, like the twin's
+	if in := mean - off; off <= latePct*in/100 { // relative to a punctual output, like the twin's
 		return ""
 	}
 	return fmt.Sprintf("the mean age may be %v too high, by more than %d %% (it is %v): on average frames were "+
 		"stamped %v after they were due, and stalls of %v in all account for %v",
-		time.Duration(off), LatePct, time.Duration(mean), time.Duration(way), time.Duration(p.StallNS),
+		time.Duration(off), latePct, time.Duration(mean), time.Duration(way), time.Duration(p.StallNS),
 		time.Duration(stalls))
 }
 

@@ -267,7 +267,7 @@ func keptSpec(systems system.Set, f *store.Folder) (Spec, error) {
 func repeatSimulation(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) error {
 	var s *Simulation
 	err := f.Parse(archive.PlanFile, func(raw []byte) (err error) {
-		s, err = ReadSimulation(systems, raw)
+		s, err = readSimulation(systems, raw)
 		return err
 	})
 	if err != nil {

@@ -58,17 +58,17 @@ const (
 	LoopRuns     = 5
 )
 
-// AheadCompute is the default compute time of asynchronous workers: three times the transmission time of a vector at
+// aheadCompute is the default compute time of asynchronous workers: three times the transmission time of a vector at
 // the default link rate. It is longer on slower links.
-const AheadCompute = olaf.Millisecond
+const aheadCompute = olaf.Millisecond
 
 // Defaults for wires on this machine. A thread times their links, and their hosts sometimes wake up late, so shorter
 // silences mean nothing.
 const (
-	MeasuredRate    = 20 * olaf.Mbps
-	MeasuredWorkers = 4
-	MeasuredRuns    = 3
-	MeasuredTimeout = 200 * olaf.Millisecond
+	measuredRate    = 20 * olaf.Mbps
+	measuredWorkers = 4
+	measuredRuns    = 3
+	measuredTimeout = 200 * olaf.Millisecond
 )
 
 // IsLoop reports whether the workers run in a closed loop, either because a loop was requested or because the system
@@ -90,10 +90,10 @@ func (s *Spec) MakeLoop(given func(field string) bool, measured bool) {
 	w := &s.Workload
 	rate, workers, runs := LoopRate, LoopWorkers, LoopRuns
 	if measured {
-		rate, workers, runs = MeasuredRate, MeasuredWorkers, MeasuredRuns
+		rate, workers, runs = measuredRate, measuredWorkers, measuredRuns
 		s.Loop.Delay = 0
 		if s.CheckOptions(system.OptionTimeout) == nil {
-			s.Loop.Timeout = MeasuredTimeout
+			s.Loop.Timeout = measuredTimeout
 		}
 	}
 	for field, usual := range map[string]func(){
@@ -185,9 +185,9 @@ func (s *Spec) checkLoopOptions() error {
 	return nil
 }
 
-// MaxLoopValues is the maximum number of values per vector. With more, frames could not number a vector's packets at
+// maxLoopValues is the maximum number of values per vector. With more, frames could not number a vector's packets at
 // the smallest packet size.
-const MaxLoopValues = 1 << 30
+const maxLoopValues = 1 << 30
 
 // checkLoop checks the settings of a closed loop. It does not build hosts and switch; NewPlan tries that.
 func (s *Spec) checkLoop() error {
@@ -199,8 +199,8 @@ func (s *Spec) checkLoop() error {
 		{w.Workers%w.Clusters != 0, fmt.Sprintf("%d workers in %d jobs; every job needs the same number of "+
 			"workers", w.Workers, w.Clusters)},
 		{s.Slots < 0, fmt.Sprintf("%d slots; use 1 or more, or 0 for the system's default", s.Slots)},
-		{l.Values < 1 || l.Values > MaxLoopValues,
-			fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, MaxLoopValues)},
+		{l.Values < 1 || l.Values > maxLoopValues,
+			fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, maxLoopValues)},
 		{w.Values != 0, "the values of closed-loop workers are loop.values"},
 		{s.H != nil && !s.HasAsyncWorkers(), "h is only for workers that do not wait for the sum of all workers"},
 		{s.H != nil && (*s.H < 1 || *s.H > MaxH), fmt.Sprintf("h is %d; use 1 to %d", s.sumSize(), MaxH)},
@@ -305,7 +305,7 @@ func (s *Spec) setLoopDefaults(given func(field string) bool) {
 		l.Mode = ""
 	}
 	if s.HasAsyncWorkers() && l.Compute == 0 && !given("loop.compute") {
-		l.Compute = AheadCompute * max(1, olaf.Duration(LoopRate/slices.Min(s.OutRates)))
+		l.Compute = aheadCompute * max(1, olaf.Duration(LoopRate/slices.Min(s.OutRates)))
 	}
 }
 

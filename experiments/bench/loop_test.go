@@ -301,7 +301,7 @@ func TestLoopOptionsInAFile(t *testing.T) {
 // TestUsualTimeoutOnWires checks that workers get a default timeout if some system has one, so that the printed file
 // can be read.
 func TestUsualTimeoutOnWires(t *testing.T) {
-	for of, want := range map[string]olaf.Duration{"ps": 0, "switchml": MeasuredTimeout} {
+	for of, want := range map[string]olaf.Duration{"ps": 0, "switchml": measuredTimeout} {
 		s := usualSpec()
 		s.Queue = of
 		s.MakeLoop(func(string) bool { return false }, true)
@@ -406,7 +406,7 @@ func TestUsualModeIsLeftOut(t *testing.T) {
 		t.Errorf("%v: %s\n%s", err, is, was)
 	}
 	s.SetMode("async", never)
-	if s.Loop.Mode != "async" || s.Loop.Compute != AheadCompute || !strings.Contains(s.LoopTitle(), ", async") {
+	if s.Loop.Mode != "async" || s.Loop.Compute != aheadCompute || !strings.Contains(s.LoopTitle(), ", async") {
 		t.Errorf("%+v: %s", s.Loop, s.LoopTitle())
 	}
 	s.Loop.Compute = 50 * olaf.Microsecond

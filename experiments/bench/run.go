@@ -183,7 +183,7 @@ type station struct {
 	*Rig
 	collector    *results.Collector
 	observations []olaf.Observation
-	recorder     FrameRecorder // set while the frames of a run are recorded
+	recorder     frameRecorder // set while the frames of a run are recorded
 	ends         testbed.Ends  // captured at both ends of the device; else nil
 	packets      []twin.Packet
 	withheld     int64 // updates of the run that transmission control withheld
@@ -264,7 +264,7 @@ func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, er
 // network ports.
 func (b *station) prepareRun(ctx context.Context, id RunID) ([]fpga.Port, error) {
 	b.recorder = nil
-	if r, ok := b.Device.(FrameRecorder); ok {
+	if r, ok := b.Device.(frameRecorder); ok {
 		recorded := b.stream.recordsRun(id)
 		if r.Record(recorded); recorded {
 			b.recorder = r

@@ -339,9 +339,9 @@ func (s *Simulation) Outline() (*Outline, error) {
 	return o, nil
 }
 
-// ReadSimulation parses the configuration that Outline writes. systems contains the available systems. Networks that
+// readSimulation parses the configuration that Outline writes. systems contains the available systems. Networks that
 // read their arrivals from a file are returned without arrivals and cannot run.
-func ReadSimulation(systems system.Set, text []byte) (*Simulation, error) {
+func readSimulation(systems system.Set, text []byte) (*Simulation, error) {
 	var file simulationFile
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, err

@@ -240,7 +240,7 @@ func TestASimulationReadsBackAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := ReadSimulation(system.All(), a.Config)
+	again, err := readSimulation(system.All(), a.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

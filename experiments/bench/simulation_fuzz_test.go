@@ -17,7 +17,7 @@ func FuzzSimulation(f *testing.F) {
 	}
 	systems := system.All()
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s, err := ReadSimulation(systems, raw)
+		s, err := readSimulation(systems, raw)
 		if err != nil {
 			return
 		}
@@ -25,7 +25,7 @@ func FuzzSimulation(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadSimulation(systems, first.Config)
+		again, err := readSimulation(systems, first.Config)
 		if err != nil {
 			t.Fatalf("%v in %s", err, first.Config)
 		}

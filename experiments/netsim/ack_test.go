@@ -44,7 +44,7 @@ func TestAckTiming(t *testing.T) {
 			{From: "core", To: "ps", Rate: 8 * olaf.Mbps, Delay: 3 * ms},
 		},
 		Clusters: []Clusters{{Count: 2, Workers: 1, At: Names{"leaf"}, Access: Access{Delay: 5 * ms}}},
-		sends:    []Send{{0, 0}, {0, 1}},
+		sends:    []send{{0, 0}, {0, 1}},
 	}
 	s := runToEnd(t, topology)
 	// Up: access 5, leaf 1 + 2, core 1 + 3; the second frame follows 1 ms later. Down: 30, 3, then 1 + 2, access 5.
@@ -62,7 +62,7 @@ func TestAcksTakeTurns(t *testing.T) {
 	topology := oneSwitch("olaf", 4, ms, Clusters{Count: 3, Workers: 1})
 	topology.Control = Control{Enabled: true, Threshold: ms}
 	topology.Links[0].AckRate = 1344 * olaf.Kbps // 1008 B in 6 ms
-	topology.sends = []Send{{0, 0}, {0, 1}, {0, 2}}
+	topology.sends = []send{{0, 0}, {0, 1}, {0, 2}}
 	s := runToEnd(t, topology)
 	for cluster, want := range []olaf.Duration{7 * ms, 13 * ms, 19 * ms} {
 		if _, age, _ := s.listeners[cluster].Last(0); -age != want {
@@ -76,7 +76,7 @@ func TestOneDeliveryPerFrame(t *testing.T) {
 	const ms = olaf.Time(olaf.Millisecond)
 	topology := oneSwitch("olaf", 4, 10*olaf.Millisecond, Clusters{Workers: 2})
 	topology.Duration = olaf.Second
-	topology.sends = []Send{{0, 0}, {1 * ms, 1}, {2 * ms, 0}, {3 * ms, 1}} // the first leaves, the others merge behind it
+	topology.sends = []send{{0, 0}, {1 * ms, 1}, {2 * ms, 0}, {3 * ms, 1}} // the first leaves, the others merge behind it
 	r := mustRun(t, topology, Options{Workers: true})
 	if r.Of("window_delivered_frames") != 2 || r.Of("window_delivered_updates") != 4 || r.Of("never_delivered") != 1 ||
 		r.Workers[1].Received != 2 {

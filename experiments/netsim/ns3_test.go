@@ -49,7 +49,7 @@ var ns3Cases = []ns3Case{
 // collidingSends writes sends on a grid, so that many are simultaneous, also for the same worker.
 func collidingSends(step, offset int64) func(io.Writer) {
 	return func(w io.Writer) {
-		fmt.Fprintln(w, SendsHeader)
+		fmt.Fprintln(w, sendsHeader)
 		state := uint64(step)
 		for range 30_000 {
 			state = splitmix.MixBits(state)
@@ -299,8 +299,8 @@ func TestImportRxErrors(t *testing.T) {
 func TestSendsErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "sends.csv:1: there are no sends"},
-		{SendsHeader + "\n", "there are no sends"},
-		{SendsHeader + "\n5\n", "sends.csv:2: \"5\" is not a line"},
+		{sendsHeader + "\n", "there are no sends"},
+		{sendsHeader + "\n5\n", "sends.csv:2: \"5\" is not a line"},
 		{"5,1\n6,100\n", "sends.csv:2: worker 100 does not exist"},
 		{"-5,1\n", "is outside"},
 		{"5,1\n9223372036854775807,1\n", "sends.csv:2: time 9223372036854775807 ns is outside"},

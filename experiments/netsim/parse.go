@@ -48,7 +48,7 @@ func ParseTopology(systems system.Set, name string, text []byte) (*Topology, err
 	format := yamlfile.Format{
 		Name:   "topology",
 		Hint:   "`olafctl topology show --preset multihop -o yaml` prints one to start from",
-		Schema: TopologySchema, Fail: func(line int, what string) error { return &Error{name, line, what} },
+		Schema: topologySchema, Fail: func(line int, what string) error { return &Error{name, line, what} },
 	}
 	if err := format.Decode(text, t); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (t *Topology) LocateExpectation(err error) error {
 // Text returns t in the format of a topology file.
 func (t *Topology) Text() ([]byte, error) {
 	c := *t
-	c.Schema = TopologySchema
+	c.Schema = topologySchema
 	return yaml.Marshal(&c)
 }
 
@@ -86,7 +86,7 @@ func (t *Topology) Document() (map[string]any, error) {
 func TopologyJSONSchema(systems system.Set) ([]byte, error) {
 	narrowed := func(name string) map[string]any { return ofField(systems, name) }
 	schema := yamlfile.Schema{
-		ID: TopologySchema, Title: "olafctl topology", Texts: texts, Field: narrowed,
+		ID: topologySchema, Title: "olafctl topology", Texts: texts, Field: narrowed,
 		Required: []string{"duration", "queue", "update", "switches", "servers", "links", "clusters"},
 	}
 	return schema.Generate(reflect.TypeFor[Topology]())
@@ -121,19 +121,19 @@ func ofField(systems system.Set, name string) map[string]any {
 	case "profile":
 		return yamlfile.ChoiceSchema(engine.ProfileNames()...)
 	case "schema":
-		return map[string]any{"const": TopologySchema}
+		return map[string]any{"const": topologySchema}
 	}
 	return nil
 }
 
-// Send is the generation of one update, as read from a file.
-type Send struct {
+// send is the generation of one update, as read from a file.
+type send struct {
 	At     olaf.Time
 	Worker int // dense index over all clusters
 }
 
-// SendsHeader is the optional first line of a file with sends.
-const SendsHeader = "time_ns,worker"
+// sendsHeader is the optional first line of a file with sends.
+const sendsHeader = "time_ns,worker"
 
 // SetSends replaces all arrivals in t by those in a CSV file with the columns time_ns,worker. Each line is one update.
 // Workers are counted from 0 over all clusters, in the order of the topology. Lines may be in any order; sends at the
@@ -165,22 +165,22 @@ func (t *Topology) SendsDigest() string {
 // and the number of all sends.
 func (t *Topology) LateSends() (late, all int) {
 	end := olaf.Time(t.Warmup + t.Duration)
-	at, _ := slices.BinarySearchFunc(t.sends, end, func(s Send, end olaf.Time) int { return cmp.Compare(s.At, end) })
+	at, _ := slices.BinarySearchFunc(t.sends, end, func(s send, end olaf.Time) int { return cmp.Compare(s.At, end) })
 	return len(t.sends) - at, len(t.sends)
 }
 
-func readSends(name string, r io.Reader, workers int) ([]Send, error) {
+func readSends(name string, r io.Reader, workers int) ([]send, error) {
 	sc, err := scanCSV(name, r)
 	if err != nil {
 		return nil, err
 	}
-	sends := []Send{}
+	sends := []send{}
 	for line := 1; sc.Scan(); line++ {
 		text := strings.TrimSpace(sc.Text())
 		if err := csvtext.CheckSeparator(text); err != nil && line == 1 {
 			return nil, &Error{name, line, err.Error()}
 		}
-		if text == "" || line == 1 && strings.EqualFold(strings.ReplaceAll(text, " ", ""), SendsHeader) {
+		if text == "" || line == 1 && strings.EqualFold(strings.ReplaceAll(text, " ", ""), sendsHeader) {
 			continue
 		}
 		s, err := parseSend(text, workers)
@@ -190,15 +190,15 @@ func readSends(name string, r io.Reader, workers int) ([]Send, error) {
 		sends = append(sends, s)
 	}
 	if err := sc.Err(); err != nil {
-		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", SendsHeader, err)}
+		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", sendsHeader, err)}
 	}
 	if len(sends) == 0 {
-		return nil, &Error{name, 1, "there are no sends; write lines of " + SendsHeader}
+		return nil, &Error{name, 1, "there are no sends; write lines of " + sendsHeader}
 	}
 	if len(sends) > 1<<31 {
 		return nil, &Error{File: name, What: fmt.Sprintf("there are %d sends; at most %d", len(sends), 1<<31)}
 	}
-	slices.SortStableFunc(sends, func(a, b Send) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(sends, func(a, b send) int { return cmp.Compare(a.At, b.At) })
 	return sends, nil
 }
 
@@ -213,19 +213,19 @@ func scanCSV(name string, r io.Reader) (*bufio.Scanner, error) {
 	return sc, nil
 }
 
-func parseSend(text string, workers int) (Send, error) {
+func parseSend(text string, workers int) (send, error) {
 	at, worker, ok := strings.Cut(text, ",")
 	ns, errAt := olaf.ParseInt(strings.TrimSpace(at))
 	w, errWorker := strconv.Atoi(strings.TrimSpace(worker))
 	switch {
 	case !ok || errAt != nil || errWorker != nil:
-		return Send{}, fmt.Errorf("%q is not a line of %s with whole numbers", text, SendsHeader)
+		return send{}, fmt.Errorf("%q is not a line of %s with whole numbers", text, sendsHeader)
 	case ns < 0 || ns > int64(maxSimulated/olaf.Nanosecond):
-		return Send{}, fmt.Errorf("time %d ns is outside of 0 to %v", ns, maxSimulated)
+		return send{}, fmt.Errorf("time %d ns is outside of 0 to %v", ns, maxSimulated)
 	case w < 0 || w >= workers:
-		return Send{}, fmt.Errorf("worker %d does not exist; the topology has workers 0 to %d", w, workers-1)
+		return send{}, fmt.Errorf("worker %d does not exist; the topology has workers 0 to %d", w, workers-1)
 	}
-	return Send{olaf.Time(ns) * olaf.Time(olaf.Nanosecond), w}, nil
+	return send{olaf.Time(ns) * olaf.Time(olaf.Nanosecond), w}, nil
 }
 
 // script contains the sends in a file. They are sorted by worker and keep the file's order.
@@ -235,7 +235,7 @@ type script struct {
 	line  []uint32 // line number from 1; orders simultaneous sends
 }
 
-func newScript(sends []Send, workers int) *script {
+func newScript(sends []send, workers int) *script {
 	s := &script{first: make([]int32, workers+1), at: make([]int64, len(sends)), line: make([]uint32, len(sends))}
 	for _, x := range sends {
 		s.first[x.Worker+1]++

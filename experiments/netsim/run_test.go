@@ -318,12 +318,12 @@ func compareWithQueue(t *testing.T, queue string, profile engine.Profile, seed u
 	t.Helper()
 	const clusters, perCluster = 9, 3
 	end := 40 * olaf.Microsecond
-	var sends []Send
+	var sends []send
 	state := seed
 	for at := olaf.Time(0); at < olaf.Time(end); {
 		state = splitmix.MixBits(state)
 		at += olaf.Time(state%24) * olaf.Time(olaf.Cycle) // 4 ns … 96 ns, mean 44; also several at once
-		sends = append(sends, Send{at, int(state >> 32 % (clusters * perCluster))})
+		sends = append(sends, send{at, int(state >> 32 % (clusters * perCluster))})
 	}
 	topology := &Topology{
 		Duration: end + 100*olaf.Microsecond, Queue: queue, Update: 256,

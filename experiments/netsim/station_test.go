@@ -42,7 +42,7 @@ func smallSums() *Topology {
 		Switches: []Switch{{Name: "leaf", Slots: 8}, {Name: "root", Slots: 8}}, Servers: []Server{{Name: "ps"}},
 		Links:    []Link{{From: "leaf", To: "root", Rate: olaf.Gbps}, {From: "root", To: "ps", Rate: olaf.Gbps}},
 		Clusters: []Clusters{{ID: 4, Workers: 2, At: Names{"leaf"}}, {ID: 9, Workers: 1, At: Names{"root"}}},
-		sends: []Send{
+		sends: []send{
 			{olaf.Time(ms), 0}, {olaf.Time(2 * ms), 1}, {olaf.Time(3 * ms), 2}, {olaf.Time(4 * ms), 1}, // 4: one sum, then
 			{olaf.Time(5 * ms), 2}, {olaf.Time(6 * ms), 2}, // 9: one sum, and
 			{olaf.Time(7 * ms), 1}, {olaf.Time(8 * ms), 0}, // part of another sum of 4

@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// TopologySchema is the schema of the topology files that ParseTopology reads.
-const TopologySchema = "olafctl.topology/v1"
+// topologySchema is the schema of the topology files that ParseTopology reads.
+const topologySchema = "olafctl.topology/v1"
 
 // Topology describes a network, the clusters that train over it, and the duration of the measurement. It has the yaml
 // fields of a topology file; docs/reference/topology-file.md explains each field.
@@ -46,7 +46,7 @@ type Topology struct {
 	// Sends is the path of a CSV file with the columns time_ns,worker that replaces all arrivals. Workers are numbered
 	// from 0 over all clusters.
 	Sends      string `yaml:"sends,omitempty"`
-	sends      []Send
+	sends      []send
 	Switches   []Switch     `yaml:"switches"`
 	Servers    []Server     `yaml:"servers"`
 	Links      []Link       `yaml:"links"`

@@ -86,11 +86,11 @@ func TestGeneratedUnwraps(t *testing.T) {
 func TestScriptOfSends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const workers = 4
-		var sends []Send
+		var sends []send
 		at := olaf.Time(0)
 		for range rapid.IntRange(0, 30).Draw(t, "sends") {
 			at += olaf.Time(rapid.IntRange(0, 2).Draw(t, "gap"))
-			sends = append(sends, Send{at, rapid.IntRange(0, workers-1).Draw(t, "worker")})
+			sends = append(sends, send{at, rapid.IntRange(0, workers-1).Draw(t, "worker")})
 		}
 		s := newScript(sends, workers)
 		for w := range workers {
@@ -364,7 +364,7 @@ func numberLines(t *Topology) {
 // TestLineOfWhatIsExpected checks that an error about an expectation gets the line in the file that contains it; other
 // errors, and files without expectations, are unchanged.
 func TestLineOfWhatIsExpected(t *testing.T) {
-	const text = "schema: " + TopologySchema + "\nname: x\n"
+	const text = "schema: " + topologySchema + "\nname: x\n"
 	wrong, other := olaf.InField("expect", errors.New("too far")), errors.New("another")
 	for _, c := range []struct {
 		text, file string
@@ -562,7 +562,7 @@ func TestCablesFailBothWays(t *testing.T) {
 func TestLineOfOneRoute(t *testing.T) {
 	for name, homes := range map[string]string{"from before the route": "a", "from the route": "b"} {
 		topology, err := ParseTopology(system.All(), "circle.yaml", []byte(strings.Join([]string{
-			"schema: " + TopologySchema, "name: circle", "duration: 1s", "seed: 1", "queue: fifo", "update: 64B",
+			"schema: " + topologySchema, "name: circle", "duration: 1s", "seed: 1", "queue: fifo", "update: 64B",
 			"switches: [{name: a, slots: 1}, {name: b, slots: 1}]", "servers: [{name: ps}]",
 			"links: [{from: a, to: b, rate: 1Gbps}, {from: b, to: ps, rate: 1Gbps}]", "routes:", "  - {at: b, to: ps, via: a}",
 			"clusters: [{id: 0, workers: 1, at: " + homes + ", period: 1s}]", "",
@@ -758,8 +758,8 @@ func TestSendsAtTheirLimits(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, sends, err)
 		}
 	}
-	for text, want := range map[string]string{"": "s.csv:1: there are no sends", SendsHeader: "s.csv:1: there are no sends",
-		"0,0\n" + SendsHeader: "s.csv:2: ", strings.Repeat("1", 1<<17): "s.csv: cannot be read as lines of"} {
+	for text, want := range map[string]string{"": "s.csv:1: there are no sends", sendsHeader: "s.csv:1: there are no sends",
+		"0,0\n" + sendsHeader: "s.csv:2: ", strings.Repeat("1", 1<<17): "s.csv: cannot be read as lines of"} {
 		if _, err := readSends("s.csv", strings.NewReader(text), 4); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%.20q: %v", text, err)
 		}

@@ -11,16 +11,16 @@ import (
 	"github.com/ByteArena/box2d"
 )
 
-// ObservationSize is the number of values in an Observation, Actions the number of actions.
+// observationSize is the number of values in an Observation, Actions the number of actions.
 const (
-	ObservationSize = 8
+	observationSize = 8
 	Actions         = 4
-	// MaxSteps is the number of steps after which an episode is truncated.
-	MaxSteps = 1000
+	// maxSteps is the number of steps after which an episode is truncated.
+	maxSteps = 1000
 )
 
 // Observation is x, y, vx, vy, angle, angular velocity and the two leg contacts, scaled to about 1.
-type Observation [ObservationSize]float32
+type Observation [observationSize]float32
 
 // Action is the pilot's action for one fiftieth of a second.
 type Action uint8
@@ -208,7 +208,7 @@ func (touch) PreSolve(box2d.B2ContactInterface, box2d.B2Manifold)         {}
 func (touch) PostSolve(box2d.B2ContactInterface, *box2d.B2ContactImpulse) {}
 
 // Step advances the world by one fiftieth of a second. terminated reports whether the lander crashed, left the world or
-// came to rest. truncated reports whether MaxSteps steps have passed; a learner then estimates the remaining reward
+// came to rest. truncated reports whether maxSteps steps have passed; a learner then estimates the remaining reward
 // from its value function.
 func (w *World) Step(action Action) (observation Observation, reward float64, terminated, truncated bool) {
 	w.last = action
@@ -232,12 +232,12 @@ func (w *World) Step(action Action) (observation Observation, reward float64, te
 	for i, v := range state {
 		observation[i] = float32(v)
 	}
-	return observation, reward, terminated, w.steps >= MaxSteps
+	return observation, reward, terminated, w.steps >= maxSteps
 }
 
 // shapingOf returns the potential of a state, whose change is part of the reward. The potential is high near the pad,
 // at low speed, upright, and with the legs down.
-func shapingOf(s *[ObservationSize]float64) float64 {
+func shapingOf(s *[observationSize]float64) float64 {
 	return -100*math.Sqrt(s[0]*s[0]+s[1]*s[1]) -
 		100*math.Sqrt(s[2]*s[2]+s[3]*s[3]) -
 		100*math.Abs(s[4]) + 10*s[6] + 10*s[7]
@@ -273,9 +273,9 @@ func (w *World) push(ox, oy, power, atX, atY float64) {
 	w.hull.ApplyLinearImpulse(box2d.MakeB2Vec2(-ox*power, -oy*power), box2d.MakeB2Vec2(atX, atY), true)
 }
 
-func (w *World) state() [ObservationSize]float64 {
+func (w *World) state() [observationSize]float64 {
 	at, v := w.hull.GetPosition(), w.hull.GetLinearVelocity()
-	return [ObservationSize]float64{
+	return [observationSize]float64{
 		(at.X - worldW/2) / (worldW / 2),
 		(at.Y - (padY + legDown/scale)) / (worldH / 2),
 		v.X * (worldW / 2) / fps,

@@ -92,7 +92,7 @@ func TestLongHoverIsTruncatedNotTerminated(t *testing.T) {
 	var w World
 	w.Seed(3)
 	s := w.Reset()
-	for range MaxSteps {
+	for range maxSteps {
 		action := autopilot(s)
 		if s[1] < 0.8 && s[3] < 0 {
 			action = FireMain
@@ -103,13 +103,13 @@ func TestLongHoverIsTruncatedNotTerminated(t *testing.T) {
 			t.Fatalf("terminated after %d steps; this pilot hovers on this seed", w.steps)
 		}
 		if truncated {
-			if w.steps != MaxSteps {
+			if w.steps != maxSteps {
 				t.Fatalf("truncated after %d steps", w.steps)
 			}
 			return
 		}
 	}
-	t.Fatalf("still flying after %d steps", MaxSteps)
+	t.Fatalf("still flying after %d steps", maxSteps)
 }
 
 func BenchmarkStep(b *testing.B) {

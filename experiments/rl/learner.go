@@ -21,8 +21,8 @@ type LearnerConfig struct {
 	RewardScale float32 `json:"reward_scale"` // keeps value targets from dominating the policy on the shared trunk
 }
 
-// LearnerDefaults returns hyper-parameters with which asynchronous workers learn.
-func LearnerDefaults() LearnerConfig {
+// learnerDefaults returns hyper-parameters with which asynchronous workers learn.
+func learnerDefaults() LearnerConfig {
 	return LearnerConfig{Steps: 512, Epochs: 4, Minibatch: 64, LearnRate: 1e-4, Gamma: 0.995, Lambda: 0.98, Clip: 0.2,
 		Entropy: 0.003, ValueWeight: 0.5, MaxNorm: 0.5, RewardScale: 0.01}
 }
@@ -70,9 +70,9 @@ type Learner struct {
 	order   []int32
 }
 
-// NewLearner returns the learner for the worker with the given number in a job. Its world and its choices depend only
+// newLearner returns the learner for the worker with the given number in a job. Its world and its choices depend only
 // on seed and worker.
-func NewLearner(config LearnerConfig, seed uint64, worker int) (*Learner, error) {
+func newLearner(config LearnerConfig, seed uint64, worker int) (*Learner, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
 	}

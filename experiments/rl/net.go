@@ -8,21 +8,21 @@ import (
 const (
 	// Hidden is the width of both hidden layers. It is the largest width whose weights fit into one frame.
 	Hidden  = 40
-	inputs  = ObservationSize
+	inputs  = observationSize
 	actions = Actions
 	outputs = actions + 1 // the logits, then the value
 	// Params is the number of weights in the network. They use 2,205 of the 2,243 lanes in a frame of 9,036 bytes.
 	Params = Hidden*inputs + Hidden + Hidden*Hidden + Hidden + outputs*Hidden + outputs
 )
 
-// ParamsOf returns the number of weights that the network has if both hidden layers have the given width.
-func ParamsOf(hidden int) int { return hidden*hidden + (inputs+2+outputs)*hidden + outputs }
+// paramsOf returns the number of weights that the network has if both hidden layers have the given width.
+func paramsOf(hidden int) int { return hidden*hidden + (inputs+2+outputs)*hidden + outputs }
 
-// WidestFor returns the largest width of the hidden layers for which the weights fit into the given number of lanes, or
+// widestFor returns the largest width of the hidden layers for which the weights fit into the given number of lanes, or
 // 0 if there is none.
-func WidestFor(lanes int) int {
+func widestFor(lanes int) int {
 	hidden := 0
-	for ParamsOf(hidden+1) <= lanes {
+	for paramsOf(hidden+1) <= lanes {
 		hidden++
 	}
 	return hidden

@@ -9,13 +9,13 @@ import (
 )
 
 func TestNetworkFitsOneFrame(t *testing.T) {
-	if Params != 2205 || ParamsOf(Hidden) != Params {
-		t.Errorf("%d parameters, ParamsOf says %d, want 2205", Params, ParamsOf(Hidden))
+	if Params != 2205 || paramsOf(Hidden) != Params {
+		t.Errorf("%d parameters, ParamsOf says %d, want 2205", Params, paramsOf(Hidden))
 	}
-	if got := WidestFor(olaf.MaxLanes); got != Hidden {
+	if got := widestFor(olaf.MaxLanes); got != Hidden {
 		t.Errorf("the widest network for %d lanes has %d units a layer, want %d", olaf.MaxLanes, got, Hidden)
 	}
-	if got := WidestFor(3); got != 0 {
+	if got := widestFor(3); got != 0 {
 		t.Errorf("WidestFor(3) = %d, want 0", got)
 	}
 }
@@ -55,7 +55,7 @@ func TestGradientAgreesWithDifferences(t *testing.T) {
 	for i := range w {
 		w[i] += float32(random.NormFloat64() * 0.05) // a policy that is not flat
 	}
-	c := LearnerDefaults()
+	c := learnerDefaults()
 	c.Entropy = 0.1
 	for trial := range 4 {
 		var in Observation
@@ -86,7 +86,7 @@ func TestGradientAgreesWithDifferences(t *testing.T) {
 
 func TestClippedSampleDoesNotPush(t *testing.T) {
 	w := Initial(rand.New(rand.NewPCG(1, 2)))
-	c := LearnerDefaults()
+	c := learnerDefaults()
 	c.Entropy, c.ValueWeight = 0, 0
 	var p pass
 	l := w.layers()
@@ -100,8 +100,8 @@ func TestClippedSampleDoesNotPush(t *testing.T) {
 }
 
 func TestTruncatedEpisodeBootstraps(t *testing.T) {
-	c := LearnerDefaults()
-	l, err := NewLearner(c, 1, 0)
+	c := learnerDefaults()
+	l, err := newLearner(c, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +119,9 @@ func TestLearnerImproves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
 	}
-	c := LearnerDefaults()
+	c := learnerDefaults()
 	c.LearnRate = 1e-3
-	l, err := NewLearner(c, 1, 0)
+	l, err := newLearner(c, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,16 +151,16 @@ func TestBadHyperParametersAreRefused(t *testing.T) {
 		"learn rate": func(c *LearnerConfig) { c.LearnRate = float32(math.NaN()) },
 		"gamma":      func(c *LearnerConfig) { c.Gamma = 1.5 },
 	} {
-		c := LearnerDefaults()
+		c := learnerDefaults()
 		spoil(&c)
-		if _, err := NewLearner(c, 1, 0); err == nil {
+		if _, err := newLearner(c, 1, 0); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
 }
 
 func BenchmarkGradientSample(b *testing.B) {
-	l, _ := NewLearner(LearnerDefaults(), 1, 0)
+	l, _ := newLearner(learnerDefaults(), 1, 0)
 	var g Weights
 	l.Gradient(Initial(rand.New(rand.NewPCG(1, 0))), &g)
 	ws, gl := l.local.layers(), l.grad.layers()
@@ -183,9 +183,9 @@ func BenchmarkForward(b *testing.B) {
 
 // BenchmarkRolloutStep measures one step of the environment with inference and sampling.
 func BenchmarkRolloutStep(b *testing.B) {
-	c := LearnerDefaults()
+	c := learnerDefaults()
 	c.Steps = 1
-	l, _ := NewLearner(c, 1, 0)
+	l, _ := newLearner(c, 1, 0)
 	l.local = *Initial(rand.New(rand.NewPCG(1, 0)))
 	b.ReportAllocs()
 	for n := 0; n < b.N; {

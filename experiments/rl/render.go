@@ -12,9 +12,9 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// FrameDelay is the time between two pictures of an animation, in hundredths of a second. An animation shows every
+// frameDelay is the time between two pictures of an animation, in hundredths of a second. An animation shows every
 // second step.
-const FrameDelay = 4
+const frameDelay = 4
 
 // The colours of an animation.
 var (
@@ -134,7 +134,7 @@ func Film(seed uint64, pilot func(Observation) Action) (*gif.GIF, float64) {
 		frame := image.NewPaletted(picture.Bounds(), palette)
 		draw.Draw(frame, frame.Bounds(), picture, image.Point{}, draw.Src)
 		film.Image = append(film.Image, frame)
-		film.Delay = append(film.Delay, FrameDelay)
+		film.Delay = append(film.Delay, frameDelay)
 	})
 	return &film, reward
 }

@@ -149,7 +149,7 @@ func Defaults() Config {
 	return Config{
 		Placement: pktgen.Placement{Workers: 8, Clusters: 1}, Iterations: 200, Seed: 1,
 		Mode: Async, Threshold: 4, Gradient: Delta, Gate: NoGate, Band: 50, Average: true, StepSize: 0.001,
-		Spread: 2.5, StepsSpread: 0.3, PPO: LearnerDefaults(), Cost: Cost{StepNS: 30_000, SampleNS: 3_000},
+		Spread: 2.5, StepsSpread: 0.3, PPO: learnerDefaults(), Cost: Cost{StepNS: 30_000, SampleNS: 3_000},
 		Network: Network{Kind: Ideal, OutRate: 20 * olaf.Gbps, Rate: 60 * olaf.Gbps, Slots: 8, Profile: engine.Calibrated},
 	}
 }
@@ -229,7 +229,7 @@ const longestNS = 1e15
 // longestIterationNS returns an upper bound on the duration of an iteration, including the time to complete its last
 // episode.
 func (c *Config) longestIterationNS() float64 {
-	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + MaxSteps
+	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + maxSteps
 	return steps * (float64(c.Cost.StepNS) + float64(c.PPO.Epochs)*float64(c.Cost.SampleNS)) * c.Spread
 }
 
@@ -238,7 +238,7 @@ func (c *Config) checkNetwork() error {
 	if n.Frame != 0 {
 		if lanes := int(n.Frame-olaf.HeaderBytes) / olaf.LaneBytes; n.Frame > olaf.MaxFrame || lanes < Params {
 			return fmt.Errorf("%w: a frame of %v cannot hold the network's %d weights; the widest network for it has %d units a layer, %d need %v to %v",
-				ErrConfig, n.Frame, Params, WidestFor(min(lanes, olaf.MaxLanes)), Hidden, olaf.FrameSize(Params), olaf.MaxFrame)
+				ErrConfig, n.Frame, Params, widestFor(min(lanes, olaf.MaxLanes)), Hidden, olaf.FrameSize(Params), olaf.MaxFrame)
 		}
 	}
 	switch {

@@ -169,7 +169,7 @@ func (c *Config) Initial(cluster int) *Weights {
 func (c *Config) newWorker(k int) (*worker, error) {
 	p := c.PPO
 	p.Steps = c.steps(k)
-	learner, err := NewLearner(p, c.Seed, k)
+	learner, err := newLearner(p, c.Seed, k)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}

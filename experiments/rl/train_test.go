@@ -502,8 +502,8 @@ func TestGrownWeightsAreDiverged(t *testing.T) {
 	c := small()
 	within, beyond := *c.Initial(0), *c.Initial(0)
 	for i := range within {
-		within[i] *= 0.99 * MaxGrowth
-		beyond[i] *= 1.01 * MaxGrowth
+		within[i] *= 0.99 * maxGrowth
+		beyond[i] *= 1.01 * maxGrowth
 	}
 	if err := c.CheckWeights(0, &within); err != nil {
 		t.Errorf("just within the limit: %v", err)

@@ -20,7 +20,7 @@ func ParseProblem(name string, text []byte) (*Problem, error) {
 	format := yamlfile.Format{
 		Name:   "problem",
 		Hint:   "docs/guide/scheduling.md shows one to start from, and `olafctl schedule jobs` makes one",
-		Schema: JobsSchema, Fail: func(line int, what string) error { return &Error{name, line, what} },
+		Schema: jobsSchema, Fail: func(line int, what string) error { return &Error{name, line, what} },
 	}
 	if err := format.Decode(text, p); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func ParseProblem(name string, text []byte) (*Problem, error) {
 // Text returns p in the format of a jobs file.
 func (p *Problem) Text() ([]byte, error) {
 	c := *p
-	c.Schema = JobsSchema
+	c.Schema = jobsSchema
 	return yaml.Marshal(&c)
 }
 
@@ -44,8 +44,8 @@ func (p *Problem) expand() error {
 	for i := range p.Units {
 		u := p.Units[i]
 		switch {
-		case u.Count < 0 || u.Count > MaxUnits:
-			return &Error{p.File, u.LineOf("count"), fmt.Sprintf("unit %q has count %d; 1 to %d", u.Name, u.Count, MaxUnits)}
+		case u.Count < 0 || u.Count > maxUnits:
+			return &Error{p.File, u.LineOf("count"), fmt.Sprintf("unit %q has count %d; 1 to %d", u.Name, u.Count, maxUnits)}
 		case u.Count == 0:
 			units = append(units, u)
 		}
@@ -91,8 +91,8 @@ func (p *Problem) Check() error {
 
 func (c *checker) general() {
 	p := c.p
-	if p.Slot < MinSlot || p.Slot > MaxSlot {
-		c.fail(p.Pos, "slot", "slot is %v; it must be %v to %v, such as 1s", p.Slot, MinSlot, MaxSlot)
+	if p.Slot < minSlot || p.Slot > maxSlot {
+		c.fail(p.Pos, "slot", "slot is %v; it must be %v to %v, such as 1s", p.Slot, minSlot, maxSlot)
 	}
 	if p.Reconfiguration < 0 || p.Reconfiguration > p.Slot {
 		c.fail(p.Pos, "reconfiguration", "reconfiguration is %v; it must be 0s to a slot (%v)", p.Reconfiguration, p.Slot)
@@ -103,8 +103,8 @@ func (c *checker) general() {
 }
 
 func (c *checker) rate(at yamlfile.Pos, key string, r olaf.Rate) {
-	if r <= 0 || r > MaxRate {
-		c.fail(at, key, "%s is %v; it must be positive and at most %v, such as 40Gbps", key, r, MaxRate)
+	if r <= 0 || r > maxRate {
+		c.fail(at, key, "%s is %v; it must be positive and at most %v, such as 40Gbps", key, r, maxRate)
 	}
 }
 
@@ -117,8 +117,8 @@ func (c *checker) within(at yamlfile.Pos, key, of string, n, most int) {
 
 func (c *checker) allUnits() {
 	p := c.p
-	if len(p.Units) == 0 || len(p.Units) > MaxUnits {
-		c.fail(p.Pos, "units", "there are %d units; 1 to %d, such as units: [{name: r, count: 8, ports: 4, inc: 4}]", len(p.Units), MaxUnits)
+	if len(p.Units) == 0 || len(p.Units) > maxUnits {
+		c.fail(p.Pos, "units", "there are %d units; 1 to %d, such as units: [{name: r, count: 8, ports: 4, inc: 4}]", len(p.Units), maxUnits)
 	}
 	for i := range p.Units {
 		u := &p.Units[i]
@@ -131,8 +131,8 @@ func (c *checker) allUnits() {
 			continue
 		}
 		c.units[u.Name] = u
-		c.within(u.Pos, "ports", of, u.Ports, MaxPorts)
-		c.within(u.Pos, "inc", of, u.INC, MaxINC)
+		c.within(u.Pos, "ports", of, u.Ports, maxPorts)
+		c.within(u.Pos, "inc", of, u.INC, maxINC)
 		if u.SwitchRate != 0 || u.Has("switch_rate") {
 			c.rate(u.Pos, "switch_rate", u.SwitchRate)
 		}
@@ -154,8 +154,8 @@ func (c *checker) connections() {
 			c.fail(k.Pos, "between", "a connection is between two units, not %v; write between: [r1, r2]", k.Between)
 			continue
 		}
-		if k.Count < 1 || k.Count > MaxPorts {
-			c.fail(k.Pos, "count", "connections between %s and %s: count %d; 1 to %d", k.Between[0], k.Between[1], k.Count, MaxPorts)
+		if k.Count < 1 || k.Count > maxPorts {
+			c.fail(k.Pos, "count", "connections between %s and %s: count %d; 1 to %d", k.Between[0], k.Between[1], k.Count, maxPorts)
 			continue
 		}
 		pair := orderPair(k.Between[0], k.Between[1])
@@ -192,8 +192,8 @@ func (c *checker) unit(at yamlfile.Pos, key, name string) *Unit {
 
 func (c *checker) jobs() {
 	p := c.p
-	if len(p.Jobs) == 0 || len(p.Jobs) > MaxJobs {
-		c.fail(p.Pos, "jobs", "there are %d jobs; 1 to %d", len(p.Jobs), MaxJobs)
+	if len(p.Jobs) == 0 || len(p.Jobs) > maxJobs {
+		c.fail(p.Pos, "jobs", "there are %d jobs; 1 to %d", len(p.Jobs), maxJobs)
 	}
 	lines := map[string]int{}
 	for i := range p.Jobs {
@@ -216,10 +216,10 @@ func (c *checker) job(j *Job) {
 	switch {
 	case j.Arrival < 0 || c.p.Slot > 0 && j.Arrival/c.p.Slot >= olaf.Duration(c.p.Longest()):
 		c.fail(j.Pos, "arrival", "%s has arrival %v; it must be in the first %d slots", of, j.Arrival, c.p.Longest())
-	case j.Update < 0 || j.Update > MaxSlot:
-		c.fail(j.Pos, "update", "%s has update %v; 0s to %v", of, j.Update, MaxSlot)
-	case j.Volume <= 0 || j.Volume > MaxVolume:
-		c.fail(j.Pos, "volume", "%s has volume %v; it must be positive and at most %v, such as 528MB", of, j.Volume, MaxVolume)
+	case j.Update < 0 || j.Update > maxSlot:
+		c.fail(j.Pos, "update", "%s has update %v; 0s to %v", of, j.Update, maxSlot)
+	case j.Volume <= 0 || j.Volume > maxVolume:
+		c.fail(j.Pos, "volume", "%s has volume %v; it must be positive and at most %v, such as 528MB", of, j.Volume, maxVolume)
 	case j.Segment < 0 || j.Segment == 0 && j.Has("segment"):
 		c.fail(j.Pos, "segment", "%s has segment %v; leave it out where inc alone limits", of, j.Segment)
 	case len(j.Workers) == 0:
@@ -229,14 +229,14 @@ func (c *checker) job(j *Job) {
 	for _, name := range sortedKeys(j.Workers) {
 		n := j.Workers[name]
 		known = c.unit(j.Pos, "workers", name) != nil && known
-		if n < 1 || n > MaxWorkers {
-			c.fail(j.Pos, "workers", "%s has %d workers in %s; 1 to %d", of, n, name, MaxWorkers)
+		if n < 1 || n > maxWorkers {
+			c.fail(j.Pos, "workers", "%s has %d workers in %s; 1 to %d", of, n, name, maxWorkers)
 			known = false
 		}
 		total += n
 	}
-	if total > MaxWorkers {
-		c.fail(j.Pos, "workers", "%s has %d workers; at most %d", of, total, MaxWorkers)
+	if total > maxWorkers {
+		c.fail(j.Pos, "workers", "%s has %d workers; at most %d", of, total, maxWorkers)
 	}
 	if server := c.unit(j.Pos, "server", j.Server); server == nil || !known || len(c.errs) > 0 {
 		return // errors that follow from these can wait for the next attempt

@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// JobsSchema is the schema of jobs files.
-const JobsSchema = "olafctl.jobs/v1"
+// jobsSchema is the schema of jobs files.
+const jobsSchema = "olafctl.jobs/v1"
 
 // ErrProblem is matched by errors in a problem. The message suggests a fix and names the file and the line if they are
 // known.
@@ -83,15 +83,15 @@ type Job struct {
 
 // Ranges of a problem's values.
 const (
-	MaxUnits   = 512
-	MaxPorts   = 4096
-	MaxINC     = 65536
-	MaxJobs    = 100_000
-	MaxWorkers = 4096 // per job
-	MinSlot    = olaf.Microsecond
-	MaxSlot    = olaf.Hour
-	MaxVolume  = olaf.Size(1e15)
-	MaxRate    = olaf.Rate(1e15)
+	maxUnits   = 512
+	maxPorts   = 4096
+	maxINC     = 65536
+	maxJobs    = 100_000
+	maxWorkers = 4096 // per job
+	minSlot    = olaf.Microsecond
+	maxSlot    = olaf.Hour
+	maxVolume  = olaf.Size(1e15)
+	maxRate    = olaf.Rate(1e15)
 )
 
 // Longest returns the maximum number of slots in a schedule. It is a million or, if slots are long, fewer, because

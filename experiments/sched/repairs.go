@@ -30,8 +30,8 @@ const (
 // AllRepairs contains every repair. It is the default of the planners.
 const AllRepairs = Enough<<1 - 1
 
-// Repair describes one of the corrections.
-type Repair struct {
+// repair describes one of the corrections.
+type repair struct {
 	Bit     Repairs
 	Name    string
 	Where   string // in the paper
@@ -41,9 +41,9 @@ type Repair struct {
 	Policy  bool   // concerns TW or FCFS
 }
 
-// RepairList returns descriptions of all repairs in the order of their bits.
-func RepairList() []Repair {
-	return []Repair{
+// repairList returns descriptions of all repairs in the order of their bits.
+func repairList() []repair {
+	return []repair{
 		{Volume, "volume", "Eqs. (4), (8)",
 			"a job that its unit's switch aggregates has nothing to send when its server is elsewhere",
 			"every worker sends its volume", true, true},
@@ -80,7 +80,7 @@ func (r Repairs) Has(q Repairs) bool { return r&q == q }
 // Names returns the names of the repairs in r.
 func (r Repairs) Names() []string {
 	names := []string{}
-	for _, one := range RepairList() {
+	for _, one := range repairList() {
 		if r.Has(one.Bit) {
 			names = append(names, one.Name)
 		}
@@ -118,8 +118,8 @@ func ParseRepairs(s string) (Repairs, error) {
 		if (bare != name) != without {
 			return 0, fmt.Errorf("%q mixes repairs with repairs left out", s)
 		}
-		list := RepairList()
-		i := slices.IndexFunc(list, func(one Repair) bool { return one.Name == bare })
+		list := repairList()
+		i := slices.IndexFunc(list, func(one repair) bool { return one.Name == bare })
 		if i < 0 {
 			return 0, fmt.Errorf("there is no repair %q; there are %s, all and none", bare, strings.Join(AllRepairs.Names(), ", "))
 		}

@@ -188,8 +188,8 @@ func TestRepairs(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if n := len(AllRepairs.Names()); n != len(RepairList()) {
-		t.Errorf("%d names of %d repairs", n, len(RepairList()))
+	if n := len(AllRepairs.Names()); n != len(repairList()) {
+		t.Errorf("%d names of %d repairs", n, len(repairList()))
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// FileSchema is the schema of the sweep files that ParseFile reads.
-const FileSchema = "olafctl.sweep-spec/v1"
+// fileSchema is the schema of the sweep files that ParseFile reads.
+const fileSchema = "olafctl.sweep-spec/v1"
 
 // File is the content of a sweep file.
 type File struct {
@@ -42,7 +42,7 @@ func ParseFile(name string, text []byte) (*File, error) {
 	f := &File{Name: name}
 	format := yamlfile.Format{Name: "sweep",
 		Hint:   "it needs 'command: bench' and 'sweep: [slots=2..64:x2]'; docs/guide/sweeps.md has whole ones",
-		Schema: FileSchema, Fail: f.makeError}
+		Schema: fileSchema, Fail: f.makeError}
 	var err error
 	if f.lines, err = format.DecodeWithLines(text, f); err != nil {
 		return nil, err
@@ -71,11 +71,11 @@ func (f *File) atField(field string, err error) error {
 
 // FileJSONSchema returns the JSON schema of sweep files, for editors.
 func FileJSONSchema() ([]byte, error) {
-	s := yamlfile.Schema{ID: FileSchema, Title: "olafctl sweep", Required: []string{"command"},
+	s := yamlfile.Schema{ID: fileSchema, Title: "olafctl sweep", Required: []string{"command"},
 		Field: func(name string) map[string]any {
 			switch name {
 			case "schema":
-				return map[string]any{"const": FileSchema}
+				return map[string]any{"const": fileSchema}
 			case "options":
 				return map[string]any{"type": "object"}
 			case "list":
@@ -87,13 +87,13 @@ func FileJSONSchema() ([]byte, error) {
 }
 
 const (
-	// LotRuns is the number of a cell's runs that are carried out and stored together.
-	LotRuns = 10
+	// lotRuns is the number of a cell's runs that are carried out and stored together.
+	lotRuns = 10
 	// mostRuns is the default maximum number of runs per cell if a rule decides when there are enough runs.
 	mostRuns = 300
 	maxRuns  = 100_000
-	// ManyCells is the largest number of cells in a sweep that does not need the user's confirmation.
-	ManyCells = 1_000_000
+	// manyCells is the largest number of cells in a sweep that does not need the user's confirmation.
+	manyCells = 1_000_000
 	// mostFaults is the maximum number of reasons for invalid cells that are printed.
 	mostFaults = 5
 )
@@ -132,7 +132,7 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 	} else {
 		n *= float64(len(cells))
 	}
-	if n > ManyCells && !large {
+	if n > manyCells && !large {
 		return nil, fmt.Errorf("%w: %.4g million cells of %d runs, at 1 ms a run about %.0f hours on one core; "+
 			"make the steps longer, or add --yes if you mean it", ErrLarge, n/1e6, p.Runs, n*float64(p.Runs)/3.6e6)
 	}

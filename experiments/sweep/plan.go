@@ -252,12 +252,12 @@ type Job struct {
 }
 
 // MaxLots returns the maximum number of lots per cell.
-func (p *Plan) MaxLots() int { return (p.Runs + LotRuns - 1) / LotRuns }
+func (p *Plan) MaxLots() int { return (p.Runs + lotRuns - 1) / lotRuns }
 
 // Job returns one lot of a cell as a job. Its key is the hash of everything that can affect the result.
 func (p *Plan) Job(cell, lot int) Job {
-	from := lot * LotRuns
-	j := Job{Command: p.Command, Spec: p.Cells[cell].Spec, From: from, Runs: min(LotRuns, p.Runs-from)}
+	from := lot * lotRuns
+	j := Job{Command: p.Command, Spec: p.Cells[cell].Spec, From: from, Runs: min(lotRuns, p.Runs-from)}
 	j.Key = j.hashKey(p.Build)
 	return j
 }

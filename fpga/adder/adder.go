@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// Word is the type of an integer lane.
-type Word interface{ ~int32 | ~uint32 }
+// word is the type of an integer lane.
+type word interface{ ~int32 | ~uint32 }
 
 // block is the number of lanes that are added at a time.
 const block = 8
@@ -34,12 +34,12 @@ func asFloats(words []uint32) []float32 {
 }
 
 // asWords returns the lanes as a slice of unsigned words that shares their memory.
-func asWords[T Word](lanes []T) []uint32 {
+func asWords[T word](lanes []T) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(lanes))), len(lanes))
 }
 
 // AddWrapping adds src to dst modulo 2^32, up to the length of the shorter slice.
-func AddWrapping[T Word](dst, src []T) {
+func AddWrapping[T word](dst, src []T) {
 	n := min(len(dst), len(src))
 	whole := n &^ (block - 1)
 	addWords(asWords(dst[:whole]), asWords(src[:whole]))
@@ -50,7 +50,7 @@ func AddWrapping[T Word](dst, src []T) {
 
 // AddSaturating adds src to dst as int32 values, up to the length of the shorter slice. Sums are clamped to the range
 // of int32. It returns the number of clamped lanes.
-func AddSaturating[T Word](dst, src []T) (held uint64) {
+func AddSaturating[T word](dst, src []T) (held uint64) {
 	n := min(len(dst), len(src))
 	d, s := asWords(dst[:n]), asWords(src[:n])
 	for {

@@ -11,8 +11,8 @@ import (
 // Identification of ATP packets. The released code uses an EtherType. The paper's header uses an IPv4 protocol, whose
 // number is taken from public re-implementations.
 const (
-	ATPEtherType = 0x0700
-	ATPProtocol  = 0x99
+	atpEtherType = 0x0700
+	atpProtocol  = 0x99
 )
 
 // ATPReleased is the frame of the released code, ATPPaper the header shown in the paper.
@@ -21,13 +21,13 @@ var (
 		Name: "atp-" + atp.Released, Proto: "inaatp", Title: "ATP p4ml",
 		Source: "in-ATP/ATP: common/packet.h, p4src/includes/headers.p4",
 		// The IPv4 header is the same in every packet; its length and protocol do not match the packet.
-		Carrier:  Carrier{EtherType: ATPEtherType, Protocol: 1, FixedLength: 84},
+		Carrier:  Carrier{EtherType: atpEtherType, Protocol: 1, FixedLength: 84},
 		Messages: []Message{atpReleased("data", program.Data), atpReleased("ack", program.Ack)},
 	})
 	ATPPaper = withOffsets(&Format{
 		Name: "atp-" + atp.Paper, Proto: "inaatppaper", Title: "ATP paper",
 		Source:   "Lao et al., NSDI 2021, Fig. 5; the protocol number is of public re-implementations",
-		Carrier:  Carrier{EtherType: etherTypeIPv4, Protocol: ATPProtocol},
+		Carrier:  Carrier{EtherType: etherTypeIPv4, Protocol: atpProtocol},
 		Messages: []Message{atpPaper("data", program.Data), atpPaper("ack", program.Ack)},
 	})
 )

@@ -6,8 +6,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// BaselinePort is the UDP port on which baseline hosts receive gradients. It identifies packets of baselines.
-const BaselinePort = 20303
+// baselinePort is the UDP port on which baseline hosts receive gradients. It identifies packets of baselines.
+const baselinePort = 20303
 
 // Baseline is the format of hosts that sum without the network, such as a parameter server or a ring of workers.
 // Switches forward its frames by address. A frame is as long as iSwitch's, so that the systems differ only in their
@@ -15,7 +15,7 @@ const BaselinePort = 20303
 var Baseline = withOffsets(&Format{
 	Name: "baseline", Proto: "inabase", Title: "Baseline",
 	Source:  "ours, as long as iSwitch's: parameter server and ring",
-	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: BaselinePort},
+	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: baselinePort},
 	Messages: []Message{
 		baselineMessage("gradient", program.Data, 0, "who sends it"),
 		baselineMessage("sum", program.Result, 1, "nobody in particular: a server's sum goes to all"),

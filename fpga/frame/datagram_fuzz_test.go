@@ -13,7 +13,7 @@ import (
 // encoded to the same bytes.
 func FuzzDatagrams(f *testing.F) {
 	var formats []*Format
-	for _, format := range AllFormats() {
+	for _, format := range allFormats() {
 		if format.Carrier.Port != 0 {
 			formats = append(formats, format)
 		}

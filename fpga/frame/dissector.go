@@ -17,7 +17,7 @@ func DissectorScript() string {
 	var b strings.Builder
 	b.WriteString("local formats = {\n")
 	taken := map[string]bool{}
-	for _, f := range AllTables() {
+	for _, f := range allTables() {
 		where, pattern := f.Carrier.dissectorTable()
 		f.lua(&b, where, pattern, taken[where+pattern])
 		taken[where+pattern] = true

@@ -129,19 +129,19 @@ func assignOffsets(fields []Field) (bytes int) {
 	return bits / 8
 }
 
-// AllFormats returns the formats whose codec is in this package. They are in the order of programs and profiles, with
+// allFormats returns the formats whose codec is in this package. They are in the order of programs and profiles, with
 // the baseline's format last.
-func AllFormats() []*Format {
+func allFormats() []*Format {
 	return []*Format{ISwitch, ISwitchExact, SwitchML, ATPReleased, ATPPaper, P4INC, XAgg, Baseline}
 }
 
-// AllTables returns all formats, including those whose codec is in another package.
-func AllTables() []*Format { return append([]*Format{OLAF}, AllFormats()...) }
+// allTables returns all formats, including those whose codec is in another package.
+func allTables() []*Format { return append([]*Format{OLAF}, allFormats()...) }
 
 // DetectSystem returns the name of a frame's format, or "" if none matches. b is the captured part of a frame that was
 // wire bytes long. If several formats match, it returns the first.
 func DetectSystem(b []byte, wire int) string {
-	for _, f := range AllFormats() {
+	for _, f := range allFormats() {
 		if _, err := f.DecodeTruncated(b, wire); err == nil {
 			return fmt.Sprintf("%s (%s)", f.Title, f.Name)
 		}
@@ -149,10 +149,10 @@ func DetectSystem(b []byte, wire int) string {
 	return ""
 }
 
-// FindFormat returns the format with the given name. The error matches ErrUnknown and lists the known names.
-func FindFormat(name string) (*Format, error) {
+// findFormat returns the format with the given name. The error matches ErrUnknown and lists the known names.
+func findFormat(name string) (*Format, error) {
 	var names []string
-	for _, f := range AllFormats() {
+	for _, f := range allFormats() {
 		if f.Name == name {
 			return f, nil
 		}

@@ -161,7 +161,7 @@ func TestSizes(t *testing.T) {
 // TestRoundTrip checks that any packet is decoded as it was encoded, for every message and every field.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := rapid.SampledFrom(AllFormats()).Draw(t, "format")
+		f := rapid.SampledFrom(allFormats()).Draw(t, "format")
 		m := rapid.SampledFrom(f.Messages).Draw(t, "message")
 		p := program.Packet{Kind: m.Kind, Action: m.Action}
 		if m.Whole {
@@ -217,7 +217,7 @@ func TestRoundTrip(t *testing.T) {
 // TestTables checks that the fields of every message can be distinguished, as the tests above require.
 func TestTables(t *testing.T) {
 	names := map[string]bool{}
-	for _, f := range AllTables() {
+	for _, f := range allTables() {
 		if names[f.Name] || names[f.Proto] {
 			t.Errorf("%s or its dissector's name is there twice", f.Name)
 		}
@@ -399,7 +399,7 @@ func TestUnwritable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := FindFormat("isw-2"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "isw-1") {
+	if _, err := findFormat("isw-2"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "isw-1") {
 		t.Errorf("an unknown format: %v", err)
 	}
 	if name := DetectSystem(encoded(t, ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Lanes: 62}, nil),
@@ -409,7 +409,7 @@ func TestUnwritable(t *testing.T) {
 	if name := DetectSystem(make([]byte, 64), 64); name != "" {
 		t.Errorf("a frame of nobody is of %q", name)
 	}
-	if f, err := FindFormat("switchml"); f != SwitchML || err != nil {
+	if f, err := findFormat("switchml"); f != SwitchML || err != nil {
 		t.Errorf("switchml: %v", err)
 	}
 }
@@ -438,7 +438,7 @@ func TestTruncated(t *testing.T) {
 // FuzzDecode checks that no bytes make a reader panic, and that accepted bytes are encoded again as they were, except
 // for fields that the table leaves out.
 func FuzzDecode(f *testing.F) {
-	for i, format := range AllFormats() {
+	for i, format := range allFormats() {
 		for j := range format.Messages {
 			m := &format.Messages[j]
 			f.Add(uint8(i), encoded(f, format, Outer{Addresses: home, Past: m.Past},
@@ -446,7 +446,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
-		format := AllFormats()[int(which)%len(AllFormats())]
+		format := allFormats()[int(which)%len(allFormats())]
 		v, err := format.Decode(b)
 		if err != nil {
 			if _, ok := err.(*Error); !ok || err.Error() == "" {
@@ -474,7 +474,7 @@ const page = "../../docs/reference/wire.md"
 // TestPage checks docs/reference/wire.md against the tables that the codec uses; -update writes the page.
 func TestPage(t *testing.T) {
 	if *update {
-		if err := os.WriteFile(page, []byte(RenderPage()), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(renderPage()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -482,13 +482,13 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(have) != RenderPage() {
+	if string(have) != renderPage() {
 		t.Fatal("docs/reference/wire.md differs from the tables; run the tests with -update")
 	}
 }
 
 func BenchmarkCodec(b *testing.B) {
-	for _, f := range AllFormats() {
+	for _, f := range allFormats() {
 		p := &program.Packet{Kind: program.Data, Bitmap: 1, Seg: 3, Lanes: uint16(f.Messages[0].Lanes.Most)}
 		lanes, frame, to := make([]uint32, p.Lanes), make([]byte, olaf.MaxFrame), &Outer{Addresses: home}
 		b.Run("encode/"+f.Name, func(b *testing.B) {
@@ -525,7 +525,7 @@ func TestDissector(t *testing.T) {
 	if err := os.WriteFile(lua, []byte(DissectorScript()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range AllTables() {
+	for _, f := range allTables() {
 		file := filepath.Join(dir, f.Name+".pcap")
 		want := written(t, f, file)
 		out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-o", "ip.check_checksum:TRUE", "-d",

@@ -8,9 +8,9 @@ import (
 // Identification of iSwitch packets. The paper tags them by the ToS byte but gives no values, port or codes
 // (docs/papers/iswitch.md).
 const (
-	ISwitchPort    = 20301
-	ISwitchData    = iswitch.DataToS
-	ISwitchControl = 0x1c
+	iswitchPort    = 20301
+	iswitchData    = iswitch.DataToS
+	iswitchControl = 0x1c
 )
 
 // ISwitch is the paper's frame. ISwitchExact adds round and count in the upper half of Seg. They cannot be told
@@ -46,10 +46,10 @@ func iswitchFormat(name, proto, title, source string, seg func() []Field) *Forma
 	floats := Lanes{Type: "float32", Most: iswitch.Lanes}
 	f := &Format{
 		Name: name, Proto: proto, Title: title, Source: source,
-		Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: ISwitchPort},
+		Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: iswitchPort},
 		Messages: []Message{
-			{Name: "data", Kind: program.Data, ToS: ISwitchData, Head: seg(), Lanes: floats},
-			{Name: "result", Kind: program.Result, ToS: ISwitchData, Head: seg(), Lanes: floats},
+			{Name: "data", Kind: program.Data, ToS: iswitchData, Head: seg(), Lanes: floats},
+			{Name: "result", Kind: program.Result, ToS: iswitchData, Head: seg(), Lanes: floats},
 			{Name: "answer", Kind: program.Result, Past: true, Head: seg(), Lanes: floats},
 		},
 	}
@@ -58,7 +58,7 @@ func iswitchFormat(name, proto, title, source string, seg func() []Field) *Forma
 			Name: "action", Doc: "what is asked for", Bits: 8, Fixed: true, Selects: true, Value: uint64(action),
 			Names: actionNames,
 		}}, value...)
-		f.Messages = append(f.Messages, Message{Name: name, Kind: program.Control, Action: action, ToS: ISwitchControl,
+		f.Messages = append(f.Messages, Message{Name: name, Kind: program.Control, Action: action, ToS: iswitchControl,
 			Whole: whole, Head: fields})
 	}
 	control("join", iswitch.Join, false, joinFields()...)

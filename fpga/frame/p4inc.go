@@ -6,15 +6,15 @@ import (
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 )
 
-// P4INCPort is the UDP port that identifies P4INC's packets. Switches receive on it. The paper does not specify a port.
-const P4INCPort = 20302
+// p4incPort is the UDP port that identifies P4INC's packets. Switches receive on it. The paper does not specify a port.
+const p4incPort = 20302
 
 // P4INC is the format of P4INC-AOI. Its five fields are from the paper. The paper does not specify their widths, the
 // headers and the type field, so these are our choice. Congestion is marked in the IPv4 header.
 var P4INC = withOffsets(&Format{
 	Name: "p4inc", Proto: "p4inc", Title: "P4INC-AOI",
 	Source:  "Xie et al., §VI-B, for the five fields; widths, order, port and type are ours",
-	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: P4INCPort},
+	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: p4incPort},
 	Messages: []Message{
 		p4incMessage("data", program.Data, 0, "who sends it", p4inc.Lanes),
 		p4incMessage("result", program.Result, 1, "nobody in particular: a sum goes to all", p4inc.Lanes),

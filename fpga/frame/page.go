@@ -31,11 +31,11 @@ sequence and are padded to 60 bytes. The IPv4 checksum is computed and checked; 
 
 `
 
-// RenderPage returns the text of the page docs/reference/wire.md.
-func RenderPage() string {
+// renderPage returns the text of the page docs/reference/wire.md.
+func renderPage() string {
 	var b strings.Builder
 	b.WriteString(pageHead)
-	for _, f := range AllTables() {
+	for _, f := range allTables() {
 		f.page(&b)
 	}
 	return b.String()

@@ -6,15 +6,15 @@ import (
 	"github.com/olafctl/olaf/fpga/program/switchml"
 )
 
-// SwitchMLPort is the first of the 16 UDP ports that the released program accepts; it matches them with a mask.
-const SwitchMLPort = 0xbee0
+// switchMLPort is the first of the 16 UDP ports that the released program accepts; it matches them with a mask.
+const switchMLPort = 0xbee0
 
 // SwitchML is the format of the released P4 program and its UDP client. The source port of an answer is the destination
 // port of its request.
 var SwitchML = withOffsets(&Format{
 	Name: "switchml", Proto: "switchml", Title: "SwitchML",
 	Source:  "p4lang/p4app-switchML: types.p4, headers.p4, parsers.p4 and the DPDK client",
-	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: SwitchMLPort, PortMask: 0xfff0},
+	Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: switchMLPort, PortMask: 0xfff0},
 	Messages: []Message{
 		switchmlMessage("data 256", program.Data, 1, switchml.Lanes256),
 		switchmlMessage("data 1024", program.Data, 3, switchml.Lanes1024),

@@ -29,7 +29,7 @@ type Device struct {
 // closes both cards. The error matches ErrRole if an image lacks the required part.
 func New(generator, queue fpga.Device, together bool) (*Device, error) {
 	d := &Device{generator: generator, queue: queue, together: together, refused: queue}
-	if err := errors.Join(CheckRole(generator, regmap.CommonRoleGenerator), CheckRole(queue, regmap.CommonRoleAccelerator)); err != nil {
+	if err := errors.Join(checkRole(generator, regmap.CommonRoleGenerator), checkRole(queue, regmap.CommonRoleAccelerator)); err != nil {
 		return nil, err
 	}
 	if err := generator.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort); err != nil {
@@ -38,8 +38,8 @@ func New(generator, queue fpga.Device, together bool) (*Device, error) {
 	return d, d.leadOut()
 }
 
-// CheckRole returns an error that matches ErrRole if the card's image lacks the part for role, a generator or a queue.
-func CheckRole(d fpga.Device, role uint32) error {
+// checkRole returns an error that matches ErrRole if the card's image lacks the part for role, a generator or a queue.
+func checkRole(d fpga.Device, role uint32) error {
 	built, err := d.Read32(regmap.CommonRole)
 	if err != nil {
 		return err

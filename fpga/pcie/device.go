@@ -275,7 +275,7 @@ func (d *Device) checkSuspect(addr uint32, w *word, v uint32) (uint32, error) {
 		again == allOnes:
 		return again, nil // the contents of the shell's registers are unknown
 	case again == placeholder:
-		text, _ := ExplainPlaceholder(again)
+		text, _ := explainPlaceholder(again)
 		return again, fmt.Errorf("%w at %s: %s", fpga.ErrAddress, d.nameOf(addr), text)
 	}
 	return again, fmt.Errorf("read %s: %w: it reads all ones, an impossible value; check the card with 'olafctl "+
@@ -441,7 +441,7 @@ func (d *Device) compareIdentity() error {
 		return nil
 	}
 	if magic, same := d.compareTwice(regmap.CommonMagic, regmap.CommonMagicResetValue); !same {
-		text, _ := ExplainPlaceholder(magic)
+		text, _ := explainPlaceholder(magic)
 		return fmt.Errorf("%w: the box answers %#08x %s", ErrChanged, magic, text)
 	}
 	if hash, same := d.compareTwice(regmap.CommonBuildHash, d.hash); !same {

@@ -236,7 +236,7 @@ func (x *examination) checkLink() error {
 	seen := fmt.Sprintf("0x008 reads %#x, 0x000 reads %#08x", canary, built)
 	switch {
 	case canary == allOnes || built == allOnes:
-		text, _ := ExplainPlaceholder(allOnes)
+		text, _ := explainPlaceholder(allOnes)
 		return x.addFailure("answers", fpga.ErrGone, seen+": "+text,
 			"warm-reboot the host after the image changed; look at 'lspci -vv' for the link")
 	case canary == 0:
@@ -255,13 +255,13 @@ func (x *examination) checkLink() error {
 func (x *examination) checkShell() error {
 	version := x.device.readStable(cmacBase + cmacVersion)
 	seen := fmt.Sprintf("CMAC 0 is version %#x", version)
-	if text, ok := ExplainPlaceholder(version); ok {
+	if text, ok := explainPlaceholder(version); ok {
 		return x.handleMismatch("ports", seen+": "+text,
 			"an OpenNIC shell has a CMAC at 0x8000; another shell has another map")
 	}
 	x.device.ports = x.device.ports[:0]
 	for p := range uint32(maxPorts) {
-		if _, missing := ExplainPlaceholder(x.device.readStable(cmacBase + p*portStride + cmacVersion)); !missing {
+		if _, missing := explainPlaceholder(x.device.readStable(cmacBase + p*portStride + cmacVersion)); !missing {
 			x.device.ports = append(x.device.ports, port{base: p * portStride})
 		}
 	}
@@ -291,7 +291,7 @@ func (x *examination) checkImage() error {
 	magic := d.readStable(regmap.CommonMagic)
 	if magic != regmap.CommonMagicResetValue {
 		seen := fmt.Sprintf("the 250 MHz box answers %#08x", magic)
-		text, known := ExplainPlaceholder(magic)
+		text, known := explainPlaceholder(magic)
 		if known {
 			return x.handleMismatch("image", seen+": "+text, "")
 		}

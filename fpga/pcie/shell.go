@@ -51,9 +51,9 @@ var placeholders = []struct {
 	{0xFFFFFFFF, 0, "zero: nothing answers there; program the image with the OLAF box"},
 }
 
-// ExplainPlaceholder returns an explanation of a value that is not the content of a register. ok is false for other
+// explainPlaceholder returns an explanation of a value that is not the content of a register. ok is false for other
 // values.
-func ExplainPlaceholder(value uint32) (text string, ok bool) {
+func explainPlaceholder(value uint32) (text string, ok bool) {
 	for _, p := range placeholders {
 		if value&p.mask == p.value {
 			return p.text, true

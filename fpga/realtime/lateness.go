@@ -11,8 +11,8 @@ import (
 
 // Limits beyond which a run's ages are determined by the pacer more than by the queue.
 const (
-	LatePercent  = 25 // of the service time, for the 99th percentile of lateness
-	StallPercent = 2  // of the busy time, for the sum of all stalls
+	latePercent  = 25 // of the service time, for the 99th percentile of lateness
+	stallPercent = 2  // of the busy time, for the sum of all stalls
 )
 
 // histogram counts durations in nanoseconds. The width of each bucket is about 1/16 of the values in it.
@@ -64,7 +64,7 @@ func (h *histogram) quantile(share float64) int64 {
 type pacing struct {
 	late     histogram
 	busyNS   int64 // sum of service times
-	stallNS  int64 // sum of latenesses above LatePercent of the service time
+	stallNS  int64 // sum of latenesses above latePercent of the service time
 	stalls   int64
 	area     float64 // half the sum of squares of the latenesses in stallNS
 	firstNS  int64   // time at which the first frame was due
@@ -83,7 +83,7 @@ func (p *pacing) recordSent(serviceNS, dueNS, leftNS int64) (stall bool) {
 	lateNS := leftNS - dueNS
 	p.late.add(lateNS)
 	p.busyNS += serviceNS
-	if stall = lateNS*100 > serviceNS*LatePercent; stall {
+	if stall = lateNS*100 > serviceNS*latePercent; stall {
 		p.stalls++
 		p.stallNS += lateNS
 		p.area += float64(float64(lateNS) * float64(lateNS) / 2)
@@ -102,12 +102,12 @@ func (p *pacing) report(zeroNS int64) *fpga.Pacing {
 	t.DueNS = float64(p.firstNS-zeroNS) + p.laterNS/float64(p.late.n)
 	service := p.busyNS / int64(p.late.n)
 	switch {
-	case t.LatenessNS.P99*100 > service*LatePercent:
+	case t.LatenessNS.P99*100 > service*latePercent:
 		t.Withheld = fmt.Sprintf("the pacer was late: by %v for one frame in a hundred, which is more than %d %% of the service time of %v",
-			time.Duration(t.LatenessNS.P99), LatePercent, time.Duration(service))
-	case p.stallNS*100 > p.busyNS*StallPercent:
+			time.Duration(t.LatenessNS.P99), latePercent, time.Duration(service))
+	case p.stallNS*100 > p.busyNS*stallPercent:
 		t.Withheld = fmt.Sprintf("the pacer stalled: %v in all, which is more than %d %% of the %v that the output was busy",
-			time.Duration(p.stallNS), StallPercent, time.Duration(p.busyNS))
+			time.Duration(p.stallNS), stallPercent, time.Duration(p.busyNS))
 	}
 	return t
 }

@@ -272,7 +272,7 @@ func (f *File[C]) limit(addr uint32) (low, high uint32, ok bool) {
 	case regmap.GeneratorDescriptors:
 		return 0, f.Memories.descriptors(), true
 	case regmap.GeneratorMemSelect:
-		return 0, TemplateMemory, true
+		return 0, templateMemory, true
 	case regmap.GeneratorMemAddress, regmap.GeneratorMemLength:
 		return 0, f.memory().limit, true
 	}

@@ -9,9 +9,9 @@ import (
 
 // Values of generator.mem_select.
 const (
-	DescriptorMemory = iota
-	FlowMemory
-	TemplateMemory
+	descriptorMemory = iota
+	flowMemory
+	templateMemory
 )
 
 // Memories contains the generator's memories, indexed by the value of register mem_select.
@@ -22,11 +22,11 @@ func newMemories(descriptors int) Memories {
 		newMemory(Templates * regmap.TemplateWords)}
 }
 
-func (m *Memories) descriptors() uint32 { return m[DescriptorMemory].limit / regmap.DescriptorWords }
+func (m *Memories) descriptors() uint32 { return m[descriptorMemory].limit / regmap.DescriptorWords }
 
 // Descriptor reads descriptor n into d. It returns false if the descriptor was not loaded.
 func (m *Memories) Descriptor(n uint64, d *regmap.Descriptor) bool {
-	at, memory := n*regmap.DescriptorWords, &m[DescriptorMemory]
+	at, memory := n*regmap.DescriptorWords, &m[descriptorMemory]
 	if at+regmap.DescriptorWords > uint64(memory.loaded) {
 		return false
 	}
@@ -41,7 +41,7 @@ func (m *Memories) Descriptor(n uint64, d *regmap.Descriptor) bool {
 // Flow reads flow n into f. A flow that was never written is disabled.
 func (m *Memories) Flow(n int, f *regmap.Flow) {
 	*f = regmap.Flow{}
-	if w := m[FlowMemory].View(uint32(n*regmap.FlowWords), regmap.FlowWords); w != nil {
+	if w := m[flowMemory].View(uint32(n*regmap.FlowWords), regmap.FlowWords); w != nil {
 		f.Get(w)
 	}
 }
@@ -52,7 +52,7 @@ func (m *Memories) Lanes(template int, lanes []int32) {
 		if template == 0 {
 			lanes[j] = regmap.UnitLane
 		} else {
-			lanes[j] = int32(m[TemplateMemory].Word(uint32(template*regmap.TemplateWords + j)))
+			lanes[j] = int32(m[templateMemory].Word(uint32(template*regmap.TemplateWords + j)))
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (f *File[C]) memory() *Memory { return &f.Memories[f.Reg(regmap.GeneratorMe
 func (f *File[C]) readMemory() uint32 {
 	at, m := f.Reg(regmap.GeneratorMemAddress), f.memory()
 	v := m.Word(at)
-	if f.Reg(regmap.GeneratorMemSelect) == TemplateMemory && at < regmap.TemplateWords {
+	if f.Reg(regmap.GeneratorMemSelect) == templateMemory && at < regmap.TemplateWords {
 		v = uint32(regmap.UnitLane)
 	}
 	f.Set(regmap.GeneratorMemAddress, min(at+1, m.limit))
@@ -86,7 +86,7 @@ func (f *File[C]) writeMemory(words []uint32) *Reason {
 		return BadState("the generator is armed or running")
 	}
 	at, m := f.Reg(regmap.GeneratorMemAddress), f.memory()
-	if f.Reg(regmap.GeneratorMemSelect) == TemplateMemory && at < regmap.TemplateWords {
+	if f.Reg(regmap.GeneratorMemSelect) == templateMemory && at < regmap.TemplateWords {
 		return BadValue("template 0 is built in")
 	}
 	if !m.write(at, words) {

@@ -113,7 +113,7 @@ func (d *Device) openSession(ctx context.Context, target string, o Options) (err
 	if d.stream, err = d.conn.NewStream(session, &streamDesc, "/"+serviceName+"/"+methodName); err != nil {
 		return dialError(ctx, target, err)
 	}
-	if d.request, err = json.Marshal(greeting{Version: Version, ReadOnly: o.ReadOnly,
+	if d.request, err = json.Marshal(greeting{Version: version, ReadOnly: o.ReadOnly,
 		User: caller.Name(), Run: caller.Command()}); err != nil {
 		return err
 	}

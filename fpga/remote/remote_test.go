@@ -250,7 +250,7 @@ func FuzzGreeting(f *testing.F) {
 			}
 			return
 		}
-		if id := g.Identity; g.Version != Version || id != nil && strings.ContainsFunc(fmt.Sprint(*id), unicode.IsControl) {
+		if id := g.Identity; g.Version != version || id != nil && strings.ContainsFunc(fmt.Sprint(*id), unicode.IsControl) {
 			t.Errorf("%+v", g)
 		}
 		written, err := json.Marshal(g)

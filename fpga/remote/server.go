@@ -111,7 +111,7 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 	_, ports := s.device.(fpga.PortCounter)
 	_, arrivals := fpga.FindArrivalLog(s.device)
 	answer, err := json.Marshal(greeting{
-		Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals,
+		Version: version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals,
 		Waits: !fpga.AddsUpdates(s.device),
 	})
 	if err != nil {

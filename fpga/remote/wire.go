@@ -22,9 +22,9 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Version is the version of the protocol. Client and server must have the same version. For example, a client that
+// version is the version of the protocol. Client and server must have the same version. For example, a client that
 // ignores an agent's capture report would overrate its numbers.
-const Version = 3
+const version = 3
 
 // Limits on one message.
 const (
@@ -88,9 +88,9 @@ func parseGreeting(b []byte) (g greeting, err error) {
 	if err := json.Unmarshal(b, &g); err != nil {
 		return g, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
-	if g.Version != Version {
+	if g.Version != version {
 		return g, fmt.Errorf("%w: the other side speaks version %d, this program %d; use the same olafctl on both",
-			ErrProtocol, g.Version, Version)
+			ErrProtocol, g.Version, version)
 	}
 	if id := g.Identity; id != nil && strings.ContainsFunc(id.Address+id.Kind+id.MapVersion+id.Build,
 		unicode.IsControl) {

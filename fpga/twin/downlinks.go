@@ -153,7 +153,7 @@ func (t *Twin) deliverSums() {
 		})
 		o := &t.tap.observations[len(t.tap.observations)-1]
 		t.front.own.ResultsOut += uint64(t.recordCopies(&a, o))
-		if l, ok := t.cfg.Observer.(AnswerObserver); ok {
+		if l, ok := t.cfg.Observer.(answerObserver); ok {
 			l.Answer(a.at, o)
 		}
 		t.down.releaseMemory(&a)

@@ -49,7 +49,7 @@ var live = map[uint32]func(*Twin) uint32{
 	regmap.CommonRole:           regfile.ConstantRegister[*Twin](regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
 	regmap.CommonCapabilities:   func(t *Twin) uint32 { return t.cfg.capabilities() },
 	regmap.CommonBuildHash:      func(*Twin) uint32 { return buildHash() },
-	regmap.CommonClockHz:        regfile.ConstantRegister[*Twin](uint32(ClockHz)),
+	regmap.CommonClockHz:        regfile.ConstantRegister[*Twin](uint32(clockHz)),
 	regmap.CommonMaxPacketBytes: regfile.ConstantRegister[*Twin](uint32(olaf.MaxFrame)),
 	regmap.QueueBuiltSlots:      func(t *Twin) uint32 { return uint32(t.cfg.Slots) },
 	regmap.QueueBuiltClusters:   func(t *Twin) uint32 { return uint32(t.cfg.Clusters) },

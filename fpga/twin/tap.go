@@ -14,9 +14,9 @@ type Observer interface {
 	Departure(at olaf.Time, slot engine.Slot, u *olaf.Update)
 }
 
-// AnswerObserver is an Observer that is also notified when a sum arrives at the workers of its cluster. The observation
+// answerObserver is an Observer that is also notified when a sum arrives at the workers of its cluster. The observation
 // is valid during the call.
-type AnswerObserver interface {
+type answerObserver interface {
 	Answer(at olaf.Time, o *olaf.Observation)
 }
 

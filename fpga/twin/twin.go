@@ -27,8 +27,8 @@ import (
 // before.
 const ModelVersion = "twin-1"
 
-// ClockHz is the clock rate of the modelled data path. One cycle is olaf.Cycle.
-const ClockHz = uint64(olaf.Second / olaf.Cycle)
+// clockHz is the clock rate of the modelled data path. One cycle is olaf.Cycle.
+const clockHz = uint64(olaf.Second / olaf.Cycle)
 
 // Config contains the parameters that are fixed by a bitstream, and the connections of the twin's ports. Everything
 // else is set through registers. A limit of 0 selects its default.
@@ -157,7 +157,7 @@ func (t *Twin) Identity() fpga.Identity {
 		Kind:       "twin",
 		MapVersion: fmt.Sprintf("%d.%d.%d", regmap.VersionMajor, regmap.VersionMinor, regmap.VersionPatch),
 		Build:      ModelVersion,
-		ClockHz:    ClockHz,
+		ClockHz:    clockHz,
 	}
 }
 

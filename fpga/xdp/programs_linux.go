@@ -167,5 +167,5 @@ const (
 	Drop     Verdict = 1 // the frame was counted or merged into a slot
 	Pass     Verdict = 2 // passed to the kernel's network stack
 	Send     Verdict = 3 // sent back through the same interface, if no uplink was set
-	Redirect Verdict = 4 // sent through another interface
+	redirect Verdict = 4 // sent through another interface
 )

@@ -69,7 +69,7 @@ func (s Schema) ofType(t reflect.Type) map[string]any {
 	case reflect.Struct:
 		properties := map[string]any{}
 		for _, f := range Fields(t) {
-			properties[FieldName(f)] = s.ofField(f)
+			properties[fieldName(f)] = s.ofField(f)
 		}
 		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 	case reflect.Map:
@@ -88,7 +88,7 @@ func (s Schema) ofType(t reflect.Type) map[string]any {
 
 func (s Schema) ofField(f reflect.StructField) map[string]any {
 	if s.Field != nil {
-		if narrowed := s.Field(FieldName(f)); narrowed != nil {
+		if narrowed := s.Field(fieldName(f)); narrowed != nil {
 			return narrowed
 		}
 	}

@@ -266,7 +266,7 @@ func (d *decoder) fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	}
 	named = map[string]reflect.StructField{}
 	for _, f := range Fields(t) {
-		named[FieldName(f)] = f
+		named[fieldName(f)] = f
 	}
 	d.types[t] = named
 	return named
@@ -338,8 +338,8 @@ func (d *decoder) decodeScalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// FieldName returns the name of a struct field in a file, or "" or "-" if the field does not occur in files.
-func FieldName(f reflect.StructField) string {
+// fieldName returns the name of a struct field in a file, or "" or "-" if the field does not occur in files.
+func fieldName(f reflect.StructField) string {
 	tag, given := f.Tag.Lookup("yaml")
 	if !given {
 		tag = f.Tag.Get("json")
@@ -352,7 +352,7 @@ func FieldName(f reflect.StructField) string {
 func FieldNames(t reflect.Type) []string {
 	var names []string
 	for _, f := range Fields(t) {
-		names = append(names, FieldName(f))
+		names = append(names, fieldName(f))
 	}
 	return names
 }
@@ -361,7 +361,7 @@ func FieldNames(t reflect.Type) []string {
 func Fields(t reflect.Type) []reflect.StructField {
 	var fields []reflect.StructField
 	for _, f := range reflect.VisibleFields(t) {
-		if name := FieldName(f); f.IsExported() && name != "" && name != "-" {
+		if name := fieldName(f); f.IsExported() && name != "" && name != "-" {
 			fields = append(fields, f)
 		}
 	}

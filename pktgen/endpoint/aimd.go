@@ -8,11 +8,11 @@ type AIMD struct {
 	frame, step, most, bytes olaf.Size
 }
 
-// AIMDStep is the step by which ATP's window grows.
-const AIMDStep olaf.Size = 1500
+// aimdStep is the step by which ATP's window grows.
+const aimdStep olaf.Size = 1500
 
-// NewAIMD returns a window with the given number of frames, which is also its maximum. The minimum is one frame.
-func NewAIMD(frame, step olaf.Size, frames int) AIMD {
+// newAIMD returns a window with the given number of frames, which is also its maximum. The minimum is one frame.
+func newAIMD(frame, step olaf.Size, frames int) AIMD {
 	most := frame * olaf.Size(max(frames, 1))
 	return AIMD{frame: frame, step: step, most: most, bytes: most}
 }

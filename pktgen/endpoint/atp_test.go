@@ -22,7 +22,7 @@ func TestAIMD(t *testing.T) {
 		{"0010000001", []int{100, 100, 50, 54, 58, 62, 66, 70, 74, 37}},
 		{"11111111", []int{50, 25, 12, 6, 3, 1, 1, 1}},
 	} {
-		a := NewAIMD(atpFrame, AIMDStep, 100)
+		a := newAIMD(atpFrame, aimdStep, 100)
 		var have []int
 		for _, mark := range c.marks {
 			have = append(have, a.Adjust(mark == '1'))

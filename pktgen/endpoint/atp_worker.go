@@ -53,7 +53,7 @@ func NewATPWorker(cfg Config, o ATP, host Host) (Endpoint, error) {
 	}
 	w := &atpWorker{rounds: rounds{cfg: cfg, host: host}, atp: o, base: 1, due: Never, packet: make([]atpPacket, o.Window)}
 	w.place = newAggregators(&w.atp, cfg.Job)
-	w.aimd = NewAIMD(atpFrame, AIMDStep, o.Window)
+	w.aimd = newAIMD(atpFrame, aimdStep, o.Window)
 	w.window, w.turn = o.Window, uint64(o.Window)
 	rack, at := o.place(int(cfg.Worker), cfg.Workers)
 	w.one, w.fan = 1<<at, uint16(o.inRack(rack, cfg.Workers))

@@ -131,12 +131,12 @@ func TestSyncAsks(t *testing.T) {
 	if sent := d.taken(); len(sent) != 3 || d.messages != 1 {
 		t.Fatalf("%d packets in %d messages", len(sent), d.messages)
 	}
-	if want := olaf.Time(patience * DefaultTimeout); e.Next() != want {
+	if want := olaf.Time(patience * defaultTimeout); e.Next() != want {
 		t.Errorf("it asks at %s, want %s: somebody computes for longer", e.Next(), want)
 	}
 	now := olaf.Time(olaf.Microsecond)
 	e.Receive(now, result(1), nil)
-	if want := now.Add(DefaultTimeout); e.Next() != want {
+	if want := now.Add(defaultTimeout); e.Next() != want {
 		t.Errorf("it asks at %s, want %s", e.Next(), want)
 	}
 	e.Timer(e.Next())
@@ -208,7 +208,7 @@ func TestPool(t *testing.T) {
 		now = e.Next()
 		e.Timer(now)
 	}
-	if wait := e.Next().Sub(now); wait < 2*DefaultTimeout {
+	if wait := e.Next().Sub(now); wait < 2*defaultTimeout {
 		t.Errorf("after %d timeouts it waits %s", e.Counts()[resent], wait)
 	}
 }

@@ -17,14 +17,14 @@ const (
 	RecoverNone  Recovery = "none"   // waits forever
 )
 
-// DefaultTimeout is the default time for which a worker waits for the next packet of a sum before it reacts.
-const DefaultTimeout = olaf.Millisecond
+// defaultTimeout is the default time for which a worker waits for the next packet of a sum before it reacts.
+const defaultTimeout = olaf.Millisecond
 
 // ISwitch configures an iSwitch worker.
 type ISwitch struct {
 	Profile  string // profile in package iswitch; default the published one
 	Recovery Recovery
-	Timeout  olaf.Duration // default DefaultTimeout
+	Timeout  olaf.Duration // default defaultTimeout
 	// Ahead is the maximum distance between a sent packet and the first missing one. It is the length of the switch's
 	// table, which Wrap makes reusable for longer vectors. 0 means unlimited.
 	Ahead int
@@ -39,7 +39,7 @@ func (o *ISwitch) check(c *Config) error {
 		o.Profile = iswitch.Published
 	}
 	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	if o.Ahead == 0 {
 		o.Ahead = c.Packets()

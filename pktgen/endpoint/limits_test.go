@@ -65,7 +65,7 @@ func TestDefaultsAndLimits(t *testing.T) {
 		if (err == nil) != (c.refused == "") || err != nil && (!errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("%+v: %v; want %q", c.o, err, c.refused)
 		}
-		if err == nil && o.Timeout != cmp.Or(c.o.Timeout, DefaultTimeout) {
+		if err == nil && o.Timeout != cmp.Or(c.o.Timeout, defaultTimeout) {
 			t.Errorf("%+v is filled to %+v", c.o, o)
 		}
 		if _, made := NewXAgg(*cfg(1), c.o, nil); (made == nil) != (err == nil) {
@@ -85,7 +85,7 @@ func TestDefaultsAndLimits(t *testing.T) {
 		if (err == nil) != (c.refused == "") || err != nil && (!errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("%+v: %v; want %q", c.o, err, c.refused)
 		}
-		if err == nil && (o.Timeout == 0 || o.Window == 0 || c.o.Window == 0 && o.Window != o.Size || c.o.Timeout == 0 && o.Timeout != DefaultTimeout) {
+		if err == nil && (o.Timeout == 0 || o.Window == 0 || c.o.Window == 0 && o.Window != o.Size || c.o.Timeout == 0 && o.Timeout != defaultTimeout) {
 			t.Errorf("%+v is filled to %+v", c.o, o)
 		}
 	}

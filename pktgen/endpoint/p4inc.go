@@ -15,7 +15,7 @@ type P4INC struct {
 	// Window is the maximum number of packets in flight; default Size. Beyond Size, fragments collide in an aggregator,
 	// and the switch marks them; losses can then not be recovered.
 	Window int
-	// Timeout is the time without sums after which the first missing packet is resent; default DefaultTimeout.
+	// Timeout is the time without sums after which the first missing packet is resent; default defaultTimeout.
 	Timeout olaf.Duration
 }
 
@@ -24,7 +24,7 @@ const p4incWindow = 8
 
 func (o *P4INC) check() error {
 	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	if o.Window == 0 {
 		o.Window = o.Size

@@ -12,7 +12,7 @@ import (
 type SwitchML struct {
 	// Slots is the number of slots that the worker uses at a time, and Base the first of them. Each slot has two sets.
 	Slots, Base int
-	// Timeout is the time without a result after which a packet is resent; default DefaultTimeout. It doubles every
+	// Timeout is the time without a result after which a packet is resent; default defaultTimeout. It doubles every
 	// hundred timeouts, up to Longest if Longest is set.
 	Timeout, Longest olaf.Duration
 	// Floats means that values are float32. Every packet then carries the exponent for the packet one pool later, and
@@ -23,7 +23,7 @@ type SwitchML struct {
 
 func (o *SwitchML) check() error {
 	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	switch {
 	case o.Slots < 1 || o.Base < 0:

@@ -12,7 +12,7 @@ import (
 
 // XAgg configures an XAgg worker.
 type XAgg struct {
-	// Timeout is the time without a result, rate or check after which the worker asks again; default DefaultTimeout. It
+	// Timeout is the time without a result, rate or check after which the worker asks again; default defaultTimeout. It
 	// doubles up to 64 times its value.
 	Timeout olaf.Duration
 	// Beside is a frame's overhead on the line, which counts towards the divided rates.
@@ -41,7 +41,7 @@ const XAggScale = 1e8
 
 func (o *XAgg) check() error {
 	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	switch {
 	case o.Timeout < 0:

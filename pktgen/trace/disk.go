@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// PartialSuffix is appended to the name of a file that is being recorded. It is removed when the file is complete.
-const PartialSuffix = ".partial"
+// partialSuffix is appended to the name of a file that is being recorded. It is removed when the file is complete.
+const partialSuffix = ".partial"
 
 // PayloadSuffix is appended to the name of a trace to form the name of its payload file.
 const PayloadSuffix = ".grad"
@@ -29,7 +29,7 @@ type File struct {
 // CreateFile does not change it, because another recording may be writing to it, and returns an error that matches
 // fs.ErrExist.
 func CreateFile(path string, h Header) (*File, error) {
-	out, err := createPart(path + PartialSuffix)
+	out, err := createPart(path + partialSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func CreateFile(path string, h Header) (*File, error) {
 	if !h.Payload {
 		return f, nil
 	}
-	if f.grad, err = createPart(path + PayloadSuffix + PartialSuffix); err != nil {
+	if f.grad, err = createPart(path + PayloadSuffix + partialSuffix); err != nil {
 		return nil, errors.Join(err, out.Close(), os.Remove(out.Name()))
 	}
 	f.pay = bufio.NewWriterSize(f.grad, 1<<16)
@@ -103,7 +103,7 @@ func Open(path string) (*Reader, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := NewReader(in)
+	r, err := newReader(in)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), in.Close())
 	}

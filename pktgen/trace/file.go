@@ -174,8 +174,8 @@ type Reader struct {
 	done    bool
 }
 
-// NewReader reads the header of a trace. The error matches ErrFormat, ErrVersion or ErrTruncated.
-func NewReader(in io.Reader) (*Reader, error) {
+// newReader reads the header of a trace. The error matches ErrFormat, ErrVersion or ErrTruncated.
+func newReader(in io.Reader) (*Reader, error) {
 	r := &Reader{in: bufio.NewReaderSize(in, 1<<16)}
 	if err := r.readHeader(); err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func (r *Records) read(name string) (h recordHeader, err error) {
 	if err := binary.Read(in, binary.LittleEndian, &h); err != nil {
 		return h, fmt.Errorf("%w: it ends in its header", ErrFormat)
 	}
-	if h.Workers < 1 || h.Workers > 1<<16 || h.Worker >= h.Workers || h.Cluster >= 1<<16 || h.Lanes > MaxLanes {
+	if h.Workers < 1 || h.Workers > 1<<16 || h.Worker >= h.Workers || h.Cluster >= 1<<16 || h.Lanes > maxLanes {
 		return h, fmt.Errorf("%w: worker %d of %d in cluster %d, with %d values", ErrFormat, h.Worker, h.Workers, h.Cluster,
 			h.Lanes)
 	}

@@ -127,9 +127,9 @@ func LoadRecording(source Source) (*Recording, error) {
 	return r, nil
 }
 
-// IdentifySource reads all of source and returns the SHA-256 digest of its header and updates, and the number of
+// identifySource reads all of source and returns the SHA-256 digest of its header and updates, and the number of
 // updates.
-func IdentifySource(source Source) (digest string, updates uint64, err error) {
+func identifySource(source Source) (digest string, updates uint64, err error) {
 	return scanSource(source, func(*Update) {})
 }
 

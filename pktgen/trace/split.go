@@ -7,9 +7,9 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Splitter is a Source that splits every update into frames, which leave one after another. Fragment f of an update in
+// splitter is a Source that splits every update into frames, which leave one after another. Fragment f of an update in
 // cluster c is in cluster c · frames + f. Its worker is the worker in that cluster with the same index.
-type Splitter struct {
+type splitter struct {
 	Source
 	header  Header
 	frames  int
@@ -18,21 +18,21 @@ type Splitter struct {
 	next    int // next fragment; 0 means that the next update must be read
 }
 
-// NewSplitter returns a Splitter for the updates of a source. All clusters in the source must have the same size. The
+// newSplitter returns a Splitter for the updates of a source. All clusters in the source must have the same size. The
 // error matches ErrScaling.
-func NewSplitter(source Source, frames int) (*Splitter, error) {
-	p, err := SplitPlacement(pktgen.Placement{Workers: source.Header().Workers, Clusters: source.Header().Clusters}, frames)
+func newSplitter(source Source, frames int) (*splitter, error) {
+	p, err := splitPlacement(pktgen.Placement{Workers: source.Header().Workers, Clusters: source.Header().Clusters}, frames)
 	if err != nil {
 		return nil, err
 	}
-	s := &Splitter{Source: source, header: *source.Header(), frames: frames, members: p.Workers / p.Clusters}
+	s := &splitter{Source: source, header: *source.Header(), frames: frames, members: p.Workers / p.Clusters}
 	s.header.Workers, s.header.Clusters = p.Workers, p.Clusters
 	return s, nil
 }
 
-// SplitPlacement returns the placement of workers in clusters for updates that are split into frames. The error matches
+// splitPlacement returns the placement of workers in clusters for updates that are split into frames. The error matches
 // ErrScaling.
-func SplitPlacement(p pktgen.Placement, frames int) (pktgen.Placement, error) {
+func splitPlacement(p pktgen.Placement, frames int) (pktgen.Placement, error) {
 	const most = 1 << 16
 	switch {
 	case frames < 1 || p.Workers < 1 || p.Clusters < 1 || p.Workers%p.Clusters != 0:
@@ -46,10 +46,10 @@ func SplitPlacement(p pktgen.Placement, frames int) (pktgen.Placement, error) {
 }
 
 // Header returns a header with the workers and clusters of the fragments.
-func (s *Splitter) Header() *Header { return &s.header }
+func (s *splitter) Header() *Header { return &s.header }
 
 // Next returns the next fragment.
-func (s *Splitter) Next(u *Update) error {
+func (s *splitter) Next(u *Update) error {
 	if s.next == 0 {
 		if err := s.Source.Next(&s.update); err != nil {
 			return err

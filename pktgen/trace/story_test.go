@@ -308,7 +308,7 @@ func TestWritersThatFail(t *testing.T) {
 		}
 	}
 	long := "olaftrace/1\n{\"tool\":\"" + strings.Repeat("x", maxHeaderJSON+1<<17) + "\"}\n"
-	if _, err := NewReader(strings.NewReader(long)); !errors.Is(err, ErrFormat) ||
+	if _, err := newReader(strings.NewReader(long)); !errors.Is(err, ErrFormat) ||
 		!strings.HasSuffix(err.Error(), "its header is longer than 16777216 bytes") {
 		t.Errorf("a header of %d bytes: %.200v", len(long), err)
 	}
@@ -470,7 +470,7 @@ func TestStatisticsOfNothing(t *testing.T) {
 		if many := c.n > 2; (got.Mean.Count > 0) != many || many && (got.Mean.Count != c.n-1 || got.Mean.MeanNS != 1) {
 			t.Errorf("%d updates: %+v over workers", c.n, got.Mean)
 		}
-		if _, n, err := IdentifySource(&list{header: again.header, updates: again.updates[:c.n]}); err != nil || n != uint64(c.n) {
+		if _, n, err := identifySource(&list{header: again.header, updates: again.updates[:c.n]}); err != nil || n != uint64(c.n) {
 			t.Errorf("%d updates are %d, %v", c.n, n, err)
 		}
 	}
@@ -608,11 +608,11 @@ func TestFileStories(t *testing.T) {
 	for _, text := range []string{"olaftrace/", "olaftrace/\n", "olaftrace/0\n{}\n", "olaftrace/2\n{}\n", "olaftrace/x\n",
 		"olaftrace/1\n{}\n", "olaftrace/1\n{\"workers\":1,\"clusters\":1,\"clock\":\"wall\"}\n", "olaftrace/1\n[]\n", "olaftrace/1\n{",
 		"olaftrac", ""} {
-		_, err := NewReader(strings.NewReader(text))
+		_, err := newReader(strings.NewReader(text))
 		fmt.Fprintf(&b, "%q: %v\n", text, err)
 	}
 	long := "olaftrace/1\n{\"tool\":\"" + strings.Repeat("x", maxHeaderJSON) + "\"}\n"
-	_, err = NewReader(strings.NewReader(long))
+	_, err = newReader(strings.NewReader(long))
 	fmt.Fprintf(&b, "a header of %d bytes: %v\n", len(long), err)
 	for _, n := range []int{blockUpdates - 1, blockUpdates, blockUpdates + 1} {
 		raw := encode(t, sample(1, n))
@@ -726,7 +726,7 @@ func TestSourcesThatFail(t *testing.T) {
 	if r, err := LoadRecording(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) || r != nil {
 		t.Errorf("%v, %v", r, err)
 	}
-	if _, _, err := IdentifySource(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) {
+	if _, _, err := identifySource(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) {
 		t.Errorf("%v", err)
 	}
 	for _, source := range []Source{&cut{sample(3, 5)}, &torn{cut{sample(3, 5)}}} {
@@ -735,7 +735,7 @@ func TestSourcesThatFail(t *testing.T) {
 		}
 	}
 	unwritable := &list{header: Header{Workers: 1, Clusters: 1, Clock: Wall, Speeds: []float64{math.NaN()}}}
-	if digest, _, err := IdentifySource(unwritable); err == nil || digest != "" || !strings.Contains(err.Error(), "trace header") {
+	if digest, _, err := identifySource(unwritable); err == nil || digest != "" || !strings.Contains(err.Error(), "trace header") {
 		t.Errorf("a header that can't be written has the digest %q, %v", digest, err)
 	}
 	whole := encode(t, sample(2, 3))

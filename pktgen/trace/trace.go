@@ -88,9 +88,9 @@ type Scaled struct {
 	Seed        uint64    `json:"seed"`
 }
 
-// MaxLanes is the maximum number of values in an update of a trace. An update with more than olaf.MaxLanes values takes
+// maxLanes is the maximum number of values in an update of a trace. An update with more than olaf.MaxLanes values takes
 // several frames.
-const MaxLanes = 1 << 24
+const maxLanes = 1 << 24
 
 // Check validates h. The error matches ErrFormat.
 func (h *Header) Check() error {
@@ -100,8 +100,8 @@ func (h *Header) Check() error {
 	case h.Clusters < 1 || h.Clusters > h.Workers:
 		return fmt.Errorf("%w: %d clusters for %d workers; every cluster needs a worker", ErrFormat, h.Clusters,
 			h.Workers)
-	case h.Lanes < 0 || h.Lanes > MaxLanes:
-		return fmt.Errorf("%w: updates of %d lanes; a trace holds up to %d", ErrFormat, h.Lanes, MaxLanes)
+	case h.Lanes < 0 || h.Lanes > maxLanes:
+		return fmt.Errorf("%w: updates of %d lanes; a trace holds up to %d", ErrFormat, h.Lanes, maxLanes)
 	case h.Clock != Virtual && h.Clock != Wall:
 		return fmt.Errorf("%w: unknown clock %q; there are %s and %s", ErrFormat, h.Clock, Virtual, Wall)
 	}

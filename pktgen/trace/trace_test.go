@@ -84,7 +84,7 @@ func encode(t testing.TB, l *list) []byte {
 }
 
 func decode(in io.Reader) ([]Update, error) {
-	r, err := NewReader(in)
+	r, err := newReader(in)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func TestKilledRecordingIsReadable(t *testing.T) {
 	if _, err := CreateFile(path, l.header); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "convert it to a trace") {
 		t.Errorf("a second recording of the same name: %v", err)
 	}
-	part, err := os.Open(path + PartialSuffix)
+	part, err := os.Open(path + partialSuffix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestKilledRecordingIsReadable(t *testing.T) {
 // trace is left behind.
 func TestForeignPayloadPartStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.trace")
-	part := path + PayloadSuffix + PartialSuffix
+	part := path + PayloadSuffix + partialSuffix
 	if err := os.WriteFile(part, []byte("another's"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestForeignPayloadPartStays(t *testing.T) {
 	if kept, _ := os.ReadFile(part); string(kept) != "another's" {
 		t.Errorf("the part holds %q", kept)
 	}
-	if _, err := os.Stat(path + PartialSuffix); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(path + partialSuffix); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the trace's own part is left: %v", err)
 	}
 }
@@ -656,10 +656,10 @@ func BenchmarkRead(b *testing.B) {
 	data := encode(b, sample(8, 2000))
 	b.ReportAllocs()
 	var u Update
-	r, _ := NewReader(bytes.NewReader(data))
+	r, _ := newReader(bytes.NewReader(data))
 	for b.Loop() {
 		if r.Next(&u) != nil {
-			r, _ = NewReader(bytes.NewReader(data))
+			r, _ = newReader(bytes.NewReader(data))
 		}
 	}
 }

@@ -51,7 +51,7 @@ func NewTraffic(name string, w *pktgen.Burst) (t *Traffic, err error) {
 		t.Digest = t.recording.Digest()
 		return t, nil
 	}
-	if t.Digest, t.Updates, err = IdentifySource(reader); err != nil {
+	if t.Digest, t.Updates, err = identifySource(reader); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	w.Placement = pktgen.Placement{Workers: h.Workers, Clusters: h.Clusters}
@@ -68,7 +68,7 @@ func (t *Traffic) Values() int { return t.values }
 // accordingly. For a recording, the mean rate of all frames stays the same. For a trace that is played unchanged, it
 // grows with the number of frames. The error matches ErrScaling.
 func (t *Traffic) Split(w *pktgen.Burst, frames int) error {
-	p, err := SplitPlacement(w.Placement, frames)
+	p, err := splitPlacement(w.Placement, frames)
 	if err != nil || frames == 1 {
 		return err
 	}
@@ -149,7 +149,7 @@ func (t *Player) openFile() (pktgen.Source, error) {
 // newSchedule returns a schedule that plays the given number of updates from a source.
 func (t *Player) newSchedule(source Source, updates int) (_ pktgen.Source, err error) {
 	if n := t.Frames(); n > 1 {
-		if source, err = NewSplitter(source, n); err != nil {
+		if source, err = newSplitter(source, n); err != nil {
 			return nil, err
 		}
 		updates *= n

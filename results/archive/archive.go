@@ -32,8 +32,8 @@ const (
 // ErrMismatch is the error for stored numbers that do not follow from the stored raw data.
 var ErrMismatch = olaf.NewError(olaf.Missed, "stored numbers are not those of the raw data")
 
-// RunsSchema is the schema name in RunsFile.
-const RunsSchema = "olafctl.runs/v1"
+// runsSchema is the schema name in RunsFile.
+const runsSchema = "olafctl.runs/v1"
 
 // Kept is a stored run with the data needed to compute its results again.
 type Kept struct {
@@ -215,7 +215,7 @@ func (r *Recorder) takeBack() error {
 
 // Save writes the document and the runs of a bench to a stored run's folder.
 func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
-	document := runsDocument{Schema: RunsSchema, Runs: slices.Clone(runs)}
+	document := runsDocument{Schema: runsSchema, Runs: slices.Clone(runs)}
 	for i := range document.Runs {
 		k := &document.Runs[i]
 		if d := k.Run.Declared; d != nil {
@@ -321,7 +321,7 @@ func readRuns(f *store.Folder) (*runsDocument, error) {
 	if err := f.ReadJSON(RunsFile, document); err != nil {
 		return nil, err
 	}
-	if document.Schema != RunsSchema {
+	if document.Schema != runsSchema {
 		return nil, fmt.Errorf("%w: %s of %s is %q; update olafctl", store.ErrNewer, RunsFile, f.ID(), document.Schema)
 	}
 	return document, nil

@@ -21,15 +21,15 @@ import (
 // ErrDifferent is the error for two results that have nothing in common to compare.
 var ErrDifferent = olaf.NewError(olaf.Usage, "nothing to compare")
 
-// Schema is the schema name of a comparison document.
-const Schema = "olafctl.compare/v2"
+// schema is the schema name of a comparison document.
+const schema = "olafctl.compare/v2"
 
 // Verdicts on one metric.
 const (
-	Higher  = "higher" // B is higher
-	Lower   = "lower"
-	NotSeen = "no difference shown"
-	TooFew  = "too few" // no sample of this size could have shown a difference
+	higher  = "higher" // B is higher
+	lower   = "lower"
+	notSeen = "no difference shown"
+	tooFew  = "too few" // no sample of this size could have shown a difference
 )
 
 // Tests that verdicts are based on.
@@ -127,7 +127,7 @@ func CompareResults(a, b *Side) (*Document, error) {
 			"runs",
 			ErrDifferent, a.Name, a.Experiment, b.Name, b.Experiment)
 	}
-	doc := &Document{Schema: Schema, Experiment: experiment, A: a.Name, B: b.Name, Config: diffSettings(a.Config,
+	doc := &Document{Schema: schema, Experiment: experiment, A: a.Name, B: b.Name, Config: diffSettings(a.Config,
 		b.Config)}
 	for _, side := range []*Side{a, b} {
 		if side.Partial {
@@ -438,14 +438,14 @@ func (d *Document) judge() {
 		}
 		switch {
 		case l.toofew:
-			l.Verdict = TooFew
+			l.Verdict = tooFew
 			few++
 		case adjusted >= alpha:
-			l.Verdict = NotSeen
+			l.Verdict = notSeen
 		case direction > 0:
-			l.Verdict = Higher
+			l.Verdict = higher
 		default:
-			l.Verdict = Lower
+			l.Verdict = lower
 		}
 	}
 	if few > 0 {
@@ -619,5 +619,5 @@ func orNone(s string) string {
 
 // Significant reports whether any metric differs significantly.
 func (d *Document) Significant() bool {
-	return slices.ContainsFunc(d.Lines, func(l Line) bool { return l.Verdict == Higher || l.Verdict == Lower })
+	return slices.ContainsFunc(d.Lines, func(l Line) bool { return l.Verdict == higher || l.Verdict == lower })
 }

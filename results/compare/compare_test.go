@@ -63,11 +63,11 @@ func TestSeparatedSamplesAreSignificant(t *testing.T) {
 
 func TestMixedAndIdenticalSamples(t *testing.T) {
 	d, err := CompareResults(side("a", 1, 2, 3, 4, 5, 6), side("b", 1.5, 2.5, 2.4, 4.4, 4.6, 6.1))
-	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != NotSeen {
+	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != notSeen {
 		t.Errorf("%+v %v", l, err)
 	}
 	d, err = CompareResults(side("a", 1, 2, 3, 4, 5, 6), side("b", 1, 2, 3, 4, 5, 6))
-	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != NotSeen || l.P != 1 || d.Significant() {
+	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != notSeen || l.P != 1 || d.Significant() {
 		t.Errorf("%+v %v", l, err)
 	}
 }
@@ -82,7 +82,7 @@ func TestPairsDecide(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := line(t, d, "aom_cluster_ns")
-	if l.Verdict != Higher || !(l.PHolm < alpha) || !(l.PSignedRank < 0.01) || l.Test != pairedT {
+	if l.Verdict != higher || !(l.PHolm < alpha) || !(l.PSignedRank < 0.01) || l.Test != pairedT {
 		t.Errorf("%+v", l)
 	}
 	for i := range b.Runs {
@@ -91,7 +91,7 @@ func TestPairsDecide(t *testing.T) {
 	if d, err = CompareResults(a, b); err != nil {
 		t.Fatal(err)
 	}
-	if l := line(t, d, "aom_cluster_ns"); l.Verdict != NotSeen || l.Test != rankSum || l.PSignedRank.Known() {
+	if l := line(t, d, "aom_cluster_ns"); l.Verdict != notSeen || l.Test != rankSum || l.PSignedRank.Known() {
 		t.Errorf("without common seeds: %+v", l)
 	}
 }
@@ -102,11 +102,11 @@ func TestManyQuestionsCostMore(t *testing.T) {
 	for _, p := range []results.Float{0.03, 0.5, 0.6} {
 		d.Lines = append(d.Lines, Line{Test: pairedT, P: p, Difference: Paired{Statistic: results.Statistic{Mean: 1}}})
 	}
-	if d.judge(); d.Lines[0].Verdict != NotSeen || d.Lines[0].PHolm != 0.09 {
+	if d.judge(); d.Lines[0].Verdict != notSeen || d.Lines[0].PHolm != 0.09 {
 		t.Errorf("%+v", d.Lines[0])
 	}
 	d.Lines = d.Lines[:1]
-	if d.judge(); d.Lines[0].Verdict != Higher {
+	if d.judge(); d.Lines[0].Verdict != higher {
 		t.Errorf("%+v", d.Lines[0])
 	}
 }
@@ -125,7 +125,7 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 		t.Error(text)
 	}
 	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "excluded as invalid: 1 of 7 runs") ||
-		strings.Contains(text, "too few") == (d.Lines[0].Verdict != TooFew) {
+		strings.Contains(text, "too few") == (d.Lines[0].Verdict != tooFew) {
 		t.Error(text)
 	}
 	if l := line(t, d, "aom_cluster_ns"); l.A.N != 6 || l.Difference.N != 1 {
@@ -441,14 +441,14 @@ func TestWholeExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := d.WriteText(&b, text.View{Width: 120}, true); err != nil || !strings.Contains(b.String(), NotSeen) {
+	if err := d.WriteText(&b, text.View{Width: 120}, true); err != nil || !strings.Contains(b.String(), notSeen) {
 		t.Error(b.String(), err)
 	}
 	if _, err := json.Marshal(d); err != nil {
 		t.Error(err)
 	}
 	for _, l := range d.Lines {
-		if l.Verdict != NotSeen {
+		if l.Verdict != notSeen {
 			t.Errorf("a result differs from itself: %+v", l)
 		}
 	}
@@ -517,18 +517,18 @@ func TestTooFewAskNothing(t *testing.T) {
 		return Line{Test: pairedT, P: p, Difference: Paired{Statistic: results.Statistic{Mean: mean}}, toofew: few}
 	}
 	d := &Document{Lines: []Line{line(0.5, 1, true), line(0.03, -1, false), line(0.2, 1, true)}}
-	if d.judge(); d.Lines[1].PHolm != 0.03 || d.Lines[1].Verdict != Lower || d.Lines[0].Verdict != TooFew ||
+	if d.judge(); d.Lines[1].PHolm != 0.03 || d.Lines[1].Verdict != lower || d.Lines[0].Verdict != tooFew ||
 		!d.Significant() {
 		t.Errorf("%+v", d.Lines)
 	}
-	for p, want := range map[results.Float]string{0.05: NotSeen, 0.0499: Higher} {
+	for p, want := range map[results.Float]string{0.05: notSeen, 0.0499: higher} {
 		d := &Document{Lines: []Line{line(p, 1, false)}}
 		if d.judge(); d.Lines[0].Verdict != want {
 			t.Errorf("a probability of %v is %s", p, d.Lines[0].Verdict)
 		}
 	}
-	for verdict, want := range map[string]bool{Higher: true, Lower: true, NotSeen: false, TooFew: false} {
-		if got := (&Document{Lines: []Line{{Verdict: NotSeen}, {Verdict: verdict}}}).Significant(); got != want {
+	for verdict, want := range map[string]bool{higher: true, lower: true, notSeen: false, tooFew: false} {
+		if got := (&Document{Lines: []Line{{Verdict: notSeen}, {Verdict: verdict}}}).Significant(); got != want {
 			t.Errorf("%s: significant %t", verdict, got)
 		}
 	}
@@ -688,7 +688,7 @@ func TestNotesOfManySettings(t *testing.T) {
 // TestWhatIsSparedFirst checks which columns a narrow page omits, the least important first.
 func TestWhatIsSparedFirst(t *testing.T) {
 	l := Line{Title: "AoM per cluster", Unit: "ns", A: results.Describe([]results.Float{1, 2, 3}, ""),
-		B: results.Describe([]results.Float{1, 2, 3}, ""), Verdict: NotSeen}
+		B: results.Describe([]results.Float{1, 2, 3}, ""), Verdict: notSeen}
 	for width, want := range map[int]string{90: "SIGNED RANK", 78: "SIGNED RANK, CHANGE"} {
 		var b strings.Builder
 		if err := sheetOf([]*Line{&l}).WriteText(&b, width); err != nil || !strings.HasSuffix(b.String(),

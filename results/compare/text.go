@@ -80,7 +80,7 @@ func (d *Document) eachTable(all bool, print func(title string, s *table.Sheet) 
 		}
 		var shown []*Line
 		for i := first; i < end; i++ {
-			if l := &d.Lines[i]; all || l.Verdict != NotSeen {
+			if l := &d.Lines[i]; all || l.Verdict != notSeen {
 				shown = append(shown, l)
 			}
 		}

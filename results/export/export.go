@@ -116,8 +116,8 @@ func appear(file *renameio.PendingFile, path string) error {
 	return file.CloseAtomicallyReplace()
 }
 
-// Workbook returns a target that writes r as an Excel workbook.
-func Workbook(path string, r *sheets.Result) Target {
+// workbook returns a target that writes r as an Excel workbook.
+func workbook(path string, r *sheets.Result) Target {
 	return Target{Path: path, Write: func(w io.Writer) error { return xlsx.Write(w, sheets.Book(r)) }}
 }
 
@@ -135,8 +135,8 @@ func Document(path string, document any) Target {
 	}}
 }
 
-// CSV returns a target in dir for each sheet of r. Texts that a spreadsheet would interpret as a formula are quoted.
-func CSV(dir string, r *sheets.Result) []Target {
+// csv returns a target in dir for each sheet of r. Texts that a spreadsheet would interpret as a formula are quoted.
+func csv(dir string, r *sheets.Result) []Target {
 	var targets []Target
 	for _, s := range sheets.Book(r).Sheets {
 		quoteFormulas(&s)

@@ -66,8 +66,8 @@ func TestEveryExport(t *testing.T) {
 		t.Error("jpg")
 	}
 	targets := slices.Concat(Figures(filepath.Join(dir, "svg"), "svg", r), Figures(filepath.Join(dir, "pdf"), "pdf", r))
-	targets = append(targets, Workbook(filepath.Join(dir, "o.xlsx"), r), Report(filepath.Join(dir, "o.html"), r), Document(filepath.Join(dir, "o.json"), r.Bench))
-	targets = append(append(targets, CSV(filepath.Join(dir, "csv"), r)...), Parquet(filepath.Join(dir, "parquet"), r)...)
+	targets = append(targets, workbook(filepath.Join(dir, "o.xlsx"), r), Report(filepath.Join(dir, "o.html"), r), Document(filepath.Join(dir, "o.json"), r.Bench))
+	targets = append(append(targets, csv(filepath.Join(dir, "csv"), r)...), Parquet(filepath.Join(dir, "parquet"), r)...)
 	targets = append(targets, Observations(filepath.Join(dir, "parquet"), func(each func(*Labelled) error) error {
 		for i := range r.Samples {
 			if err := each(&r.Samples[i]); err != nil {

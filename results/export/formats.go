@@ -19,12 +19,12 @@ type Format struct {
 
 // formats are the formats in the order in which they are written.
 var formats = []Format{
-	{Name: "xlsx", About: "workbook with charts (.xlsx)", Extensions: []string{".xlsx"}, List: listOne(Workbook)},
+	{Name: "xlsx", About: "workbook with charts (.xlsx)", Extensions: []string{".xlsx"}, List: listOne(workbook)},
 	{Name: "json", About: "JSON document", List: listOne(func(path string, r *sheets.Result) Target {
 		return Document(path, r.Bench)
 	})},
 	{Name: "report", About: "self-contained HTML report", Extensions: []string{".html", ".htm"}, List: listOne(Report)},
-	{Name: "csv", About: "folder for one CSV file per sheet", Folder: true, List: CSV},
+	{Name: "csv", About: "folder for one CSV file per sheet", Folder: true, List: csv},
 	{Name: "parquet", About: "folder for one Parquet file per sheet and one with the kept frames (on the twin those of " +
 		"the first seed)", Folder: true, List: Parquet},
 	listFigures("svg", "SVG"), listFigures("pdf", "PDF"), listFigures("png", "PNG"),

@@ -26,7 +26,7 @@ func TestFullDisk(t *testing.T) {
 	dir, passing := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", passing) // folder for pending files
 	path := func(name string) string { return filepath.Join(dir, name) }
-	all := slices.Concat(CSV(dir, r)[:2], Parquet(dir, r)[:2], Figures(dir, "svg", r)[:1], []Target{Workbook(path("w.xlsx"), r), Report(path("r.html"), r), Document(path("d.json"), r.Bench)})
+	all := slices.Concat(csv(dir, r)[:2], Parquet(dir, r)[:2], Figures(dir, "svg", r)[:1], []Target{workbook(path("w.xlsx"), r), Report(path("r.html"), r), Document(path("d.json"), r.Bench)})
 	for _, target := range all {
 		if err := Files([]Target{target}, false); err != nil {
 			t.Fatal(err)

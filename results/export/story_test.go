@@ -24,7 +24,7 @@ import (
 // TestExportsSay compares the names and contents of a result's exports with golden files.
 func TestExportsSay(t *testing.T) {
 	r := example.Result(3)
-	all := slices.Concat(Figures("svg", "svg", r), CSV("csv", r), Parquet("parquet", r), []Target{Workbook("w.xlsx", r), Report("r.html", r), Document("d.json", map[string]any{"b": []int{1, 2}, "a": "<&>"})})
+	all := slices.Concat(Figures("svg", "svg", r), csv("csv", r), Parquet("parquet", r), []Target{workbook("w.xlsx", r), Report("r.html", r), Document("d.json", map[string]any{"b": []int{1, 2}, "a": "<&>"})})
 	var b bytes.Buffer
 	for _, target := range all {
 		var out bytes.Buffer

@@ -51,13 +51,13 @@ func windowShare(count string, row Metric) *Metric {
 	return &row
 }
 
-// Network is the system name that stored runs of networks have.
-const Network = "network"
+// network is the system name that stored runs of networks have.
+const network = "network"
 
 // OfNetwork returns the declaration of a run with a network of queues. It has the counters of one queue, for the whole
 // run, and the counters for the time after the warm-up.
 func OfNetwork(queue *Declaration) *Declaration {
-	d := &Declaration{System: Network, Ledger: olaf.JoinLedgers(queue.Ledger, windowed)}
+	d := &Declaration{System: network, Ledger: olaf.JoinLedgers(queue.Ledger, windowed)}
 	d.Metrics = append(d.Metrics, queue.Metrics...)
 	for i := range windowed.Counters {
 		d.Metrics = append(d.Metrics, counterMetric(&windowed.Counters[i], false))

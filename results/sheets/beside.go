@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// BesideSheet returns a sheet that compares measured ages with those of the twin, for planned and for logged arrivals.
-func BesideSheet(b *results.Bench) table.Sheet {
+// besideSheet returns a sheet that compares measured ages with those of the twin, for planned and for logged arrivals.
+func besideSheet(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Beside the twin", Title: "Ages as planned, of the twin on the arrivals that were logged, and as measured",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "age"}, {Header: "unit"}, {Header: "plan", Format: table.Fixed1},
 			{Header: "twin", Format: table.Fixed1}, {Header: "measured", Format: table.Fixed1},

@@ -52,7 +52,7 @@ func Book(r *Result) *table.Book {
 		own = []table.Sheet{PublishedSheet(r.Bench)}
 	}
 	for _, s := range slices.Concat([]table.Sheet{Readme(r), Summary(r.Bench)}, own, []table.Sheet{Statistics(r.Bench), Comparisons(r.Bench), Reductions(r.Bench),
-		BesideSheet(r.Bench), Clusters(r.Bench), CDF(r.Bench), Loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)}) {
+		besideSheet(r.Bench), Clusters(r.Bench), CDF(r.Bench), loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)}) {
 		if len(s.Rows) > 0 {
 			s.Command = strings.Join(r.Bench.Provenance.Command, " ")
 			book.Sheets = append(book.Sheets, s)
@@ -261,8 +261,8 @@ func publishedMixed(b *results.Bench, c *results.Comparison) *results.Statistic 
 	return &c.AoMReduction.WorkerCluster
 }
 
-// Loss returns a sheet that divides the loss, as the paper defines it, by cause.
-func Loss(b *results.Bench) table.Sheet {
+// loss returns a sheet that divides the loss, as the paper defines it, by cause.
+func loss(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Loss", Title: "Lost as the paper counts it (sent − received − aggregated), by what happened; means over runs",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Unit: "%", Format: table.Fixed1}, {Header: "lost ±", Unit: "%", Format: table.Fixed1}, {Header: "lost", Unit: "updates", Format: table.Fixed1}}}
 	chart := table.Chart{Kind: table.Stacked, Title: "Lost updates by what happened", YTitle: "lost [% of sent]"}

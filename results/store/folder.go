@@ -47,9 +47,9 @@ func (s *Store) manifest(id string) (*Manifest, error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, damagedError(id, err)
 	}
-	if m.Schema != ManifestSchema {
+	if m.Schema != manifestSchema {
 		return nil, fmt.Errorf("%w: the manifest of %s is %q, this one knows %q; update olafctl", ErrNewer, id,
-			m.Schema, ManifestSchema)
+			m.Schema, manifestSchema)
 	}
 	if m.ID != id {
 		return nil, damagedError(id, fmt.Errorf("its manifest is that of %s", m.ID))

@@ -12,7 +12,7 @@ import (
 func FuzzFiles(f *testing.F) {
 	names := []string{manifestName, digestsName, "exports"}
 	for which := range names {
-		f.Add(byte(which), []byte(`{"schema":"`+ManifestSchema+`","id":"x"}`))
+		f.Add(byte(which), []byte(`{"schema":"`+manifestSchema+`","id":"x"}`))
 		f.Add(byte(which), []byte(`[{"name":"../x","sha256":"00"}]`))
 		f.Add(byte(which), []byte("{"))
 	}

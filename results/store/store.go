@@ -45,7 +45,7 @@ var (
 
 const (
 	layoutVersion  = "olafctl.store/v1"
-	ManifestSchema = "olafctl.run/v1"
+	manifestSchema = "olafctl.run/v1"
 	manifestName   = "manifest.json"
 	digestsName    = "digests.json"
 	lockName       = "lock"

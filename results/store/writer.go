@@ -167,7 +167,7 @@ func (w *Writer) Put(name string, data []byte) error {
 // Finish writes the manifest and the digests and adds the run to the store. It sets the schema and the id in the
 // manifest.
 func (w *Writer) Finish(m Manifest) error {
-	m.Schema, m.ID = ManifestSchema, w.id
+	m.Schema, m.ID = manifestSchema, w.id
 	raw, err := json.MarshalIndent(&m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("the manifest can't be written: %w", err)

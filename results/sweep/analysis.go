@@ -13,9 +13,9 @@ import (
 
 // Signs of the result of a comparison.
 const (
-	Lower     = "lower"
-	Higher    = "higher"
-	Undecided = "undecided"
+	lower     = "lower"
+	higher    = "higher"
+	undecided = "undecided"
 )
 
 // alpha is the level of every test, power the probability of detecting a difference of the stated size.
@@ -163,7 +163,7 @@ func (d *Document) compare(name string) []Comparison {
 		c := &all[i]
 		c.PHolm = results.Float(held)
 		if held < alpha {
-			c.Sign = map[bool]string{true: Lower, false: Higher}[c.Difference.Mean < 0]
+			c.Sign = map[bool]string{true: lower, false: higher}[c.Difference.Mean < 0]
 		}
 	}
 	return all
@@ -211,7 +211,7 @@ func (d *Document) allAlike(name string) bool {
 // comparePairs compares the values a and b of paired runs. P is not adjusted for other comparisons. If ofMeans is set,
 // the change is the mean difference relative to the mean of b, and otherwise the mean of the relative changes.
 func comparePairs(a, b []results.Float, ofMeans bool) Comparison {
-	c := Comparison{Sign: Undecided, ChangePct: results.Missing(), PHolm: results.Missing(), DetectablePct: results.Missing()}
+	c := Comparison{Sign: undecided, ChangePct: results.Missing(), PHolm: results.Missing(), DetectablePct: results.Missing()}
 	var differences []results.Float
 	var plain, base []float64
 	for i := range min(len(a), len(b)) {
@@ -236,7 +236,7 @@ func comparePairs(a, b []results.Float, ofMeans bool) Comparison {
 	}
 	c.PHolm = results.Float(inference.PairedT(plain).P)
 	if mean != 0 {
-		c.DetectablePct = results.Float(100 * Detectable(float64(c.Difference.SD), len(plain)) / math.Abs(mean))
+		c.DetectablePct = results.Float(100 * detectable(float64(c.Difference.SD), len(plain)) / math.Abs(mean))
 	}
 	return c
 }
@@ -260,9 +260,9 @@ func meanChange(a, b []results.Float) results.Float {
 	return results.Float(exactmath.Mean(changes))
 }
 
-// Detectable returns the smallest mean difference that n pairs with standard deviation sd detect with 80 % power at the
+// detectable returns the smallest mean difference that n pairs with standard deviation sd detect with 80 % power at the
 // 5 % level.
-func Detectable(sd float64, n int) float64 {
+func detectable(sd float64, n int) float64 {
 	freedom := float64(n - 1)
 	t := exactmath.StudentQuantile(freedom, 1-alpha/2) + exactmath.StudentQuantile(freedom, power)
 	return t * sd / math.Sqrt(float64(n))
@@ -297,7 +297,7 @@ func (d *Document) turns(line []*Comparison, along, of int) (out []Crossing) {
 	slices.SortStableFunc(line, func(x, y *Comparison) int { return cmpFloat(a.Numbers[x.at[along]], a.Numbers[y.at[along]]) })
 	var last *Comparison
 	for _, c := range line {
-		if c.Sign == Undecided {
+		if c.Sign == undecided {
 			continue
 		}
 		if last != nil && last.Sign != c.Sign {
@@ -327,9 +327,9 @@ var unwanted = []string{"lost", "loss", "dropped", "never", "stale", "reconfigur
 // other metrics.
 func best(m *Shown) string {
 	if m.Unit == "ns" || m.Unit == "s" || slices.ContainsFunc(unwanted, func(part string) bool { return strings.Contains(m.Name, part) }) {
-		return Lower
+		return lower
 	}
-	return Higher
+	return higher
 }
 
 // front returns the front of two metrics, which consists of the cells for which no other cell is better in both.
@@ -346,10 +346,10 @@ func (d *Document) front(a, b *Shown) Front {
 			continue
 		}
 		p := point{i, float64(x.Mean), float64(y.Mean)}
-		if f.Best[0] == Higher {
+		if f.Best[0] == higher {
 			p.x = -p.x
 		}
-		if f.Best[1] == Higher {
+		if f.Best[1] == higher {
 			p.y = -p.y
 		}
 		points = append(points, p)

@@ -200,8 +200,8 @@ type Outcome struct {
 	HalfWidth  float64 // relative to the mean; not a number without looks
 }
 
-// Digest returns the SHA-256 hash of the cells and their results, in the given order.
-func Digest(axes []Axis, cells []Outcome) string {
+// digest returns the SHA-256 hash of the cells and their results, in the given order.
+func digest(axes []Axis, cells []Outcome) string {
 	h := sha256.New()
 	for i := range cells {
 		c := &cells[i]
@@ -220,7 +220,7 @@ func Digest(axes []Axis, cells []Outcome) string {
 // Fill computes the cells, the digest and the analysis of the document. All other fields must be set before. known
 // returns the declaration of a metric. A metric without a declaration is shown with its name.
 func (d *Document) Fill(cells []Outcome, known func(name string) *metric.Metric) error {
-	d.Digest, d.Partial = Digest(d.Axes, cells), false
+	d.Digest, d.Partial = digest(d.Axes, cells), false
 	d.Cells = make([]Cell, len(cells))
 	for i := range cells {
 		if err := d.Cells[i].fill(d, &cells[i], known); err != nil {

@@ -187,7 +187,7 @@ func (m *Map) cell(pt *Point) string {
 		sign = "+"
 	}
 	value := sign + text.Decimal(float64(pt.Stat.Mean), 1)
-	if pt.Sign == Undecided {
+	if pt.Sign == undecided {
 		return "[" + value + "]"
 	}
 	return value
@@ -322,7 +322,7 @@ func (m *Map) shade(pt *Point, low, high float64) byte {
 	case !pt.There:
 		return ' '
 	case m.Compared:
-		return map[string]byte{Lower: '-', Higher: '+', Undecided: '.'}[pt.Sign]
+		return map[string]byte{lower: '-', higher: '+', undecided: '.'}[pt.Sign]
 	case high <= low:
 		return shades[0]
 	}

@@ -16,7 +16,7 @@ func (m *Map) outlines() (all []table.Outline) {
 		return nil
 	}
 	gain := best(m.Metric)
-	loss := map[string]string{Lower: Higher, Higher: Lower}[gain]
+	loss := map[string]string{lower: higher, higher: lower}[gain]
 	pays, costs := table.Outline{}, table.Outline{Dashed: true}
 	for i := range m.Points {
 		for k := range m.Points[i] {

@@ -26,8 +26,8 @@ func signed(unit string, rows ...string) *Map {
 			if i == 0 {
 				m.Columns = append(m.Columns, fmt.Sprintf("%dG", 10*k+10))
 			}
-			sign := map[rune]string{'l': Lower, 'h': Higher, 'u': Undecided}[c]
-			mean := map[string]results.Float{Lower: -5, Higher: 5}[sign]
+			sign := map[rune]string{'l': lower, 'h': higher, 'u': undecided}[c]
+			mean := map[string]results.Float{lower: -5, higher: 5}[sign]
 			points = append(points, Point{There: sign != "", Stat: results.Statistic{Mean: mean}, Sign: sign})
 		}
 		m.Points = append(m.Points, points)

@@ -205,7 +205,7 @@ func (m *Map) sheet(n int) table.Sheet {
 			switch pt := &m.Points[i][k]; {
 			case !pt.There:
 				row = append(row, table.Missing("no value"))
-			case pt.Sign == Undecided:
+			case pt.Sign == undecided:
 				row = append(row, table.S(m.cell(pt)))
 			default:
 				row = append(row, table.N(float64(pt.Stat.Mean)*m.By))

@@ -64,10 +64,10 @@ func TestDocument(t *testing.T) {
 	if got := strings.Join(signs, " "); got != "higher lower lower" {
 		t.Error(got)
 	}
-	if len(d.Crossings) != 1 || d.Crossings[0].After != "2" || d.Crossings[0].Before != "4" || d.Crossings[0].From != Higher {
+	if len(d.Crossings) != 1 || d.Crossings[0].After != "2" || d.Crossings[0].Before != "4" || d.Crossings[0].From != higher {
 		t.Errorf("%+v", d.Crossings)
 	}
-	two := Crossing{Metric: "age_ns", Subject: "a", Versus: "b", Axis: "slots", From: Higher, To: Lower, After: "2", Before: "4", Parameters: map[string]Value{"rate": "5"}}
+	two := Crossing{Metric: "age_ns", Subject: "a", Versus: "b", Axis: "slots", From: higher, To: lower, After: "2", Before: "4", Parameters: map[string]Value{"rate": "5"}}
 	same, later := two, two
 	same.Parameters, later.Parameters, later.After, later.Before = map[string]Value{"rate": "10"}, map[string]Value{"rate": "20"}, "4", "8"
 	if got, want := describeCrossings([]Crossing{two, same, later}), "age_ns: a's is higher than b's up to slots 2, and lower from 4 on (rate 5; rate 10), "+
@@ -215,10 +215,10 @@ func TestDigestIsOfResults(t *testing.T) {
 	one := func() []Outcome {
 		return []Outcome{{Parameters: []string{"1"}, State: Done, Lots: []json.RawMessage{lotOf(t, "m", 1)}, Keys: []string{"k"}}}
 	}
-	want := Digest(axes, one())
+	want := digest(axes, one())
 	same := one()
 	same[0].Keys = []string{"another build's"}
-	if Digest(axes, same) != want {
+	if digest(axes, same) != want {
 		t.Error("keys are in the digest")
 	}
 	for name, change := range map[string]func([]Outcome){
@@ -228,7 +228,7 @@ func TestDigestIsOfResults(t *testing.T) {
 		"more":   func(c []Outcome) { c[0].Lots = append(c[0].Lots, lotOf(t, "m", 1)) },
 	} {
 		other := one()
-		if change(other); Digest(axes, other) == want {
+		if change(other); digest(axes, other) == want {
 			t.Errorf("another %s has the same digest", name)
 		}
 	}
@@ -366,7 +366,7 @@ func TestDecide(t *testing.T) {
 
 // TestDetectable checks values against tables of the t distribution: 2.262 and 0.883 at 9 degrees of freedom.
 func TestDetectable(t *testing.T) {
-	if got, want := Detectable(10, 10), (2.2622+0.8834)*10/3.16228; got < want-0.01 || got > want+0.01 {
+	if got, want := detectable(10, 10), (2.2622+0.8834)*10/3.16228; got < want-0.01 || got > want+0.01 {
 		t.Error(got, want)
 	}
 }

@@ -124,9 +124,9 @@ func (d *Document) tally(m *Shown) (first string, count map[string]int) {
 // compareSentence returns a sentence about the comparisons of one metric. count contains the number of comparisons with
 // each sign.
 func compareSentence(subject, title, other string, count map[string]int) string {
-	places := count[Lower] + count[Higher] + count[Undecided]
+	places := count[lower] + count[higher] + count[undecided]
 	if places == 1 {
-		for _, sign := range []string{Lower, Higher} {
+		for _, sign := range []string{lower, higher} {
 			if count[sign] == 1 {
 				return fmt.Sprintf("%s's %s is %s than %s's.", subject, title, sign, other)
 			}
@@ -134,7 +134,7 @@ func compareSentence(subject, title, other string, count map[string]int) string 
 		return fmt.Sprintf("%s's %s can't be told from %s's.", subject, title, other)
 	}
 	return fmt.Sprintf("%s's %s is %s than %s's in %d of %d places and %s in %d; %d can't be told apart.",
-		subject, title, Lower, other, count[Lower], places, Higher, count[Higher], count[Undecided])
+		subject, title, lower, other, count[lower], places, higher, count[higher], count[undecided])
 }
 
 // Summary returns the result of the sweep in a few words, for lists.
@@ -142,8 +142,8 @@ func (d *Document) Summary() string {
 	m := &d.Metrics[0]
 	if of := d.axis(d.Subject); of >= 0 {
 		if first, count := d.tally(m); first != "" {
-			return fmt.Sprintf("%s: %s below %s in %d of %d", m.Name, d.Axes[of].Values[0], first, count[Lower],
-				count[Lower]+count[Higher]+count[Undecided])
+			return fmt.Sprintf("%s: %s below %s in %d of %d", m.Name, d.Axes[of].Values[0], first, count[lower],
+				count[lower]+count[higher]+count[undecided])
 		}
 	}
 	least, most := d.extremes(m.Name)

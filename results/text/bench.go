@@ -19,7 +19,7 @@ import (
 // aggregations, losses, and validity.
 func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	p := NewPage(w, v)
-	for _, line := range Headlines(b) {
+	for _, line := range headlines(b) {
 		p.Say("", "%s", line)
 	}
 	p.Printf("\n")

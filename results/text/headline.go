@@ -12,11 +12,11 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// Headlines returns the findings of a bench in a few sentences. They report the losses, how fresh the models were under
+// headlines returns the findings of a bench in a few sentences. They report the losses, how fresh the models were under
 // the same reading, and how our results compare with published numbers. If models are older with the system under test,
 // or if the readings of an age disagree, the first sentence reports that. If there are only one or two runs, a warning
 // comes first.
-func Headlines(b *results.Bench) []string {
+func headlines(b *results.Bench) []string {
 	lines := []string{lossLine(b) + loopLine(b)}
 	switch fresh, doubtful := freshLine(b); {
 	case doubtful:

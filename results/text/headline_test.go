@@ -97,7 +97,7 @@ func TestHeadlines(t *testing.T) {
 			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker."},
 		"nothing": {results.Bench{}, ""},
 	} {
-		if got := strings.Join(Headlines(&c.bench), "\n"); got != c.want {
+		if got := strings.Join(headlines(&c.bench), "\n"); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}

@@ -46,7 +46,7 @@ func (p *Page) Paper(rows []results.PaperRow) {
 			} else {
 				more = more || r.Note != ""
 			}
-			g.Add("  "+r.Row+" "+ColumnOf(r), FormatRounded(&r.Ours, 1), FormatPublished(r), Percent(r.DeviationPct), verdict)
+			g.Add("  "+r.Row+" "+columnOf(r), FormatRounded(&r.Ours, 1), FormatPublished(r), Percent(r.DeviationPct), verdict)
 			for k := range r.Sensitivity {
 				if s := &r.Sensitivity[k]; p.Explain || s.Verdict != r.Verdict {
 					g.Add("    "+s.Assumption, FormatRounded(&s.Ours, 1), "", "", s.Verdict)
@@ -105,9 +105,9 @@ func headOf(r *results.PaperRow, basis string) string {
 	return head
 }
 
-// ColumnOf returns a published number's column with its unit. For example, it returns "lost, %" for column lost_pct in
+// columnOf returns a published number's column with its unit. For example, it returns "lost, %" for column lost_pct in
 // per cent.
-func ColumnOf(r *results.PaperRow) string {
+func columnOf(r *results.PaperRow) string {
 	column := strings.TrimSuffix(r.Column, "_pct")
 	if r.Unit == "" {
 		return column

@@ -166,7 +166,7 @@ func chartXML(s *table.Sheet, c *table.Chart) (string, error) {
 // first row.
 func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
 	from, to = -1, 1
-	for i, row := range s.Rows[:min(len(s.Rows), MaxRows)] {
+	for i, row := range s.Rows[:min(len(s.Rows), maxRows)] {
 		if slices.ContainsFunc(c.Series, func(one table.Series) bool { return row[one.Column].Kind == table.Number }) {
 			if to = i + 1; from < 0 {
 				from = i

@@ -81,7 +81,7 @@ func colourScales(s *table.Sheet) string {
 		}
 		from, to := c.Series[0].Column, c.Series[len(c.Series)-1].Column
 		fmt.Fprintf(&b, `<conditionalFormatting sqref="%s2:%s%d"><cfRule type="colorScale" priority="%d"><colorScale>%s%s%s</colorScale></cfRule></conditionalFormatting>`,
-			xlsx.ColIndexToLetters(from), xlsx.ColIndexToLetters(to), 1+min(len(s.Rows), MaxRows), k+1, low, high, colours)
+			xlsx.ColIndexToLetters(from), xlsx.ColIndexToLetters(to), 1+min(len(s.Rows), maxRows), k+1, low, high, colours)
 	}
 	return b.String()
 }
@@ -147,7 +147,7 @@ func figuresPage(parts map[string]string, number int, placed []place) error {
 
 // printedPart returns the range of a sheet that is printed and the number of pages that it needs.
 func printedPart(s *table.Sheet) (area string, pages int) {
-	rows := 1 + min(len(s.Rows), MaxRows)
+	rows := 1 + min(len(s.Rows), maxRows)
 	pages = (rows + rowsOfAPage - 1) / rowsOfAPage
 	if rows > printedRows {
 		rows, pages = rowsOfAPage, 1

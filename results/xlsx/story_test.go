@@ -139,16 +139,16 @@ func TestWorkbookLimits(t *testing.T) {
 			t.Errorf("%d characters become %d", n, len(have))
 		}
 	}
-	long := table.Sheet{Name: "long", Columns: []table.Column{{Header: "a"}}, Rows: make([][]table.Cell, MaxRows)}
+	long := table.Sheet{Name: "long", Columns: []table.Column{{Header: "a"}}, Rows: make([][]table.Cell, maxRows)}
 	if n := notesOf(&long); len(n) != 0 {
 		t.Errorf("%q", n)
 	}
-	long.Rows = make([][]table.Cell, MaxRows+1)
+	long.Rows = make([][]table.Cell, maxRows+1)
 	if n := notesOf(&long); len(n) != 2 ||
 		n[1] != "1 more rows are not shown; for all of them: export the result as CSV or Parquet" {
 		t.Errorf("%q", n)
 	}
-	long.Rows = make([][]table.Cell, MaxRows+3)
+	long.Rows = make([][]table.Cell, maxRows+3)
 	if n := notesOf(&long); len(n) != 2 ||
 		n[1] != "3 more rows are not shown; for all of them: export the result as CSV or Parquet" {
 		t.Errorf("%q", n)
@@ -202,15 +202,15 @@ func TestForeignParts(t *testing.T) {
 func TestChartsOfLongSheets(t *testing.T) {
 	s := &table.Sheet{Name: "long", Columns: []table.Column{{Header: "x", Format: table.Integer},
 		{Header: "y", Format: table.Integer}}}
-	for i := range MaxRows + 5 {
+	for i := range maxRows + 5 {
 		s.Rows = append(s.Rows, []table.Cell{table.I(int64(i)), table.I(int64(i))})
 	}
 	chart := table.Chart{Kind: table.Map, Series: []table.Series{{Name: "y", Column: 1}}}
-	if from, to := rowsOf(s, &chart); from != 0 || to != MaxRows {
+	if from, to := rowsOf(s, &chart); from != 0 || to != maxRows {
 		t.Errorf("rows %d to %d", from, to)
 	}
 	s.Charts = []table.Chart{chart}
-	if scales := colourScales(s); !strings.Contains(scales, fmt.Sprintf("B%d\"", MaxRows+1)) {
+	if scales := colourScales(s); !strings.Contains(scales, fmt.Sprintf("B%d\"", maxRows+1)) {
 		t.Errorf("%.200s", scales)
 	}
 }

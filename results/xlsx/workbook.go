@@ -22,9 +22,9 @@ import (
 var ErrBook = errors.New("xlsx: the book can't be written")
 
 const (
-	// MaxRows is the maximum number of rows per sheet. Spreadsheets become slow long before Excel's limit of 1,048,576
+	// maxRows is the maximum number of rows per sheet. Spreadsheets become slow long before Excel's limit of 1,048,576
 	// rows.
-	MaxRows = 50_000
+	maxRows = 50_000
 	// maxText is Excel's limit for the number of characters in a cell.
 	maxText             = 32_767
 	minWidth, maxWidth  = 9.0, 70.0
@@ -158,7 +158,7 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 		cell.SetString(c.Title())
 		cell.SetStyle(styles.header)
 	}
-	rows := s.Rows[:min(len(s.Rows), MaxRows)]
+	rows := s.Rows[:min(len(s.Rows), maxRows)]
 	borders := outlineBorders(s)
 	for i, row := range rows {
 		if len(row) != len(s.Columns) {
@@ -192,7 +192,7 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 // notesOf returns the lines below the rows of a sheet. The first line is empty.
 func notesOf(s *table.Sheet) []string {
 	var out []string
-	if more := len(s.Rows) - MaxRows; more > 0 {
+	if more := len(s.Rows) - maxRows; more > 0 {
 		where := s.RawRows
 		if where == "" {
 			where = "export the result as CSV or Parquet"

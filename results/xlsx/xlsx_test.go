@@ -192,7 +192,7 @@ func sameCell(got string, want table.Cell) error {
 func TestRowsAreCapped(t *testing.T) {
 	s := table.Sheet{Name: "Events", RawRows: "see observations.parquet",
 		Columns: []table.Column{{Header: "n", Format: table.Integer}}}
-	for i := range MaxRows + 5 {
+	for i := range maxRows + 5 {
 		s.Rows = append(s.Rows, []table.Cell{table.I(int64(i))})
 	}
 	got := notesOf(&s)

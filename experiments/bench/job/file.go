@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// FileSchema is the schema of the job files that ParseFile reads.
-const FileSchema = "olafctl.job-spec/v1"
+// fileSchema is the schema of the job files that ParseFile reads.
+const fileSchema = "olafctl.job-spec/v1"
 
 // ErrFile is matched by all errors about a rejected job file. The message names the file and the line.
 var ErrFile = olaf.NewError(olaf.Usage, "bad job")
@@ -48,14 +48,14 @@ func IsFile(text []byte) bool {
 	var head struct {
 		Schema string `yaml:"schema"`
 	}
-	return yaml.Unmarshal(text, &head) == nil && head.Schema == FileSchema
+	return yaml.Unmarshal(text, &head) == nil && head.Schema == fileSchema
 }
 
 // ParseFile parses a job file; name is used in messages only. Errors match ErrFile and name the line.
 func ParseFile(name string, text []byte) (*File, error) {
 	f := &File{Name: name}
 	format := yamlfile.Format{
-		Name: "job", Hint: "'olafctl simulate --preset isw-lab -o yaml' prints one", Schema: FileSchema,
+		Name: "job", Hint: "'olafctl simulate --preset isw-lab -o yaml' prints one", Schema: fileSchema,
 		Fail: func(line int, what string) error {
 			return &yamlfile.Error{Kind: ErrFile, File: name, Line: line, What: what}
 		},
@@ -75,7 +75,7 @@ func (f *File) In(field string, err error) error {
 
 // Text returns the job in the format of a job file.
 func (f *File) Text() ([]byte, error) {
-	f.Schema = FileSchema
+	f.Schema = fileSchema
 	return yamlfile.Marshal(f)
 }
 
@@ -83,14 +83,14 @@ func (f *File) Text() ([]byte, error) {
 // maps each option to the schema of its values.
 func JSONSchema(presets []string, options map[string]any) ([]byte, error) {
 	s := yamlfile.Schema{
-		ID: FileSchema, Title: "olafctl job", Required: []string{"schema", "preset"},
+		ID: fileSchema, Title: "olafctl job", Required: []string{"schema", "preset"},
 		Texts: map[reflect.Type]map[string]any{
 			reflect.TypeFor[Options](): {"type": "object", "additionalProperties": false, "properties": options},
 		},
 		Field: func(name string) map[string]any {
 			switch name {
 			case "schema":
-				return map[string]any{"const": FileSchema}
+				return map[string]any{"const": fileSchema}
 			case "preset":
 				return yamlfile.ChoiceSchema(presets...)
 			}

@@ -45,7 +45,7 @@ func TestFileRoundTrip(t *testing.T) {
 
 // TestFileRefusals checks that mistakes are reported with their lines, and that other files are not accepted.
 func TestFileRefusals(t *testing.T) {
-	head := "schema: " + FileSchema + "\n"
+	head := "schema: " + fileSchema + "\n"
 	for text, want := range map[string]string{
 		head + "preset: lab\nrun: 3\n":           "f.yaml:3: job has no field \"run\"; did you mean \"runs\"?",
 		head + "preset: [lab]\n":                 "f.yaml:2: ",

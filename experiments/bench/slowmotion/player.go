@@ -22,9 +22,9 @@ const AsFastAsPossible Speed = 0
 // RealTime is the speed of a card: one second of device time per second of wall time.
 const RealTime = Speed(olaf.Second)
 
-// SpeedSteps returns the speeds that Faster and Slower step through, slowest first. AsFastAsPossible follows the last
+// speedSteps returns the speeds that Faster and Slower step through, slowest first. AsFastAsPossible follows the last
 // of them.
-func SpeedSteps() []Speed {
+func speedSteps() []Speed {
 	var out []Speed
 	for decade := 100 * olaf.Nanosecond; decade < olaf.Second; decade *= 10 {
 		out = append(out, Speed(decade), Speed(2*decade), Speed(5*decade))
@@ -45,7 +45,7 @@ func (s Speed) String() string {
 
 // Faster returns the next higher speed.
 func (s Speed) Faster() Speed {
-	for _, step := range SpeedSteps() {
+	for _, step := range speedSteps() {
 		if s != AsFastAsPossible && step > s {
 			return step
 		}
@@ -55,7 +55,7 @@ func (s Speed) Faster() Speed {
 
 // Slower returns the next lower speed.
 func (s Speed) Slower() Speed {
-	steps := SpeedSteps()
+	steps := speedSteps()
 	for i := len(steps) - 1; i >= 0; i-- {
 		if s == AsFastAsPossible || steps[i] < s {
 			return steps[i]

@@ -351,15 +351,15 @@ func TestPlayerReruns(t *testing.T) {
 }
 
 func TestSpeedsStepBothWays(t *testing.T) {
-	s := SpeedSteps()[0]
-	for range len(SpeedSteps()) {
+	s := speedSteps()[0]
+	for range len(speedSteps()) {
 		next := s.Faster()
 		if next.Slower() != s {
 			t.Errorf("%v, faster %v, slower again %v", s, next, next.Slower())
 		}
 		s = next
 	}
-	if s != AsFastAsPossible || s.Faster() != AsFastAsPossible || SpeedSteps()[0].Slower() != SpeedSteps()[0] {
+	if s != AsFastAsPossible || s.Faster() != AsFastAsPossible || speedSteps()[0].Slower() != speedSteps()[0] {
 		t.Errorf("the ends do not hold: %v", s)
 	}
 }

@@ -155,15 +155,15 @@ func TestBytesOfAllFrames(t *testing.T) {
 
 // TestPicturesOfFullTables checks that a snapshot contains the first held slots, up to its limit, and their number.
 func TestPicturesOfFullTables(t *testing.T) {
-	const slots = MostSlots + 500
-	for _, held := range []int{1, MostSlots - 1, MostSlots, MostSlots + 1, slots} {
+	const slots = mostSlots + 500
+	for _, held := range []int{1, mostSlots - 1, mostSlots, mostSlots + 1, slots} {
 		most := 0
 		j := Job{Layout: endpoint.Layout{Values: held, PerPacket: 1}, Updates: 1, Compute: olaf.Microsecond,
 			Late: []olaf.Duration{0, 5 * olaf.Millisecond}}
 		j.Follow = func(at, _ olaf.Time, l *Look) (olaf.Time, bool) {
 			if s := l.Snapshot(at).Switches[0]; s.Held >= most {
 				most = s.Held
-				if len(s.Table) != min(s.Held, MostSlots) || s.Peak != s.Held || s.Slots != slots || s.Held > 0 &&
+				if len(s.Table) != min(s.Held, mostSlots) || s.Peak != s.Held || s.Slots != slots || s.Held > 0 &&
 					s.Table[len(s.Table)-1].Place != len(s.Table)-1 {
 					t.Fatalf("%d slots are held of %d, %d shown", s.Held, s.Slots, len(s.Table))
 				}

@@ -68,11 +68,11 @@ type SwitchSnapshot struct {
 	Slots int
 	Held  int
 	Peak  int
-	Table []HeldSlot // the first MostSlots held slots, in order
+	Table []HeldSlot // the first mostSlots held slots, in order
 }
 
-// MostSlots is the maximum number of occupied slots that a snapshot lists per switch.
-const MostSlots = 1024
+// mostSlots is the maximum number of occupied slots that a snapshot lists per switch.
+const mostSlots = 1024
 
 // HeldSlot describes an occupied slot.
 type HeldSlot struct {
@@ -135,7 +135,7 @@ func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 		one := SwitchSnapshot{Name: names[s.rootNode()+i], Peak: sw.Table.Peak}
 		if sw.Program != nil {
 			one.Slots, one.Held = sw.Program.Slots(), sw.Program.CountOccupied()
-			for at := 0; at < one.Slots && len(one.Table) < min(one.Held, MostSlots); at++ {
+			for at := 0; at < one.Slots && len(one.Table) < min(one.Held, mostSlots); at++ {
 				if slot := sw.Program.Slot(at); slot.Held {
 					slot.Lanes = nil // the lanes belong to the program
 					one.Table = append(one.Table, HeldSlot{at, slot})

@@ -74,7 +74,7 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (res
 	}
 	t.Blocks = append(t.Blocks, result.Block{Name: "aggregators that one job needs for its peak",
 		Columns: []string{"by search", "window × payload ÷ round trip"},
-		Rows:    []result.Line{{Name: "PTA", Cells: []results.Statistic{exactly(float64(peak)), exactly(float64(PTA()))}}}})
+		Rows:    []result.Line{{Name: "PTA", Cells: []results.Statistic{exactly(float64(peak)), exactly(float64(pta()))}}}})
 	mixes := []struct {
 		prefix  string
 		workers int
@@ -141,7 +141,7 @@ func findPTA(ctx context.Context, set system.Set, m Model) (int, error) {
 		}
 		return float64(o.Number("goodput_bps").Mean), o.Err()
 	}
-	high := 2 * PTA()
+	high := 2 * pta()
 	most, err := throughput(high)
 	if err != nil {
 		return 0, err
@@ -183,12 +183,12 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (result
 	}
 	losses := []float64{0, 0.0001, 0.001, 0.01}
 	base := Grid{
-		Setting:  Setting{Model: vgg, Jobs: 1, Workers: LabWorkers, Aggregators: PTA(), Fraction: 0.01, Updates: 1, Limit: 60 * olaf.Second},
+		Setting:  Setting{Model: vgg, Jobs: 1, Workers: LabWorkers, Aggregators: pta(), Fraction: 0.01, Updates: 1, Limit: 60 * olaf.Second},
 		Sharings: []string{system.Dynamic}, Amounts: []string{"1pta"}, Losses: losses,
 	}
 	t := experiments.NewResult("atp/loss", "Loss", &o, base.config(seeds))
 	t.Terms = []string{fmt.Sprintf("One job of %d workers, %s gradients, %g %% of each; every system has %d "+
-		"packets in flight per worker.", LabWorkers, vgg.Name, 100*base.Fraction, PTA())}
+		"packets in flight per worker.", LabWorkers, vgg.Name, 100*base.Fraction, pta())}
 	blocks := []result.Block{{Name: "completion of the job", Unit: "ms"}, {Name: "runs that hung"},
 		{Name: "sent again, of packets of vectors", Unit: "%"}, {Name: "packets of sums that are inexact"}}
 	for i := range blocks {

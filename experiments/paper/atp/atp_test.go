@@ -27,8 +27,8 @@ func TestPTA(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if off := math.Abs(float64(found)/float64(PTA()) - 1); off > 0.05 {
-		t.Errorf("by search %d, by formula %d", found, PTA())
+	if off := math.Abs(float64(found)/float64(pta()) - 1); off > 0.05 {
+		t.Errorf("by search %d, by formula %d", found, pta())
 	}
 }
 
@@ -86,8 +86,8 @@ func TestHung(t *testing.T) {
 }
 
 func TestAmounts(t *testing.T) {
-	for text, want := range map[string]int{"450": 450, "1pta": PTA(), "0.5PTA": PTA() / 2, "0": 0, "-1": 0, "pta": 0, "nanpta": 0, "1e99pta": 0, "": 0} {
-		n, err := Aggregators(text)
+	for text, want := range map[string]int{"450": 450, "1pta": pta(), "0.5PTA": pta() / 2, "0": 0, "-1": 0, "pta": 0, "nanpta": 0, "1e99pta": 0, "": 0} {
+		n, err := aggregators(text)
 		if n != want || (err != nil) != (want == 0) || err != nil && !errors.Is(err, system.ErrOptions) {
 			t.Errorf("%q is %d, %v", text, n, err)
 		}
@@ -99,8 +99,8 @@ func TestAmounts(t *testing.T) {
 		"a system":     {System: "nobody", Jobs: 1, Workers: 1},
 		"no jobs":      {System: "atp", Workers: 1},
 		"no workers":   {System: "atp", Jobs: 1},
-		"too many":     {System: "atp", Jobs: 1, Workers: 33, Aggregators: 100, Model: Models()[0], Fraction: 1e-6, Updates: 1},
-		"a wide table": {System: "atp", Jobs: 1, Workers: 2, Aggregators: 70_000, Model: Models()[0], Fraction: 1e-6, Updates: 1},
+		"too many":     {System: "atp", Jobs: 1, Workers: 33, Aggregators: 100, Model: models()[0], Fraction: 1e-6, Updates: 1},
+		"a wide table": {System: "atp", Jobs: 1, Workers: 2, Aggregators: 70_000, Model: models()[0], Fraction: 1e-6, Updates: 1},
 	} {
 		if _, err := c.Run(context.Background(), system.All(), []uint64{1}, nil); err == nil {
 			t.Errorf("%s is not refused", name)

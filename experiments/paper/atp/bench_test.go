@@ -16,7 +16,7 @@ func BenchmarkSharing(b *testing.B) {
 	}
 	packets := 0
 	for b.Loop() {
-		c := Setting{System: "atp", Sharing: system.Dynamic, Model: m, Jobs: LabJobs, Workers: LabWorkers, Aggregators: 3 * PTA(), Fraction: 0.02, Updates: 1}
+		c := Setting{System: "atp", Sharing: system.Dynamic, Model: m, Jobs: LabJobs, Workers: LabWorkers, Aggregators: 3 * pta(), Fraction: 0.02, Updates: 1}
 		o, err := c.Run(context.Background(), system.All(), []uint64{1}, nil)
 		if err != nil || o.Err() != nil {
 			b.Fatal(err, o.Err())

@@ -38,7 +38,7 @@ func (c *Cell) Name() string { return c.Sharing + ", " + c.Row }
 // Cells returns the settings in the grid, row by row. Errors are those of Aggregators and Setting.Spec.
 func (g *Grid) Cells(set system.Set) (cells []Cell, err error) {
 	for _, amount := range g.Amounts {
-		n, err := Aggregators(amount)
+		n, err := aggregators(amount)
 		if err != nil {
 			return nil, err
 		}
@@ -92,13 +92,13 @@ type Config struct {
 func (g *Grid) config(seeds []uint64) *Config {
 	limit := g.Limit
 	if limit == 0 {
-		limit = LabLimit
+		limit = labLimit
 	}
 	return &Config{
 		System: g.System, Profile: g.Options.Profile, Model: g.Model.Name, Jobs: g.Jobs, Workers: g.Workers,
 		Sharings: g.Sharings, Amounts: g.Amounts,
-		PTA: PTA(), Window: g.Window, Fraction: g.Fraction, Updates: g.Updates, Losses: g.Losses, Compute: g.Compute, Rate: labRate,
-		RoundTrip: RoundTrip(), HostsPerSec: float64(olaf.Second) / float64(labFrame), MarkedFrom: labMark, Congestion: g.Options.Congestion,
+		PTA: pta(), Window: g.Window, Fraction: g.Fraction, Updates: g.Updates, Losses: g.Losses, Compute: g.Compute, Rate: labRate,
+		RoundTrip: roundTrip(), HostsPerSec: float64(olaf.Second) / float64(labFrame), MarkedFrom: labMark, Congestion: g.Options.Congestion,
 		TimePerRun: limit, RunsOfACell: len(seeds), FirstSeed: seeds[0],
 	}
 }
@@ -259,7 +259,7 @@ func (g *Grid) basis(t *result.Result) {
 	t.Say("assumed: 100 Gbps, a round trip of %s and %.0f million packets per second per host, from a "+
 		"measurement of ATP's stack that A2TP published; so a job's peak throughput needs a window, and as many "+
 		"aggregators, of PTA = %d",
-		RoundTrip(), float64(olaf.Second)/float64(labFrame)/1e6, PTA())
+		roundTrip(), float64(olaf.Second)/float64(labFrame)/1e6, pta())
 	if g.Window == 0 {
 		t.Say("a window is as large as the peak needs, or as the job's aggregators allow")
 	}

@@ -20,8 +20,8 @@ type Model struct {
 	Values int // float32 in a gradient: its parameters
 }
 
-// Models returns the models that the slides use. Their numbers of parameters are from the published definitions.
-func Models() []Model {
+// models returns the models that the slides use. Their numbers of parameters are from the published definitions.
+func models() []Model {
 	return []Model{
 		{"alexnet", 61_100_840}, {"vgg11", 132_863_336}, {"vgg16", 138_357_544}, {"vgg19", 143_667_240},
 		{"resnet50", 25_557_032}, {"resnet101", 44_549_160}, {"resnet152", 60_192_808},
@@ -31,7 +31,7 @@ func Models() []Model {
 // ModelNames returns the names of the models for the command line.
 func ModelNames() []string {
 	var names []string
-	for _, m := range Models() {
+	for _, m := range models() {
 		names = append(names, m.Name)
 	}
 	return names
@@ -39,7 +39,7 @@ func ModelNames() []string {
 
 // FindModel returns the model with the given name. The error matches system.ErrOptions and lists all models.
 func FindModel(name string) (Model, error) {
-	for _, m := range Models() {
+	for _, m := range models() {
 		if m.Name == name {
 			return m, nil
 		}
@@ -59,18 +59,18 @@ const (
 	labMark    = 1000 * 80            // in bytes: the released program's threshold of 1000 cells
 )
 
-// LabLink returns the link between a host and the switch in the modelled cluster.
-func LabLink() closedloop.Link {
+// labLink returns the link between a host and the switch in the modelled cluster.
+func labLink() closedloop.Link {
 	return closedloop.Link{Rate: labRate, Delay: labHop, Overhead: 24, Frame: labFrame, Mark: labMark}
 }
 
-// RoundTrip returns the time from handing a packet to the wire until its acknowledgement arrives, if the network is
+// roundTrip returns the time from handing a packet to the wire until its acknowledgement arrives, if the network is
 // idle.
-func RoundTrip() olaf.Duration { return 4 * (labFrame + labHop) }
+func roundTrip() olaf.Duration { return 4 * (labFrame + labHop) }
 
-// PTA returns the number of packets in flight that a job needs to reach its peak throughput. Each of them needs an
+// pta returns the number of packets in flight that a job needs to reach its peak throughput. Each of them needs an
 // aggregator. The number follows from throughput = window × payload ÷ round trip.
-func PTA() int { return int(math.Ceil(float64(RoundTrip()) / float64(labFrame))) }
+func pta() int { return int(math.Ceil(float64(roundTrip()) / float64(labFrame))) }
 
 // Setting describes jobs that share the modelled cluster.
 type Setting struct {
@@ -85,14 +85,14 @@ type Setting struct {
 	Updates     uint32
 	Loss        float64
 	Compute     olaf.Duration // per gradient; 0 communicates all the time
-	Limit       olaf.Duration // for a run; defaults to LabLimit
+	Limit       olaf.Duration // for a run; defaults to labLimit
 	Options     system.Options
 	Tap         func(*closedloop.Frame) `json:"-"` // receives every arriving frame; may be nil
 }
 
-// LabLimit is the maximum duration of a job in virtual time. A whole gradient of VGG19 at a hundredth of the peak
+// labLimit is the maximum duration of a job in virtual time. A whole gradient of VGG19 at a hundredth of the peak
 // throughput takes half of this time.
-const LabLimit = 20 * olaf.Second
+const labLimit = 20 * olaf.Second
 
 // Spec returns the job specification for the setting.
 func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
@@ -112,14 +112,14 @@ func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
 	if s.Name == program.Describe().Name {
 		spec.Options.Sharing, spec.Options.Window = c.Sharing, c.window()
 	}
-	spec.Network = closedloop.Network{Workers: c.Workers, Jobs: c.Jobs, Link: LabLink()}
+	spec.Network = closedloop.Network{Workers: c.Workers, Jobs: c.Jobs, Link: labLink()}
 	spec.Network.Link.Loss = c.Loss
-	spec.Job = closedloop.Job{Updates: c.Updates, Compute: c.Compute, Limit: c.Limit, Apart: RoundTrip(), Tap: c.Tap}
+	spec.Job = closedloop.Job{Updates: c.Updates, Compute: c.Compute, Limit: c.Limit, Apart: roundTrip(), Tap: c.Tap}
 	if c.Compute > 0 {
 		spec.Job.Jitter = 0.1
 	}
 	if spec.Job.Limit == 0 {
-		spec.Job.Limit = LabLimit
+		spec.Job.Limit = labLimit
 	}
 	spec.Job.Layout.Values = max(int(float64(c.Model.Values)*c.Fraction), program.Lanes)
 	return spec, nil
@@ -135,7 +135,7 @@ func (c *Setting) window() int {
 	if c.Sharing == system.Static {
 		mine /= c.Jobs
 	}
-	return max(min(PTA(), mine), 1)
+	return max(min(pta(), mine), 1)
 }
 
 // Run runs the setting with every seed. It calls done, if not nil, after each run.
@@ -147,13 +147,13 @@ func (c *Setting) Run(ctx context.Context, set system.Set, seeds []uint64, done 
 	return job.Run(ctx, spec, seeds, done)
 }
 
-// Aggregators parses a number of aggregators, which may be a multiple of PTA such as 0.5pta. The error matches
+// aggregators parses a number of aggregators, which may be a multiple of PTA such as 0.5pta. The error matches
 // system.ErrOptions.
-func Aggregators(text string) (int, error) {
+func aggregators(text string) (int, error) {
 	if of, is := strings.CutSuffix(strings.ToLower(text), "pta"); is {
 		f, err := olaf.ParseNumber(of)
 		if err == nil && f > 0 && f < 1e6 {
-			return max(int(float64(f*float64(PTA()))+0.5), 1), nil
+			return max(int(float64(f*float64(pta()))+0.5), 1), nil
 		}
 	} else if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		return n, nil

@@ -36,7 +36,7 @@ type cyclesConfig struct {
 	Profiles []string   `json:"profiles"`
 	Table1   bench.Spec `json:"table1"`
 	Fig8     bench.Spec `json:"fig8"` // only its network, with the traffic of Table 1
-	Fig7     Fig7Config `json:"fig7"`
+	Fig7     fig7Config `json:"fig7"`
 	Refit    refit      `json:"refit"`
 }
 
@@ -208,7 +208,7 @@ func (t *cyclesTable) fig7(ctx context.Context, c *cyclesConfig, p engine.Profil
 }
 
 // speedups returns the speed-ups of one curve at an output rate, one per seed.
-func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v fig7Variant,
+func (c *fig7Config) speedups(ctx context.Context, recording *trace.Recording, v fig7Variant,
 	rate olaf.Rate) (values []float64, err error) {
 	for _, seed := range c.Seeds {
 		if err := ctx.Err(); err != nil {

@@ -26,9 +26,9 @@ var fig7 = experiments.Experiment{
 	Inputs: experiments.InputsByTenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
 }
 
-// Fig7Config is the configuration of Fig. 7. docs/notes/trainings.md describes the parameters that the paper does not
+// fig7Config is the configuration of Fig. 7. docs/notes/trainings.md describes the parameters that the paper does not
 // give.
-type Fig7Config struct {
+type fig7Config struct {
 	Trace string `json:"trace"`
 	pktgen.Placement
 	Updates  int            `json:"updates"` // N, of each worker
@@ -46,8 +46,8 @@ type Fig7Config struct {
 }
 
 // Fig7 returns the configuration of Fig. 7.
-func Fig7(runs int, seed uint64) Fig7Config {
-	c := Fig7Config{Trace: trace.Builtin + "lander8", Placement: pktgen.Placement{Workers: 300, Clusters: 100},
+func Fig7(runs int, seed uint64) fig7Config {
+	c := fig7Config{Trace: trace.Builtin + "lander8", Placement: pktgen.Placement{Workers: 300, Clusters: 100},
 		Updates: 200, Slots: 8,
 		Frame: 256, Rate: 60 * olaf.Gbps, Active: []int{0, 20, 9}, Profile: engine.Calibrated, Jitter: 0.1,
 		AckDelay: olaf.Microsecond, Timeout: 20 * olaf.Microsecond}
@@ -128,14 +128,14 @@ type fig7Variant struct {
 
 // variants returns the curves in the figure: one for each number of simultaneously active clusters, and the closed
 // loop.
-func (c *Fig7Config) variants() (variants []fig7Variant) {
+func (c *fig7Config) variants() (variants []fig7Variant) {
 	for _, active := range c.Active {
 		variants = append(variants, fig7Variant{active: active})
 	}
 	return append(variants, fig7Variant{closed: true})
 }
 
-func (c *Fig7Config) name(v fig7Variant) string {
+func (c *fig7Config) name(v fig7Variant) string {
 	switch {
 	case v.closed:
 		return "closed loop"
@@ -146,7 +146,7 @@ func (c *Fig7Config) name(v fig7Variant) string {
 }
 
 // replay replays the same traffic through both queues.
-func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf.Rate, seed uint64) (fig7Point, error) {
+func (c *fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf.Rate, seed uint64) (fig7Point, error) {
 	one := func(queue string) (*replayResult, error) {
 		s := trace.DefaultScaling()
 		s.Placement, s.Updates, s.Rate, s.Frame, s.Jitter, s.Seed = c.Placement, 0, c.Rate, c.Frame, c.Jitter, seed
@@ -178,7 +178,7 @@ func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf
 }
 
 // draw adds the panels to the figure.
-func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][]fig7Point) {
+func (c *fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][]fig7Point) {
 	curve := func(name string, v int, of func(*fig7Point) float64) result.Series {
 		s := result.Series{Name: name}
 		for r, rate := range c.OutRates {
@@ -226,7 +226,7 @@ func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][
 
 // judge compares the curve for which all clusters are active to the paper's claims. It shows the other curves next to
 // it.
-func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []fig7Variant, points [][][]fig7Point) {
+func (c *fig7Config) judge(f *result.Result, o *experiments.Options, variants []fig7Variant, points [][][]fig7Point) {
 	grows, least := paper.Falls(speedups(points[0])), smallest(points[0])
 	for v := 1; v < len(variants); v++ {
 		falls := paper.Falls(speedups(points[v]))

@@ -22,9 +22,9 @@ import (
 // EarlierSchema is the schema, without its version, with which earlier versions wrote Tables 2 and 3.
 const EarlierSchema = "olafctl.multihop"
 
-// MultiHopConfig is the configuration of Tables 2 and 3 and Fig. 10. The topology, the periods and the queues are from
+// multiHopConfig is the configuration of Tables 2 and 3 and Fig. 10. The topology, the periods and the queues are from
 // the paper; docs/reference/topology-file.md gives the source of the other values and their effect.
-type MultiHopConfig struct {
+type multiHopConfig struct {
 	Period1   olaf.Duration `json:"period_s1"`
 	Period2   olaf.Duration `json:"period_s2"`
 	SW3       olaf.Rate     `json:"sw3_rate"`
@@ -42,10 +42,10 @@ type MultiHopConfig struct {
 	Seeds     []uint64      `json:"seeds"`
 }
 
-// MultiHop returns the configuration of Table 2. The other experiments change one field each.
-func MultiHop(runs int, seed uint64) MultiHopConfig {
+// multiHop returns the configuration of Table 2. The other experiments change one field each.
+func multiHop(runs int, seed uint64) multiHopConfig {
 	const ms = olaf.Millisecond
-	c := MultiHopConfig{
+	c := multiHopConfig{
 		Period1: 100 * ms, Period2: 100 * ms, SW3: 848 * olaf.Kbps, Beta: 4.5, Alpha: 1, Slots: [3]int{5, 5, 8}, Update: 1000,
 		Phase: netsim.Span{To: 54 * ms}, Jitter: 2 * ms, HopDelay: 50 * ms, Threshold: 50 * ms, Slope: tc.Urgency,
 		Warmup: 5 * olaf.Second, Duration: 60 * olaf.Second,
@@ -67,8 +67,8 @@ const (
 var multiHopInputs = experiments.InputsByTenth(bottleneck, period, updateSize, hopDelay)
 
 // changedMultiHop returns the configuration with the changed input from the options.
-func changedMultiHop(o *experiments.Options, runs int, seed uint64) MultiHopConfig {
-	c := MultiHop(runs, seed)
+func changedMultiHop(o *experiments.Options, runs int, seed uint64) multiHopConfig {
+	c := multiHop(runs, seed)
 	c.Period1, c.Period2 = experiments.ScaleInput(o, period, c.Period1), experiments.ScaleInput(o, period, c.Period2)
 	c.SW3 = experiments.ScaleInput(o, bottleneck, c.SW3)
 	c.Update = experiments.ScaleInput(o, updateSize, c.Update)
@@ -92,7 +92,7 @@ var (
 	olafN       = variant{"olaf tc (N = clusters)", "olaf", netsim.CountClusters, "", ""}
 )
 
-func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
+func (c *multiHopConfig) topology(v variant) (*netsim.Topology, error) {
 	t, err := netsim.Preset(nil, "multihop", netsim.Scale{Interval: c.Period1, Interval2: c.Period2, Jitter: &c.Jitter})
 	if err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ func (r *multiHopRow) publishedBySeed(group int) []results.Float {
 // multiHopTable is Table 2 or 3 while it is being filled.
 type multiHopTable struct {
 	*result.Result
-	config    MultiHopConfig
+	config    multiHopConfig
 	rows      []multiHopRow
 	simulated *bench.Simulated
 }
@@ -315,7 +315,7 @@ func simulateVariants(ctx context.Context, experiment string, o *experiments.Opt
 type point struct {
 	name    string
 	variant variant
-	config  MultiHopConfig
+	config  multiHopConfig
 }
 
 // runVariants runs the variants and fills the rows of the table.

@@ -129,16 +129,16 @@ func Loads() []Load {
 	}
 }
 
-// Contestant is one of the compared systems, with its parameters.
-type Contestant struct {
+// contestant is one of the compared systems, with its parameters.
+type contestant struct {
 	Name   string
 	System *system.System
 	H      int
 }
 
-// Contestants returns FIFO, OLAF, and iSwitch with values of H below, at and above the number of workers in a cluster.
-func Contestants(set system.Set) ([]Contestant, error) {
-	var all []Contestant
+// contestants returns FIFO, OLAF, and iSwitch with values of H below, at and above the number of workers in a cluster.
+func contestants(set system.Set) ([]contestant, error) {
+	var all []contestant
 	for _, s := range []struct {
 		name string
 		h    []int
@@ -148,7 +148,7 @@ func Contestants(set system.Set) ([]Contestant, error) {
 			return nil, err
 		}
 		for _, h := range s.h {
-			c := Contestant{Name: s.name, System: found, H: h}
+			c := contestant{Name: s.name, System: found, H: h}
 			if h > 0 {
 				c.Name = fmt.Sprintf("%s H=%d", s.name, h)
 			}
@@ -162,12 +162,12 @@ func Contestants(set system.Set) ([]Contestant, error) {
 type Topology string
 
 const (
-	ToServer  Topology = "P" // all results cross the link to the server, where ages are measured
-	ToWorkers Topology = "S" // the switch answers over one link per worker; ages are measured there
+	toServer  Topology = "P" // all results cross the link to the server, where ages are measured
+	toWorkers Topology = "S" // the switch answers over one link per worker; ages are measured there
 )
 
-// Setting selects costs that are added to the base setting. In the base setting, systems differ only in how they merge.
-type Setting struct {
+// setting selects costs that are added to the base setting. In the base setting, systems differ only in how they merge.
+type setting struct {
 	Name  string // empty for the base setting
 	About string
 	// Frames uses each system's own frame for the same 48 lanes.
@@ -183,8 +183,8 @@ type Setting struct {
 
 // Settings returns the variants that are shown next to the base setting. There is no expectation about the order of
 // systems in them.
-func Settings() []Setting {
-	return []Setting{
+func Settings() []setting {
+	return []setting{
 		{Name: "own frames", About: "iSwitch's frame is 14 B shorter than OLAF's for the same 48 lanes", Frames: true},
 		{Name: "fitted cycles", About: "engine cycles that were fitted to Table 1", Cycles: true},
 		{Name: "accelerator", About: "iSwitch's unit takes 40 ns per frame, but 60 Gbps bring one every 37 ns; 8 " +
@@ -195,7 +195,7 @@ func Settings() []Setting {
 }
 
 // lineOverhead returns a system's overhead on the line relative to OLAF's frame.
-func (s *Setting) lineOverhead(of *system.System) olaf.Size {
+func (s *setting) lineOverhead(of *system.System) olaf.Size {
 	if !s.Frames || of.Frame == nil {
 		return overhead
 	}
@@ -203,7 +203,7 @@ func (s *Setting) lineOverhead(of *system.System) olaf.Size {
 }
 
 // queueSlots returns the number of slots in a system's queue.
-func (s *Setting) queueSlots(of *system.System) int {
+func (s *setting) queueSlots(of *system.System) int {
 	if s.Slots > 0 && of.Program == nil {
 		return s.Slots
 	}
@@ -212,7 +212,7 @@ func (s *Setting) queueSlots(of *system.System) int {
 
 // switchMemory returns the memory for frames in a contestant's switch, as configured here and as published. For OLAF,
 // the published memory is the queue with which Table 1 was measured; for a program, it is the whole table.
-func (c *Contestant) switchMemory() (here, published olaf.Size, err error) {
+func (c *contestant) switchMemory() (here, published olaf.Size, err error) {
 	queue := slots * size
 	if c.System.Program == nil {
 		return queue, queue, nil
@@ -226,7 +226,7 @@ func (c *Contestant) switchMemory() (here, published olaf.Size, err error) {
 
 // newPort returns an output port for a system at the given rate. If no cycles are added, the port is paced to the
 // picosecond.
-func (s *Setting) newPort(of *system.System, rate olaf.Rate, sink engine.Sink) (*engine.Port, error) {
+func (s *setting) newPort(of *system.System, rate olaf.Rate, sink engine.Sink) (*engine.Port, error) {
 	out := engine.Output{}
 	if s.Cycles {
 		var err error
@@ -245,7 +245,7 @@ func (s *Setting) newPort(of *system.System, rate olaf.Rate, sink engine.Sink) (
 
 // newInlet returns the accelerator unit through which frames enter the switch program. It returns nil if the setting
 // has no accelerator, so that frames enter the program at once.
-func (s *Setting) newInlet(of *system.System) *aggregator.Inlet {
+func (s *setting) newInlet(of *system.System) *aggregator.Inlet {
 	if !s.Accelerator {
 		return nil
 	}
@@ -322,7 +322,7 @@ func (d *downlinks) send(now olaf.Time, u *olaf.Update, _ []int32, inside []olaf
 }
 
 // play sends the arrivals of one seed through a contestant's switch.
-func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set *Setting) (newest, oldest,
+func (c *contestant) play(all []arrival, rate olaf.Rate, topology Topology, set *setting) (newest, oldest,
 	loss results.Float, err error) {
 	server := newOutlet(clusters)
 	port, err := set.newPort(c.System, rate, server)
@@ -336,7 +336,7 @@ func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set 
 			Up: func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
 				port.OfferMerged(now, u, lanes, inside)
 			}}
-		if topology == ToWorkers {
+		if topology == toWorkers {
 			down := &downlinks{outlet: *newOutlet(clusters), takes: rate.TimeToSend(size + set.lineOverhead(c.System)),
 				free: make([]olaf.Time, clusters)}
 			cfg.Down, end = down.send, &down.outlet
@@ -400,8 +400,8 @@ func forEach[T any](ctx context.Context, seeds []T, do func(ctx context.Context,
 
 // Play runs a contestant at the given rate with the arrivals of every seed, in parallel on all cores. Results are in
 // the order of the seeds.
-func (c *Contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Rate, topology Topology,
-	set *Setting) (*Cell, error) {
+func (c *contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Rate, topology Topology,
+	set *setting) (*Cell, error) {
 	n := len(traffic)
 	cell := &Cell{Newest: make([]results.Float, n), Oldest: make([]results.Float, n), Loss: make([]results.Float, n)}
 	return cell, forEach(ctx, traffic, func(_ context.Context, i int) (err error) {

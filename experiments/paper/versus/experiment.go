@@ -98,7 +98,7 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.
 	for i := range runs {
 		c.Seeds = append(c.Seeds, seed+uint64(i))
 	}
-	all, err := Contestants(set)
+	all, err := contestants(set)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.
 		if err != nil {
 			return nil, err
 		}
-		for _, topology := range []Topology{ToServer, ToWorkers} {
-			blocks, err := compareLoad(ctx, load.Name, traffic, topology, new(Setting), all, &c, tell)
+		for _, topology := range []Topology{toServer, toWorkers} {
+			blocks, err := compareLoad(ctx, load.Name, traffic, topology, new(setting), all, &c, tell)
 			if err != nil {
 				return nil, err
 			}
@@ -124,7 +124,7 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.
 			continue // settings are shown for the first load only
 		}
 		for k := range settings {
-			blocks, err := compareLoad(ctx, load.Name, traffic, ToServer, &settings[k], all, &c, tell)
+			blocks, err := compareLoad(ctx, load.Name, traffic, toServer, &settings[k], all, &c, tell)
 			if err != nil {
 				return nil, err
 			}
@@ -145,7 +145,7 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.
 }
 
 // addMemory adds a block with the memory of each contestant's switch.
-func addMemory(t *result.Result, all []Contestant) error {
+func addMemory(t *result.Result, all []contestant) error {
 	b := result.Block{Name: "switch memory", Unit: "B",
 		Rows: []result.Line{{Name: "in this comparison"}, {Name: "as published"}}}
 	for i := range all {
@@ -168,10 +168,10 @@ const openAtWorkers = 3
 
 // compareLoad returns the blocks for one load and topology, with one row per rate: ages by the newest and the oldest
 // timestamp, and losses.
-func compareLoad(ctx context.Context, load string, traffic [][]arrival, topology Topology, set *Setting,
-	all []Contestant, c *config, done func()) ([]result.Block, error) {
+func compareLoad(ctx context.Context, load string, traffic [][]arrival, topology Topology, set *setting,
+	all []contestant, c *config, done func()) ([]result.Block, error) {
 	what := []struct{ name, unit string }{{"AoM, newest", "ns"}, {"AoM, oldest", "ns"}, {"lost", "%"}}
-	if topology == ToWorkers {
+	if topology == toWorkers {
 		what = what[:2] // links to workers are unbounded
 	}
 	blocks := make([]result.Block, len(what))
@@ -184,7 +184,7 @@ func compareLoad(ctx context.Context, load string, traffic [][]arrival, topology
 	}
 	for i := range all {
 		done()
-		if topology == ToWorkers && all[i].System.Program == nil {
+		if topology == toWorkers && all[i].System.Program == nil {
 			continue // the system does not answer its workers
 		}
 		for b := range blocks {
@@ -218,7 +218,7 @@ func formatVerdict(t *result.Result, ok bool) string {
 }
 
 // blockPrefix returns the first part of a block's name.
-func (s *Setting) blockPrefix(load string, topology Topology) string {
+func (s *setting) blockPrefix(load string, topology Topology) string {
 	if s.Name == "" {
 		return fmt.Sprintf("%s %s ", load, topology)
 	}

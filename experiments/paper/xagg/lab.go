@@ -17,9 +17,9 @@ const PacketBytes = 1024
 // overhead is the overhead per frame on the line, in bytes.
 const overhead = 24
 
-// Fig1Scales is the largest number by which the times in the example can be divided. With 1 the example has its
+// fig1Scales is the largest number by which the times in the example can be divided. With 1 the example has its
 // published length.
-const Fig1Scales = 1000
+const fig1Scales = 1000
 
 // straggler is the additional computing time of worker W3.
 const straggler = 2 * olaf.Second
@@ -76,8 +76,8 @@ func FindModel(name string) (Model, error) {
 	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(names, ", "))
 }
 
-// TestbedWorkers is the number of workers in the paper's testbed.
-const TestbedWorkers = 7
+// testbedWorkers is the number of workers in the paper's testbed.
+const testbedWorkers = 7
 
 // BuildTestbed returns the paper's testbed (Fig. 12) for one system. W1 to W3 are below S1 with 40 Gbps, W4 to W6 are
 // below S2 with 100 Gbps, and S1, S2 and W7 are below the parameter server. If a system's program runs on switches, all
@@ -87,7 +87,7 @@ func BuildTestbed(s *system.System, m Model) (closedloop.Network, closedloop.Job
 	slow := closedloop.Link{Rate: 40 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: overhead}
 	fast := slow
 	fast.Rate = 100 * olaf.Gbps
-	net := closedloop.Network{Workers: TestbedWorkers, Link: fast, Access: []closedloop.Link{slow, slow, slow}, Through: true}
+	net := closedloop.Network{Workers: testbedWorkers, Link: fast, Access: []closedloop.Link{slow, slow, slow}, Through: true}
 	if s.OnServers {
 		server := closedloop.TreeServer{Link: fast}
 		net.Tree = &closedloop.Tree{Servers: []closedloop.TreeServer{server, server, server}, Workers: []int{1, 1, 1, 2, 2, 2, 0}}

@@ -181,7 +181,7 @@ func fig1Sum(ctx context.Context, set system.Set, o *experiments.Options, name s
 func runFig1(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	scale := 1
 	if o.Quick {
-		scale = Fig1Scales
+		scale = fig1Scales
 	}
 	t := experiments.NewResult("xagg/fig1", "Fig. 1", &o, map[string]int{"scale": scale})
 	times := result.Block{Name: "from the first gradient to the last sum", Unit: "s"}

@@ -58,7 +58,7 @@ func TestModels(t *testing.T) {
 // two servers with three workers, and the seventh below the root.
 func TestTestbedIsAKTree(t *testing.T) {
 	servers := []xagg.Candidate{{Name: "s1"}, {Name: "s2"}}
-	tree, err := xagg.BuildTree(3, make([]xagg.Worker, TestbedWorkers), servers)
+	tree, err := xagg.BuildTree(3, make([]xagg.Worker, testbedWorkers), servers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestTestbedIsAKTree(t *testing.T) {
 // TestFig1WithinAPacket checks the figure's three times within one packet on the slowest link, for the reduced systems.
 // The remaining difference does not grow with the model; the experiment runs it whole.
 func TestFig1WithinAPacket(t *testing.T) {
-	scales := []int{Fig1Scales, 20}
+	scales := []int{fig1Scales, 20}
 	if testing.Short() {
 		scales = scales[:1]
 	}

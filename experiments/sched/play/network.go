@@ -126,7 +126,7 @@ func newPlay(in *sched.Instance, plan *sched.Plan, o *Options, packets int) (*pl
 	for k := range in.Jobs {
 		all += float64(in.Jobs[k].Volume * float64(in.Jobs[k].Workers))
 	}
-	stands := max(float64(Line.Bits()), all/float64(packets))
+	stands := max(float64(line.Bits()), all/float64(packets))
 	trunks := map[[2]int]int32{}
 	for k := range in.Jobs {
 		if err := p.addJob(k, optics, trunks, stands); err != nil {

@@ -16,8 +16,8 @@ import (
 // ErrPlay is matched by the error for any plan that cannot be carried out.
 var ErrPlay = olaf.NewError(olaf.Usage, "the plan can't be carried out")
 
-// MaxPackets is the maximum number of packets that the workers in a simulated plan may send.
-const MaxPackets = 10_000_000
+// maxPackets is the maximum number of packets that the workers in a simulated plan may send.
+const maxPackets = 10_000_000
 
 // windowed is the maximum number of packets in a simulation with congestion windows. It is smaller because hosts store
 // the packets that they sent.
@@ -26,12 +26,12 @@ const windowed = 1_000_000
 // lineBytes is the overhead per frame on the line: preamble, check sequence and gap.
 const lineBytes = olaf.Size(24)
 
-// Line is the size of a full P4INC frame on the line, including the line's overhead.
-var Line = frame.P4INC.Size(p4inc.Lanes) + lineBytes
+// line is the size of a full P4INC frame on the line, including the line's overhead.
+var line = frame.P4INC.Size(p4inc.Lanes) + lineBytes
 
 // Options configures PlayPlan.
 type Options struct {
-	Packets int // maximum sent by workers; 0 means a tenth of MaxPackets
+	Packets int // maximum sent by workers; 0 means a tenth of maxPackets
 	// Segment is the number of aggregators per job; 0 means 256.
 	Segment int
 	// Delay is the delay of every wire.
@@ -93,7 +93,7 @@ func PlayPlan(ctx context.Context, plan *sched.Plan, o Options) (*Report, error)
 		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Part: j.part != nil, Packets: j.packets,
 			Times: Times{
 				Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late}})
-		r.Stands = max(r.Stands, results.Float(j.bits/float64(Line.Bits())))
+		r.Stands = max(r.Stands, results.Float(j.bits/float64(line.Bits())))
 		r.Packets += j.packets * j.Workers
 		r.Expected += j.packets
 	}
@@ -120,13 +120,13 @@ func PlayPlan(ctx context.Context, plan *sched.Plan, o Options) (*Report, error)
 // setDefaults sets defaults and rejects plans that cannot be carried out.
 func (o *Options) setDefaults(plan *sched.Plan) error {
 	if o.Packets == 0 {
-		o.Packets = MaxPackets / 10
+		o.Packets = maxPackets / 10
 	}
 	if o.Segment == 0 {
 		o.Segment = 256
 	}
-	if o.Packets < 1 || o.Packets > MaxPackets {
-		return fmt.Errorf("%w: %d packets; 1 to %d", ErrPlay, o.Packets, MaxPackets)
+	if o.Packets < 1 || o.Packets > maxPackets {
+		return fmt.Errorf("%w: %d packets; 1 to %d", ErrPlay, o.Packets, maxPackets)
 	}
 	if v := sched.CheckPlan(plan); !v.OK() {
 		return fmt.Errorf("%w: it breaks rules: %s; 'olafctl schedule check' lists them", ErrPlay, v.Summary())

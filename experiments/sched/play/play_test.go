@@ -168,7 +168,7 @@ func TestByHand(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	made := plan(t, crowded(t, 5, 1), policy.TW)
-	if _, err := PlayPlan(context.Background(), made, Options{Packets: MaxPackets + 1}); !errors.Is(err, ErrPlay) {
+	if _, err := PlayPlan(context.Background(), made, Options{Packets: maxPackets + 1}); !errors.Is(err, ErrPlay) {
 		t.Error(err)
 	}
 	broken := *made

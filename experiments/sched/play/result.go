@@ -22,7 +22,7 @@ var metrics = result.Metrics{
 func (r *Report) Result() *result.Result {
 	d := result.New("simulate", "", map[string]any{"policy": r.Policy, "packets": r.Packets})
 	d.Title = fmt.Sprintf("%s: %d jobs, %d packets, each for at most %.0f frames of %v on the line", r.Policy,
-		len(r.Jobs), r.Packets, float64(r.Stands), Line)
+		len(r.Jobs), r.Packets, float64(r.Stands), line)
 	windowed := "some are not done"
 	if t := r.CTBTI.Windowed; t != nil {
 		windowed = fmt.Sprintf("%.4f s", t.Seconds())

@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// Idle is the cluster of all hosts that have no job at the switch.
-const Idle olaf.ClusterID = 0
+// idle is the cluster of all hosts that have no job at the switch.
+const idle olaf.ClusterID = 0
 
 // Segment is the range of a job's aggregators in a switch. Cluster is the cluster and the multicast group of the job's
 // hosts.
@@ -43,7 +43,7 @@ func MakeUpHosts(unit, hosts int) (p4ctl.Tables, error) {
 	for i := range hosts {
 		var err error
 		w := p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, byte(1 + unit%255), byte(i / 250), byte(1 + i%250)}),
-			Cluster: Idle, ID: olaf.WorkerID(i)}
+			Cluster: idle, ID: olaf.WorkerID(i)}
 		if t, err = t.Add(uint32(i+1), w); err != nil {
 			return t, err
 		}
@@ -112,7 +112,7 @@ func (o *Orders) makeIdle(taken map[netip.Addr]bool) error {
 		}
 		o.Idle++
 		var err error
-		if o.Tables, err = o.Tables.Move(Idle, w.Address); err != nil {
+		if o.Tables, err = o.Tables.Move(idle, w.Address); err != nil {
 			return fmt.Errorf("%w: %w", ErrPlay, err)
 		}
 	}

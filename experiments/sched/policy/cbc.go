@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// CBC is a Solver that runs COIN-OR's branch-and-cut solver.
-type CBC struct{}
+// cbc is a Solver that runs COIN-OR's branch-and-cut solver.
+type cbc struct{}
 
 // Name returns the name of CBC's program.
-func (CBC) Name() string { return "cbc" }
+func (cbc) Name() string { return "cbc" }
 
 // Find checks that CBC's program is installed.
-func (CBC) Find() error {
+func (cbc) Find() error {
 	_, err := onPath("cbc", "coinor-cbc")
 	return err
 }
 
 // Solve implements Solver.
-func (s CBC) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err error) {
+func (s cbc) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err error) {
 	path, err := onPath("cbc", "coinor-cbc")
 	if err != nil {
 		return Answer{}, err

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// GLPK is a Solver that runs glpsol from the GNU Linear Programming Kit.
-type GLPK struct{}
+// glpk is a Solver that runs glpsol from the GNU Linear Programming Kit.
+type glpk struct{}
 
 // Name returns the name of GLPK's program.
-func (GLPK) Name() string { return "glpsol" }
+func (glpk) Name() string { return "glpsol" }
 
 // Find checks that GLPK's program is installed.
-func (GLPK) Find() error {
+func (glpk) Find() error {
 	_, err := onPath("glpsol", "glpk-utils")
 	return err
 }
 
 // Solve implements Solver.
-func (s GLPK) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err error) {
+func (s glpk) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err error) {
 	path, err := onPath("glpsol", "glpk-utils")
 	if err != nil {
 		return Answer{}, err

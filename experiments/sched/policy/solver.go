@@ -52,7 +52,7 @@ type Solver interface {
 }
 
 // Solvers returns the solvers in order of preference.
-func Solvers() []Solver { return []Solver{Highs{}, CBC{}, GLPK{}} }
+func Solvers() []Solver { return []Solver{Highs{}, cbc{}, glpk{}} }
 
 // FindSolver returns the solver with the given name or, if the name is empty, the first solver that is installed. The
 // error matches ErrAbsent, except for an unknown name.

@@ -74,16 +74,16 @@ func TestFakes(t *testing.T) {
 		kind            error
 		want            string
 	}{
-		"crashes":   {"cbc", "echo out of memory >&2; exit 3\n", CBC{}, ErrSolver, `cbc ended with exit status 3 and said "out of memory"`},
-		"is killed": {"cbc", "kill -9 $$\n", CBC{}, ErrSolver, "cbc ended with signal: killed"},
-		"is silent": {"cbc", "exit 0\n", CBC{}, ErrSolver, "cbc wrote no solution"},
-		"babbles":   {"cbc", writes("fine, thank you\n"), CBC{}, ErrSolver, `cbc wrote the status line "fine, thank you"`},
-		"breaks off": {"glpsol", `while [ "$1" != --write ]; do shift; done; echo 's mip 1 1 o 1' > $2` + "\n", GLPK{}, ErrSolver,
+		"crashes":   {"cbc", "echo out of memory >&2; exit 3\n", cbc{}, ErrSolver, `cbc ended with exit status 3 and said "out of memory"`},
+		"is killed": {"cbc", "kill -9 $$\n", cbc{}, ErrSolver, "cbc ended with signal: killed"},
+		"is silent": {"cbc", "exit 0\n", cbc{}, ErrSolver, "cbc wrote no solution"},
+		"babbles":   {"cbc", writes("fine, thank you\n"), cbc{}, ErrSolver, `cbc wrote the status line "fine, thank you"`},
+		"breaks off": {"glpsol", `while [ "$1" != --write ]; do shift; done; echo 's mip 1 1 o 1' > $2` + "\n", glpk{}, ErrSolver,
 			"glpsol wrote a solution that breaks off"},
-		"invents variables": {"cbc", writes("Optimal - objective value 1\n0 nobody 1 0\n"), CBC{}, ErrSolver, `cbc wrote the line "0 nobody 1 0"`},
-		"says impossible":   {"cbc", writes("Infeasible - objective value 0\n"), CBC{}, ErrSolver, "cbc reports that there is no schedule of 2s, but tw has one"},
-		"sends nothing":     {"cbc", writes("Optimal - objective value 1\n0 t_end 1 0\n"), CBC{}, ErrSolver, "cbc answered with a schedule that is none"},
-		"bound too high": {"cbc", `echo 'Lower bound: 2.5'` + "\n" + writes("Stopped on time (no integer solution - continuous used) - objective value 0\n"), CBC{}, ErrSolver,
+		"invents variables": {"cbc", writes("Optimal - objective value 1\n0 nobody 1 0\n"), cbc{}, ErrSolver, `cbc wrote the line "0 nobody 1 0"`},
+		"says impossible":   {"cbc", writes("Infeasible - objective value 0\n"), cbc{}, ErrSolver, "cbc reports that there is no schedule of 2s, but tw has one"},
+		"sends nothing":     {"cbc", writes("Optimal - objective value 1\n0 t_end 1 0\n"), cbc{}, ErrSolver, "cbc answered with a schedule that is none"},
+		"bound too high": {"cbc", `echo 'Lower bound: 2.5'` + "\n" + writes("Stopped on time (no integer solution - continuous used) - objective value 0\n"), cbc{}, ErrSolver,
 			"cbc reports that no schedule is below 3s, but there is one of 2s"},
 		"highs without a status": {"highs", `while [ "$1" != --solution_file ]; do shift; done; echo hello > $2` + "\n", Highs{}, ErrSolver, "highs wrote a solution without a status"},
 	} {
@@ -135,7 +135,7 @@ func TestCancelled(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	_, err := PlanExactly(ctx, small(t), ExactOptions{Solver: CBC{}, Repairs: sched.AllRepairs})
+	_, err := PlanExactly(ctx, small(t), ExactOptions{Solver: cbc{}, Repairs: sched.AllRepairs})
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -145,7 +145,7 @@ func TestCancelled(t *testing.T) {
 func TestTooBig(t *testing.T) {
 	p := small(t)
 	p.Jobs[1].Arrival = 200 * olaf.Hour
-	if _, err := PlanExactly(context.Background(), p, ExactOptions{Solver: GLPK{}, Repairs: sched.AllRepairs}); !errors.Is(err, ErrTooBig) {
+	if _, err := PlanExactly(context.Background(), p, ExactOptions{Solver: glpk{}, Repairs: sched.AllRepairs}); !errors.Is(err, ErrTooBig) {
 		t.Error(err)
 	}
 }
@@ -153,7 +153,7 @@ func TestTooBig(t *testing.T) {
 // TestNothingFound checks that the policy's plan is returned and that the result says so.
 func TestNothingFound(t *testing.T) {
 	pretend(t, "cbc", "echo 'Lower bound: 1.2'\nfor last; do :; done\necho 'Stopped on time (no integer solution - continuous used) - objective value 0' > $last\n")
-	got, err := PlanExactly(context.Background(), small(t), ExactOptions{Solver: CBC{}, Repairs: sched.AllRepairs})
+	got, err := PlanExactly(context.Background(), small(t), ExactOptions{Solver: cbc{}, Repairs: sched.AllRepairs})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,18 +34,18 @@ const (
 
 // Classes of arriving packets.
 const (
-	Forwarded  program.Class = iota // passed on unchanged
-	Consumed                        // added; the aggregator is still incomplete
-	Completed                       // added; the aggregator is complete and the sum went to the server
+	forwarded  program.Class = iota // passed on unchanged
+	consumed                        // added; the aggregator is still incomplete
+	completed                       // added; the aggregator is complete and the sum went to the server
 	Collided                        // the aggregator belongs to another sum: sent to the server with the collision mark
-	Duplicate                       // already in an incomplete aggregator
-	Answered                        // already in a complete aggregator: the sum went to the server again
-	Flushed                         // a retransmission: the aggregator's content went to the server, and the aggregator is free
-	Bypassed                        // floats, which aggregators cannot add
-	Freed                           // an acknowledgement that freed its aggregator
-	Mismatched                      // length differs from the aggregator's
-	OutOfRange                      // there is no such aggregator
-	Stranger                        // from a port without a member
+	duplicate                       // already in an incomplete aggregator
+	answered                        // already in a complete aggregator: the sum went to the server again
+	flushed                         // a retransmission: the aggregator's content went to the server, and the aggregator is free
+	bypassed                        // floats, which aggregators cannot add
+	freed                           // an acknowledgement that freed its aggregator
+	mismatched                      // length differs from the aggregator's
+	outOfRange                      // there is no such aggregator
+	stranger                        // from a port without a member
 	classes
 )
 

@@ -17,24 +17,24 @@ const (
 // newLedger returns a ledger with the program's classes and the counters that all programs have.
 func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
-		Forwarded: {Name: "forwarded", Title: "Forwarded",
+		forwarded: {Name: "forwarded", Title: "Forwarded",
 			Doc: "passed on as they are: other traffic, repeats that found nothing, acknowledgements that freed nothing"},
-		Consumed: {Name: "consumed", Title: "Consumed", Doc: "added to an aggregator that waits for more"},
-		Completed: {Name: "completed", Title: "Completed",
+		consumed: {Name: "consumed", Title: "Consumed", Doc: "added to an aggregator that waits for more"},
+		completed: {Name: "completed", Title: "Completed",
 			Doc: "the last of an aggregator, whose sum went to the server"},
 		Collided: {Name: "collided", Title: "Collided",
 			Doc: "of an aggregator that is another's: on to the server with the mark"},
-		Duplicate: {Name: "duplicate_dropped", Title: "Dropped, duplicate", Doc: "inside an aggregator that waits"},
-		Answered: {Name: "duplicate_answered", Title: "Answered, duplicate",
+		duplicate: {Name: "duplicate_dropped", Title: "Dropped, duplicate", Doc: "inside an aggregator that waits"},
+		answered: {Name: "duplicate_answered", Title: "Answered, duplicate",
 			Doc: "inside one that is complete: its sum went to the server again"},
-		Flushed: {Name: "flushed_by_resend", Title: "Flushed by a repeat",
+		flushed: {Name: "flushed_by_resend", Title: "Flushed by a repeat",
 			Doc: "marked as sent again: what was inside went to the server and the aggregator is free"},
-		Bypassed: {Name: "bypassed_overflow", Title: "Bypassed, overflow", Doc: "floats, which no aggregator adds"},
-		Freed:    {Name: "released", Title: "Released", Doc: "acknowledgements that freed their aggregator"},
-		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch",
+		bypassed: {Name: "bypassed_overflow", Title: "Bypassed, overflow", Doc: "floats, which no aggregator adds"},
+		freed:    {Name: "released", Title: "Released", Doc: "acknowledgements that freed their aggregator"},
+		mismatched: {Name: "mismatch", Title: "Dropped, size mismatch",
 			Doc: "of another length than what their aggregator holds"},
-		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Doc: "of an aggregator that is not there"},
-		Stranger:   {Name: "stranger", Title: "Dropped, stranger", Doc: "from a port that is no member's"},
+		outOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Doc: "of an aggregator that is not there"},
+		stranger:   {Name: "stranger", Title: "Dropped, stranger", Doc: "from a port that is no member's"},
 	}, "completed", "forwarded", "collided", "flushed_by_resend", "bypassed_overflow")
 }
 
@@ -49,7 +49,7 @@ func Describe() program.Description {
 			"fan-in, which is as many as it has members",
 		Ledger:  newLedger(),
 		Classes: int(classes),
-		Tables:  listTables(), Stranger: Stranger,
+		Tables:  listTables(), Stranger: stranger,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
 }

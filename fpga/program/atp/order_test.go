@@ -37,7 +37,7 @@ func TestAnyOrder(t *testing.T) {
 			p := program.Packet{Kind: program.Data, Job: 1, Seg: 1, Lanes: 1, Worker: olaf.WorkerID(w),
 				Trace: program.NewTrace(olaf.WorkerID(w), 0, 1)}
 			class := s.Receive(0, program.Port(w), &p, []uint32{uint32(1 << w)}, out)
-			if last := place == workers-1; last != (class == Completed) || out.sent != 0 && !last {
+			if last := place == workers-1; last != (class == completed) || out.sent != 0 && !last {
 				t.Fatalf("order %v: packet %d is %d, %d left", order, place, class, out.sent)
 			}
 		}

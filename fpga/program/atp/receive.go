@@ -16,23 +16,23 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 		return s.countClass(s.handleAck(p, lanes, out))
 	case p.Kind != program.Data || from == program.Uplink:
 		program.ForwardPacket(from, p, lanes, out)
-		return s.countClass(Forwarded)
+		return s.countClass(forwarded)
 	case p.Flags&program.Overflow != 0:
 		out.Emit(program.Up, p, lanes)
-		return s.countClass(Bypassed)
+		return s.countClass(bypassed)
 	case int(p.Index) >= len(s.slots):
-		return s.countClass(OutOfRange)
+		return s.countClass(outOfRange)
 	}
 	k := s.findJob(p.Job)
 	bit, ok := bitOf(k, from, p)
 	switch {
 	case !ok:
-		return s.countClass(Stranger)
+		return s.countClass(stranger)
 	case k.Slots > 0 && k.ID == p.Job && (int(p.Index) < k.Base || int(p.Index) >= k.Base+k.Slots):
-		return s.countClass(OutOfRange)
+		return s.countClass(outOfRange)
 	case s.levels && (k.Level > 0) != (p.Flags&program.Second != 0):
 		out.Emit(program.Up, p, lanes) // for the other level
-		return s.countClass(Forwarded)
+		return s.countClass(forwarded)
 	case p.Flags&program.Resend != 0:
 		return s.countClass(s.handleResend(k, bit, p, lanes, out))
 	}
@@ -45,25 +45,25 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 		s.sendCollided(p, lanes, out)
 		return s.countClass(Collided)
 	case t.lanes != p.Lanes:
-		return s.countClass(Mismatched)
+		return s.countClass(mismatched)
 	}
 	marked := t.ecn
 	t.ecn = t.ecn || p.Flags&program.ECN != 0
 	full := requiredCount(k, p)
 	if t.bitmap&bit != 0 {
 		if t.time < full {
-			return s.countClass(Duplicate)
+			return s.countClass(duplicate)
 		}
 		s.sendSum(k, int(p.Index), p, marked, out)
-		return s.countClass(Answered)
+		return s.countClass(answered)
 	}
 	s.addPacket(t, bit, p, lanes)
 	if t.time < full {
-		return s.countClass(Consumed)
+		return s.countClass(consumed)
 	}
 	s.markLeft(t)
 	s.sendSum(k, int(p.Index), p, marked, out)
-	return s.countClass(Completed)
+	return s.countClass(completed)
 }
 
 // countClass counts a packet in the given class and returns the class.
@@ -122,12 +122,12 @@ func (s *Switch) handleResend(k *program.Job, bit uint32, p *program.Packet, lan
 	t := &s.slots[i]
 	if t.key != keyOf(p) || t.lanes != p.Lanes {
 		out.Emit(program.Up, p, lanes)
-		return Forwarded
+		return forwarded
 	}
 	if s.levels && k.Level > 0 {
 		s.freeSlot(t)
 		out.Emit(program.Up, p, lanes)
-		return Flushed
+		return flushed
 	}
 	marked := t.ecn
 	if t.bitmap&bit == 0 && !t.left {
@@ -138,7 +138,7 @@ func (s *Switch) handleResend(k *program.Job, bit uint32, p *program.Packet, lan
 	}
 	s.sendSum(k, i, p, marked, out)
 	s.freeSlot(t)
-	return Flushed
+	return flushed
 }
 
 // addPacket adds a packet to an aggregator. The first packet overwrites contents from an earlier use.
@@ -193,11 +193,11 @@ func (s *Switch) sendSum(k *program.Job, i int, p *program.Packet, marked bool, 
 // handleAck frees the aggregator that an acknowledgement names, if it still belongs to the acknowledged packet, and
 // forwards the acknowledgement to the job's workers. A request of the server for floats does not free an aggregator.
 func (s *Switch) handleAck(p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	class := Forwarded
+	class := forwarded
 	if p.Flags&program.Overflow == 0 || p.Flags&program.Resend != 0 {
 		if int(p.Index) < len(s.slots) && s.slots[p.Index].key == keyOf(p) {
 			s.freeSlot(&s.slots[p.Index])
-			class = Freed
+			class = freed
 		}
 	}
 	out.Emit(program.Down, p, lanes)

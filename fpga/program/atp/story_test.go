@@ -122,7 +122,7 @@ func TestParts(t *testing.T) {
 		for index := range 8 {
 			class := s.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Seg: uint64(index), Index: uint32(index), Count: 1},
 				nil, nobody{})
-			if inside := index >= j.Base && index < j.Base+j.Slots; inside != (class == Consumed) || !inside && class != OutOfRange {
+			if inside := index >= j.Base && index < j.Base+j.Slots; inside != (class == consumed) || !inside && class != outOfRange {
 				t.Errorf("aggregator %d of a job with %d from %d: class %d", index, j.Slots, j.Base, class)
 			}
 		}
@@ -139,7 +139,7 @@ func TestFanOfOne(t *testing.T) {
 	if err := s.Configure(program.Job{ID: 1, Members: programtest.NewMembers(2), Fan: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if class := s.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Count: 1}, nil, nobody{}); class != Completed {
+	if class := s.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Count: 1}, nil, nobody{}); class != completed {
 		t.Errorf("class %d", class)
 	}
 }

@@ -19,18 +19,18 @@ const (
 // newLedger returns a ledger with the program's classes and the counters that all programs have.
 func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
-		Forwarded:  {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
-		Consumed:   {Name: "consumed", Title: "Consumed", Doc: "added to a segment that waits for more"},
-		Completed:  {Name: "completed", Title: "Completed", Doc: "added to a segment whose sum then left"},
+		forwarded:  {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
+		consumed:   {Name: "consumed", Title: "Consumed", Doc: "added to a segment that waits for more"},
+		completed:  {Name: "completed", Title: "Completed", Doc: "added to a segment whose sum then left"},
 		Relayed:    {Name: "relayed", Title: "Relayed", Doc: "results from the parent, passed down"},
-		Controlled: {Name: "control", Title: "Control", Doc: "control packets of known jobs"},
-		Duplicate: {Name: "duplicate_dropped", Title: "Dropped, duplicate", Column: "DUPLICATE",
+		controlled: {Name: "control", Title: "Control", Doc: "control packets of known jobs"},
+		duplicate: {Name: "duplicate_dropped", Title: "Dropped, duplicate", Column: "DUPLICATE",
 			Doc: "inside already, or of a round that is over (isw-x)"},
-		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch", Column: "MISMATCH",
+		mismatched: {Name: "mismatch", Title: "Dropped, size mismatch", Column: "MISMATCH",
 			Doc: "of another length than what their segment holds"},
-		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Column: "RANGE",
+		outOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Column: "RANGE",
 			Doc: "of a segment beyond the job's part of the table"},
-		Stranger: {Name: "stranger", Title: "Dropped, stranger", Column: "STRANGER",
+		stranger: {Name: "stranger", Title: "Dropped, stranger", Column: "STRANGER",
 			Doc: "of a job or a worker that is not a member"},
 	}, "completed", "forwarded")
 }
@@ -50,7 +50,7 @@ func Describe() program.Description {
 			"join": Join, "leave": Leave, "reset": Reset, "seth": SetH, "fbcast": ForceBroadcast, "help": Help,
 			"halt": Halt, "ack": Acknowledge,
 		},
-		Tables: []program.Table{program.MembersTable("isw").WithParent()}, Stranger: Stranger, ToS: DataToS, Above: smallestAddress,
+		Tables: []program.Table{program.MembersTable("isw").WithParent()}, Stranger: stranger, ToS: DataToS, Above: smallestAddress,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
 }

@@ -19,8 +19,8 @@ const (
 	Exactly   = "isw-x"
 )
 
-// MaxMembers is the maximum number of members in a job, one for each bit in a bitmap of isw-x.
-const MaxMembers = 64
+// maxMembers is the maximum number of members in a job, one for each bit in a bitmap of isw-x.
+const maxMembers = 64
 
 // DefaultSlots is chosen for the paper's board. 2,048 segments of 366 float32 values use 3.0 MB, which is the 44.5 % of
 // block RAM that the paper's accelerator uses there.
@@ -33,14 +33,14 @@ const Lanes = (1500 - 20 - 8 - 8) / 4
 // DataToS is the type of service in data packets. The paper does not specify a value.
 const DataToS = 0x0c
 
-// MaxSlots limits the table, MaxH the threshold.
+// maxSlots limits the table, maxH the threshold.
 const (
-	MaxSlots = 1 << 24
-	MaxH     = math.MaxUint16
+	maxSlots = 1 << 24
+	maxH     = math.MaxUint16
 )
 
-// AllSegments is the value of Seg in a Reset that applies to all segments of the job.
-const AllSegments = math.MaxUint64
+// allSegments is the value of Seg in a Reset that applies to all segments of the job.
+const allSegments = math.MaxUint64
 
 // Actions of control packets (paper, Table 2; the codes are ours).
 const (
@@ -62,15 +62,15 @@ const (
 
 // Classes of arriving packets.
 const (
-	Forwarded  program.Class = iota // not an iSwitch packet
-	Consumed                        // added; the segment is still incomplete
-	Completed                       // added; the sum has left
+	forwarded  program.Class = iota // not an iSwitch packet
+	consumed                        // added; the segment is still incomplete
+	completed                       // added; the sum has left
 	Relayed                         // a result from the parent, passed on to the members
-	Controlled                      // a control packet
-	Duplicate                       // already in the sum, or from a past round (isw-x)
-	Mismatched                      // length differs from the segment's
-	OutOfRange                      // beyond the table or the job's partition
-	Stranger                        // from a job or a worker that is not a member
+	controlled                      // a control packet
+	duplicate                       // already in the sum, or from a past round (isw-x)
+	mismatched                      // length differs from the segment's
+	outOfRange                      // beyond the table or the job's partition
+	stranger                        // from a job or a worker that is not a member
 	classes
 )
 
@@ -115,7 +115,7 @@ var _ program.Program = (*Switch)(nil)
 
 var limits = program.Limits{
 	Name: "iSwitch", Profiles: []string{Published, Exactly},
-	Slots: MaxSlots, Default: DefaultSlots, Places: "segments",
+	Slots: maxSlots, Default: DefaultSlots, Places: "segments",
 }
 
 // New returns an accelerator without jobs. If cfg.Slots is 0, it has DefaultSlots segments. The error matches
@@ -143,11 +143,11 @@ func (s *Switch) Configure(j program.Job) error {
 	case j.Base < 0 || j.Slots < 1 || j.Base+j.Slots > len(s.slots):
 		return fmt.Errorf("%w: job %d asks for segments %d to %d of %d", program.ErrConfig, j.ID, j.Base,
 			j.Base+j.Slots-1, len(s.slots))
-	case j.Fan < 0 || j.Fan > MaxH:
+	case j.Fan < 0 || j.Fan > maxH:
 		return fmt.Errorf("%w: H is %d; it must be 1 to %d, or 0 for the number of members", program.ErrConfig, j.Fan,
-			MaxH)
-	case s.exact && len(j.Members) > MaxMembers:
-		return fmt.Errorf("%w: %d members; %s has bits for %d", program.ErrConfig, len(j.Members), Exactly, MaxMembers)
+			maxH)
+	case s.exact && len(j.Members) > maxMembers:
+		return fmt.Errorf("%w: %d members; %s has bits for %d", program.ErrConfig, len(j.Members), Exactly, maxMembers)
 	}
 	for _, other := range s.jobs {
 		if other == nil {
@@ -195,7 +195,7 @@ func (k *job) setJoined(place int, in bool) {
 // Remove removes a job and clears its segments.
 func (s *Switch) Remove(id olaf.ClusterID) {
 	if k := s.findJob(id); k != nil {
-		s.clearSums(k, AllSegments, nil)
+		s.clearSums(k, allSegments, nil)
 		s.jobs[id] = nil
 	}
 }

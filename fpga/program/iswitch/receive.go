@@ -14,23 +14,23 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	}
 	k := s.findJob(p.Job)
 	if k == nil {
-		return s.countClass(Stranger)
+		return s.countClass(stranger)
 	}
 	t := s.findSlot(k, p.Seg)
 	if t == nil {
-		return s.countClass(OutOfRange)
+		return s.countClass(outOfRange)
 	}
 	count := t.count
 	if count > 0 && t.sum.Lanes != p.Lanes {
-		return s.countClass(Mismatched)
+		return s.countClass(mismatched)
 	}
 	if s.exact {
 		bit := k.portBit(from)
 		if bit == 0 {
-			return s.countClass(Stranger)
+			return s.countClass(stranger)
 		}
 		if !t.admitRound(bit, p) {
-			return s.countClass(Duplicate)
+			return s.countClass(duplicate)
 		}
 	}
 	if count == 0 {
@@ -48,12 +48,12 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 		s.addLanes(t, lanes)
 	}
 	if int(count) < k.fan {
-		return s.countClass(Consumed)
+		return s.countClass(consumed)
 	}
-	s.counts[Completed]++
+	s.counts[completed]++
 	s.freeSum(t, k)
 	s.sendSum(t, k, p.Seg, k.sumDest(), out)
-	return Completed
+	return completed
 }
 
 // handleOther processes a packet that is not a contribution of a child.
@@ -63,11 +63,11 @@ func (s *Switch) handleOther(from program.Port, p *program.Packet, lanes []uint3
 		return s.countClass(s.handleControl(from, p, out))
 	case p.Kind != program.Data && p.Kind != program.Result:
 		program.ForwardPacket(from, p, lanes, out)
-		return s.countClass(Forwarded)
+		return s.countClass(forwarded)
 	}
 	k := s.findJob(p.Job)
 	if k == nil {
-		return s.countClass(Stranger)
+		return s.countClass(stranger)
 	}
 	s.relayResult(k, p, lanes, out)
 	return s.countClass(Relayed)
@@ -196,18 +196,18 @@ func (s *Switch) clearSlot(t *slot) {
 func (s *Switch) handleControl(from program.Port, p *program.Packet, out program.Out) program.Class {
 	k := s.findJob(p.Job)
 	if k == nil {
-		return Stranger
+		return stranger
 	}
 	switch p.Action {
 	case Join, Leave:
 		place := k.memberAt(from)
 		s.acknowledge(from, p, place >= 0, out)
 		if place < 0 {
-			return Stranger
+			return stranger
 		}
 		k.setJoined(place, p.Action == Join)
 	case SetH:
-		ok := p.Value >= 1 && p.Value <= MaxH
+		ok := p.Value >= 1 && p.Value <= maxH
 		if ok {
 			k.fan, k.fixed = int(p.Value), true
 		}
@@ -227,7 +227,7 @@ func (s *Switch) handleControl(from program.Port, p *program.Packet, out program
 	default:
 		s.acknowledge(from, p, false, out)
 	}
-	return Controlled
+	return controlled
 }
 
 // answerHelp handles a worker's request for a missing result by forwarding it to all members and switches that may have
@@ -266,7 +266,7 @@ func (s *Switch) acknowledge(to program.Port, p *program.Packet, done bool, out 
 // names the round and has no effect on other rounds. by is the Reset packet, or nil if a controller clears the sums.
 func (s *Switch) clearSums(k *job, seg uint64, by *program.Packet) {
 	first, end := k.Base, k.Base+k.Slots
-	if seg != AllSegments {
+	if seg != allSegments {
 		t := s.findSlot(k, seg)
 		if t == nil {
 			return
@@ -275,7 +275,7 @@ func (s *Switch) clearSums(k *job, seg uint64, by *program.Packet) {
 	}
 	for i := first; i < end; i++ {
 		t := &s.slots[i]
-		if t.count == 0 || by != nil && s.exact && seg != AllSegments && by.Round != t.sum.Round {
+		if t.count == 0 || by != nil && s.exact && seg != allSegments && by.Round != t.sum.Round {
 			continue
 		}
 		s.counts[vectorsCleared] += uint64(t.sum.Vectors)

@@ -43,10 +43,10 @@ func draw(r *rand.Rand, jobs int, round uint16) (program.Port, program.Packet) {
 		p.Kind, p.Lanes, p.Action = program.Control, 0, uint8(1+r.IntN(9))
 		p.Value = uint64(1 + r.IntN(3))
 		if p.Action == SetH && r.IntN(3) == 0 {
-			p.Value = []uint64{0, MaxH, MaxH + 1}[r.IntN(3)]
+			p.Value = []uint64{0, maxH, maxH + 1}[r.IntN(3)]
 		}
 		if p.Action == Reset && r.IntN(2) == 0 {
-			p.Seg = AllSegments
+			p.Seg = allSegments
 		}
 		if r.IntN(4) == 0 {
 			from = program.Uplink
@@ -82,13 +82,13 @@ func TestStories(t *testing.T) {
 func TestBounds(t *testing.T) {
 	n := programtest.NewMembers
 	programtest.TestBounds(t, Describe(), []program.Config{
-		{Slots: 8, Profile: Exactly}, {}, {Profile: Published}, {Profile: "isw-2"}, {Slots: 1}, {Slots: -1}, {Slots: MaxSlots + 1},
+		{Slots: 8, Profile: Exactly}, {}, {Profile: Published}, {Profile: "isw-2"}, {Slots: 1}, {Slots: -1}, {Slots: maxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1},
 	}, []program.Job{
 		{ID: 1, Base: -1, Members: n(1)}, {ID: 1, Base: 8, Members: n(1)}, {ID: 1, Slots: 9, Members: n(1)},
 		{ID: 1, Base: 4, Slots: 5, Members: n(1)},
-		{ID: 1, Fan: -1, Members: n(1)}, {ID: 1, Fan: MaxH, Members: n(1)}, {ID: 1, Fan: MaxH + 1, Members: n(1)},
-		{ID: 1, Members: n(MaxMembers)}, {ID: 1, Members: n(MaxMembers + 1)},
+		{ID: 1, Fan: -1, Members: n(1)}, {ID: 1, Fan: maxH, Members: n(1)}, {ID: 1, Fan: maxH + 1, Members: n(1)},
+		{ID: 1, Members: n(maxMembers)}, {ID: 1, Members: n(maxMembers + 1)},
 		{ID: 2, Members: n(1)}, {ID: 1, Base: 2, Slots: 3, Members: n(2)}, {ID: 2, Base: 5, Slots: 3, Members: n(1)}, {ID: 3, Slots: 2},
 		{ID: 3, Slots: 3},
 		{ID: 4, Base: 4, Slots: 1}, {ID: 4, Base: 7, Slots: 1}, {ID: 1, Base: 3, Slots: 1},

@@ -13,9 +13,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Profile is the name of the only profile. It follows the paper, with our choices where the paper does not specify a
+// profile is the name of the only profile. It follows the paper, with our choices where the paper does not specify a
 // rule.
-const Profile = "paper"
+const profile = "paper"
 
 const (
 	// Lanes is the default number of values per packet. The paper does not specify one; 64 is the number in SwitchML's
@@ -75,7 +75,7 @@ type Switch struct {
 var _ program.Program = (*Switch)(nil)
 
 var limits = program.Limits{
-	Name: "P4INC", Profiles: []string{Profile},
+	Name: "P4INC", Profiles: []string{profile},
 	Slots: MaxSlots, Reach: "an index of 16 bits reaches", Default: DefaultSlots, Places: "aggregators",
 	Unwrapped: "P4INC's workers choose aggregators themselves",
 }

@@ -64,7 +64,7 @@ func TestStories(t *testing.T) {
 func TestBounds(t *testing.T) {
 	n := programtest.NewMembers
 	programtest.TestBounds(t, Describe(), []program.Config{
-		{Slots: 8}, {}, {Profile: Profile}, {Profile: "p5"}, {Slots: 1, Lanes: 256}, {Slots: -1}, {Slots: MaxSlots},
+		{Slots: 8}, {}, {Profile: profile}, {Profile: "p5"}, {Slots: 1, Lanes: 256}, {Slots: -1}, {Slots: MaxSlots},
 		{Slots: MaxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1}, {Wrap: true},
 	}, []program.Job{

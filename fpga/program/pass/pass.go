@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Forwarded is the class of every packet.
-const Forwarded program.Class = 0
+// forwarded is the class of every packet.
+const forwarded program.Class = 0
 
 // Switch forwards all packets. It implements program.Program.
 type Switch struct{ counts [1]uint64 }
@@ -33,8 +33,8 @@ func Describe() program.Description {
 func (s *Switch) Receive(_ olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	program.ForwardPacket(from, p, lanes, out)
-	s.counts[Forwarded]++
-	return Forwarded
+	s.counts[forwarded]++
+	return forwarded
 }
 
 // Configure and Remove do nothing, because the program has no state per job.

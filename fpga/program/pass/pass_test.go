@@ -26,7 +26,7 @@ func TestForwards(t *testing.T) {
 			t.Errorf("from %d: %s to %v, want %v", c.from, d.ClassName(class), out.to, c.want)
 		}
 	}
-	if n := p.Counts()[Forwarded]; n != 3 {
+	if n := p.Counts()[forwarded]; n != 3 {
 		t.Errorf("%d forwarded, want 3", n)
 	}
 }

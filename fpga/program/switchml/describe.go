@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Profile is the name of the only profile. It follows the released program.
-const Profile = "p4app"
+// profile is the name of the only profile. It follows the released program.
+const profile = "p4app"
 
 // Contribution counters, after those of the classes.
 const (
@@ -20,17 +20,17 @@ const (
 // newLedger returns a ledger with the program's classes and the counters that all programs have.
 func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
-		Forwarded: {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
-		Consumed:  {Name: "consumed", Title: "Consumed", Doc: "added to a set that waits for more"},
-		Completed: {Name: "completed", Title: "Completed", Doc: "the last of a set, whose sum then left"},
-		Relayed:   {Name: "relayed", Title: "Relayed", Doc: "results from the parent, passed down"},
-		Answered: {Name: "duplicate_answered", Title: "Answered, duplicate",
+		forwarded: {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
+		consumed:  {Name: "consumed", Title: "Consumed", Doc: "added to a set that waits for more"},
+		completed: {Name: "completed", Title: "Completed", Doc: "the last of a set, whose sum then left"},
+		relayed:   {Name: "relayed", Title: "Relayed", Doc: "results from the parent, passed down"},
+		answered: {Name: "duplicate_answered", Title: "Answered, duplicate",
 			Doc: "inside a set that is complete; its result went to the sender again"},
-		Duplicate: {Name: "duplicate_dropped", Title: "Dropped, duplicate", Doc: "inside a set that is not complete"},
-		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch",
+		duplicate: {Name: "duplicate_dropped", Title: "Dropped, duplicate", Doc: "inside a set that is not complete"},
+		mismatched: {Name: "mismatch", Title: "Dropped, size mismatch",
 			Doc: "of another length than what their set holds"},
-		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Doc: "of a slot that the job does not have"},
-		Stranger:   {Name: "stranger", Title: "Dropped, stranger", Doc: "of a job or a port that is no member"},
+		outOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Doc: "of a slot that the job does not have"},
+		stranger:   {Name: "stranger", Title: "Dropped, stranger", Doc: "of a job or a port that is no member"},
 	}, "completed", "forwarded")
 }
 
@@ -44,7 +44,7 @@ func Describe() program.Description {
 		Completes:  "one contribution of every worker of the job",
 		Ledger:     newLedger(),
 		Classes:    int(classes),
-		Tables:     listTables(), Stranger: Stranger,
+		Tables:     listTables(), Stranger: stranger,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
 }

@@ -11,29 +11,29 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	out program.Out) program.Class {
 	if p.Kind != program.Data && p.Kind != program.Result {
 		program.ForwardPacket(from, p, lanes, out)
-		return s.countClass(Forwarded)
+		return s.countClass(forwarded)
 	}
 	k := s.jobs.Find(p.Job)
 	if k == nil {
-		return s.countClass(Stranger)
+		return s.countClass(stranger)
 	}
 	i := int(p.Index)
 	if i < k.Base || i >= k.Base+k.Slots {
-		return s.countClass(OutOfRange)
+		return s.countClass(outOfRange)
 	}
 	v := int(p.Flags & program.Set1 / program.Set1)
 	if from == program.Uplink {
 		s.relayResult(i, v, p, lanes, out)
-		return s.countClass(Relayed)
+		return s.countClass(relayed)
 	}
 	if int(from) >= len(k.Ports) || k.Ports[from] < 0 {
-		return s.countClass(Stranger)
+		return s.countClass(stranger)
 	}
 	slot := &s.sets[i]
 	t := &slot[v]
 	first := t.bitmap == 0
 	if !first && t.lanes != p.Lanes {
-		return s.countClass(Mismatched)
+		return s.countClass(mismatched)
 	}
 	// The bitmap determines the first packet and the counter the last, as in the two registers of the released program.
 	// They disagree if a packet arrives after the end of its set.
@@ -57,10 +57,10 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 		s.addLanes(i, v, first, lanes)
 	}
 	if !s.countDown(t, len(k.Members)) {
-		return s.countClass(Consumed)
+		return s.countClass(consumed)
 	}
 	s.completeSet(k, i, v, p, out)
-	return s.countClass(Completed)
+	return s.countClass(completed)
 }
 
 // countClass counts a packet in the given class and returns the class.
@@ -73,10 +73,10 @@ func (s *Switch) countClass(class program.Class) program.Class {
 func (s *Switch) handleRepeat(k *program.Tenant, i, v int, from program.Port, p *program.Packet,
 	out program.Out) program.Class {
 	if s.sets[i][v].count > 0 {
-		return Duplicate
+		return duplicate
 	}
 	s.answerRepeat(k, i, v, from, p, out)
-	return Answered
+	return answered
 }
 
 // startSet starts a new sum in a set. If first is set, it discards the set's contents. Otherwise the packet has

@@ -64,13 +64,13 @@ func TestStories(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	programtest.TestBounds(t, Describe(), []program.Config{
-		{Slots: 8}, {}, {Profile: Profile}, {Profile: "tofino2"}, {Slots: 1, Lanes: Lanes1024}, {Slots: -1}, {Slots: MaxSlots},
-		{Slots: MaxSlots + 1},
+		{Slots: 8}, {}, {Profile: profile}, {Profile: "tofino2"}, {Slots: 1, Lanes: Lanes1024}, {Slots: -1}, {Slots: maxSlots},
+		{Slots: maxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1}, {Wrap: true},
 	}, []program.Job{
 		{ID: 1, Base: -1, Members: programtest.NewMembers(1)}, {ID: 1, Base: 8, Members: programtest.NewMembers(1)},
 		{ID: 1, Slots: 9, Members: programtest.NewMembers(1)},
-		{ID: 1}, {ID: 1, Members: programtest.NewMembers(MaxMembers)}, {ID: 1, Members: programtest.NewMembers(MaxMembers + 1)},
+		{ID: 1}, {ID: 1, Members: programtest.NewMembers(maxMembers)}, {ID: 1, Members: programtest.NewMembers(maxMembers + 1)},
 		{ID: 1, Fan: 2, Members: programtest.NewMembers(2)}, {ID: 1, Fan: 3, Members: programtest.NewMembers(2)},
 		{ID: 1, Members: []program.Member{{Port: 0}, {Port: -1}}},
 		{ID: 2, Members: programtest.NewMembers(1)}, {ID: 1, Base: 2, Slots: 3, Members: programtest.NewMembers(2)},

@@ -12,12 +12,12 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// MaxMembers is the number of bits in a bitmap, DefaultSlots the table size in the released build, and MaxSlots the
+// maxMembers is the number of bits in a bitmap, defaultSlots the table size in the released build, and maxSlots the
 // number of values of its 14-bit index.
 const (
-	MaxMembers   = 32
-	DefaultSlots = 8192
-	MaxSlots     = 1 << 14
+	maxMembers   = 32
+	defaultSlots = 8192
+	maxSlots     = 1 << 14
 )
 
 // Numbers of lanes in the two packet sizes of the released builds.
@@ -28,15 +28,15 @@ const (
 
 // Classes of arriving packets.
 const (
-	Forwarded  program.Class = iota // not a SwitchML packet
-	Consumed                        // added, or the first packet of its set
-	Completed                       // the last packet of its set: the sum has left
-	Relayed                         // a result from the parent, passed on to the members
-	Answered                        // already in a complete set: the result was sent to the sender
-	Duplicate                       // already in an incomplete set
-	Mismatched                      // length differs from the set's
-	OutOfRange                      // for a slot that the job does not have
-	Stranger                        // from a job or a port that is not a member
+	forwarded  program.Class = iota // not a SwitchML packet
+	consumed                        // added, or the first packet of its set
+	completed                       // the last packet of its set: the sum has left
+	relayed                         // a result from the parent, passed on to the members
+	answered                        // already in a complete set: the result was sent to the sender
+	duplicate                       // already in an incomplete set
+	mismatched                      // length differs from the set's
+	outOfRange                      // for a slot that the job does not have
+	stranger                        // from a job or a port that is not a member
 	classes
 )
 
@@ -65,12 +65,12 @@ type Switch struct {
 var _ program.Program = (*Switch)(nil)
 
 var limits = program.Limits{
-	Name: "SwitchML", Profiles: []string{Profile},
-	Slots: MaxSlots, Default: DefaultSlots, Places: "slots",
+	Name: "SwitchML", Profiles: []string{profile},
+	Slots: maxSlots, Default: defaultSlots, Places: "slots",
 	Unwrapped: "SwitchML's workers choose slots themselves",
 }
 
-// New returns a pool without jobs. If cfg.Slots is 0, it has DefaultSlots slots. The error matches program.ErrConfig.
+// New returns a pool without jobs. If cfg.Slots is 0, it has defaultSlots slots. The error matches program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
 	cfg, err := limits.FillConfig(cfg)
 	if err != nil {
@@ -82,7 +82,7 @@ func New(cfg program.Config) (*Switch, error) {
 // Configure adds a job, whose members are numbered by their index. Its slots are not shared with other jobs. The
 // indexes in packets are relative to the whole pool, not to the job.
 func (s *Switch) Configure(j program.Job) error {
-	rule := program.Division{Slots: len(s.sets), Members: MaxMembers, Places: "slots", Children: "workers",
+	rule := program.Division{Slots: len(s.sets), Members: maxMembers, Places: "slots", Children: "workers",
 		Sum: "a set"}
 	k, err := rule.AdmitJob(j, s.jobs)
 	if err != nil {

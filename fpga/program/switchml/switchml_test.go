@@ -126,7 +126,7 @@ func TestAgainstReference(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, cfg := range []program.Config{{Slots: -1}, {Slots: MaxSlots + 1}, {LaneMemory: -1}, {Profile: "tofino2"}, {Wrap: true}} {
+	for _, cfg := range []program.Config{{Slots: -1}, {Slots: maxSlots + 1}, {LaneMemory: -1}, {Profile: "tofino2"}, {Wrap: true}} {
 		if _, err := New(cfg); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
@@ -140,7 +140,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, j := range map[string]program.Job{
 		"nobody":        {ID: 2, Base: 4},
-		"too many":      {ID: 2, Base: 4, Members: programtest.NewMembers(MaxMembers + 1)},
+		"too many":      {ID: 2, Base: 4, Members: programtest.NewMembers(maxMembers + 1)},
 		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: programtest.NewMembers(2)},
 		"beyond":        {ID: 2, Base: 4, Slots: 5, Members: programtest.NewMembers(2)},
 		"another fan":   {ID: 2, Base: 4, Members: programtest.NewMembers(2), Fan: 3},
@@ -151,7 +151,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	s.Remove(1)
-	if err := s.Configure(program.Job{ID: 2, Members: programtest.NewMembers(MaxMembers)}); err != nil {
+	if err := s.Configure(program.Job{ID: 2, Members: programtest.NewMembers(maxMembers)}); err != nil {
 		t.Errorf("after the other job went: %v", err)
 	}
 }

@@ -141,7 +141,7 @@ func (o *options) setOption(f Field) error {
 	case "slots", "segments", "aggregators":
 		return parseNumber(f, 1, 1<<24, &o.cfg.Slots)
 	case "workers", "members":
-		return parseNumber(f, 1, MaxPort, &o.workers)
+		return parseNumber(f, 1, maxPort, &o.workers)
 	case "level":
 		return parseNumber(f, 0, 1, &o.job.Level)
 	case "h", "fan":
@@ -149,7 +149,7 @@ func (o *options) setOption(f Field) error {
 	case "jobs":
 		return o.setJobs(f.Value)
 	case "racks":
-		return parseNumber(f, 1, MaxRacks, &o.racks)
+		return parseNumber(f, 1, maxRacks, &o.racks)
 	case "parents":
 		return o.setParents(f.Value)
 	}

@@ -319,7 +319,7 @@ func TestLines(t *testing.T) {
 	if want := []string{"one", "two"}; !reflect.DeepEqual(v.About, want) {
 		t.Errorf("about %q", v.About)
 	}
-	if s := v.Steps[0]; s.Line != 6 || s.Cycle != MaxCycle || s.In.Expect != "answered" || v.Outs {
+	if s := v.Steps[0]; s.Line != 6 || s.Cycle != maxCycle || s.In.Expect != "answered" || v.Outs {
 		t.Errorf("%+v", s)
 	}
 	for text, want := range map[string]string{

@@ -17,7 +17,7 @@ import (
 func ParseVector(r io.Reader) (*Vector, error) {
 	p := &parser{v: &Vector{}}
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, MaxLine)
+	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		p.number++
 		if err := p.parseLine(lines.Text()); err != nil {
@@ -100,8 +100,8 @@ func (p *parser) parseCycle(words []string) ([]string, error) {
 		return nil, fmt.Errorf("a cycle must come first")
 	}
 	at, err := strconv.ParseInt(words[0], 10, 64)
-	if err != nil || at < 0 || at > MaxCycle {
-		return nil, fmt.Errorf("cycle %q is not a number from 0 to %d", words[0], int64(MaxCycle))
+	if err != nil || at < 0 || at > maxCycle {
+		return nil, fmt.Errorf("cycle %q is not a number from 0 to %d", words[0], int64(maxCycle))
 	}
 	if at < p.cycle {
 		return nil, fmt.Errorf("cycle %d comes after cycle %d", at, p.cycle)
@@ -198,7 +198,7 @@ func (in *Input) setPort(value string) error {
 	}
 	v, err := strconv.ParseUint(value, 10, 15)
 	if err != nil {
-		return fmt.Errorf("port=%s is neither \"up\" nor a number below %d", value, MaxPort)
+		return fmt.Errorf("port=%s is neither \"up\" nor a number below %d", value, maxPort)
 	}
 	in.From = program.Port(v)
 	return nil

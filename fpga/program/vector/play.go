@@ -172,7 +172,7 @@ func (p *player) playPacket(s *Step) error {
 			return fmt.Errorf("%w: line %d: of %s no packet becomes %q, but %s", ErrFormat, s.Line, p.v.Program,
 				in.Expect, strings.Join(classes, ", "))
 		case have != in.Expect:
-			return &Difference{s.Line, "class", in.Expect, have}
+			return &difference{s.Line, "class", in.Expect, have}
 		}
 	}
 	return p.compareOuts(s)
@@ -202,17 +202,17 @@ func (p *player) compareOuts(s *Step) error {
 			return err
 		}
 		if len(left) == 0 {
-			return &Difference{o.Line, "what leaves", "to=" + o.To, "nothing more"}
+			return &difference{o.Line, "what leaves", "to=" + o.To, "nothing more"}
 		}
 		e := &left[0]
 		taken := 1
 		if e.at != at {
-			return &Difference{o.Line, "switch", p.s.Switches[at].Name, p.s.Switches[e.at].Name}
+			return &difference{o.Line, "switch", p.s.Switches[at].Name, p.s.Switches[e.at].Name}
 		}
 		if whole := e.member && e.first && (o.To == program.Down.String() || o.To == program.Others.String()); whole {
 			taken = e.copies
 		} else if o.To != e.to.String() {
-			return &Difference{o.Line, "to", o.To, e.to.String()}
+			return &difference{o.Line, "to", o.To, e.to.String()}
 		}
 		if err := p.compareFields(o.Line, o.Fields, e); err != nil {
 			return err
@@ -220,7 +220,7 @@ func (p *player) compareOuts(s *Step) error {
 		left = left[taken:]
 	}
 	if len(left) > 0 {
-		return &Difference{s.Line, "what leaves", "nothing more", "to=" + left[0].to.String()}
+		return &difference{s.Line, "what leaves", "nothing more", "to=" + left[0].to.String()}
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func (p *player) compareFields(line int, fields []Field, e *emitted) error {
 		}
 		expected, have := formatField(f.Name, &want.Packet), formatField(f.Name, &e.packet)
 		if expected != have {
-			return &Difference{line, f.Name, expected, have}
+			return &difference{line, f.Name, expected, have}
 		}
 	}
 	return nil
@@ -305,7 +305,7 @@ func (p *player) compareData(line int, text string, have []uint32) error {
 		return fmt.Errorf("%w: line %d: %w", ErrFormat, line, err)
 	}
 	if !slices.EqualFunc(want, have, laneEqual(p.s.Description.Arithmetic)) {
-		return &Difference{line, "data", formatLanes(p.s.Description.Arithmetic, want), formatLanes(p.s.Description.Arithmetic, have)}
+		return &difference{line, "data", formatLanes(p.s.Description.Arithmetic, want), formatLanes(p.s.Description.Arithmetic, have)}
 	}
 	return nil
 }
@@ -336,7 +336,7 @@ func (p *player) compareSlot(s *Step) error {
 			return fmt.Errorf("%w: line %d: %s=%s says nothing of a slot", ErrFormat, s.Line, f.Name, f.Value)
 		}
 		if want != have {
-			return &Difference{s.Line, fmt.Sprintf("slot %d %s", s.Slot.Index, f.Name), f.Value, fmt.Sprint(have)}
+			return &difference{s.Line, fmt.Sprintf("slot %d %s", s.Slot.Index, f.Name), f.Value, fmt.Sprint(have)}
 		}
 	}
 	return nil
@@ -352,7 +352,7 @@ func (p *player) compareStat(s *Step) error {
 		have += p.s.Switches[k].Program.Counts()[i]
 	}
 	if have != s.Count {
-		return &Difference{s.Line, s.Stat, fmt.Sprint(s.Count), fmt.Sprint(have)}
+		return &difference{s.Line, s.Stat, fmt.Sprint(s.Count), fmt.Sprint(have)}
 	}
 	return nil
 }

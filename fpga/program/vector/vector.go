@@ -67,25 +67,25 @@ type SlotLine struct {
 	Fields []Field
 }
 
-// Difference describes the first deviation from a vector. It matches ErrDiffers.
-type Difference struct {
+// difference describes the first deviation from a vector. It matches ErrDiffers.
+type difference struct {
 	Line           int
 	What           string // field or object that differs
 	Expected, Have string
 }
 
 // Error returns a message with the expected and the actual value.
-func (d *Difference) Error() string {
+func (d *difference) Error() string {
 	return fmt.Sprintf("line %d: %s: expected %s, got %s", d.Line, d.What, d.Expected, d.Have)
 }
 
 // Unwrap returns ErrDiffers.
-func (d *Difference) Unwrap() error { return ErrDiffers }
+func (d *difference) Unwrap() error { return ErrDiffers }
 
 // Limits of the text form.
 const (
-	MaxLine  = 1 << 18 // bytes per line, enough for the lanes of the largest frame
-	MaxCycle = 1 << 50 // 52 days of 4 ns
-	MaxPort  = 1 << 15
-	MaxRacks = 64
+	maxLine  = 1 << 18 // bytes per line, enough for the lanes of the largest frame
+	maxCycle = 1 << 50 // 52 days of 4 ns
+	maxPort  = 1 << 15
+	maxRacks = 64
 )

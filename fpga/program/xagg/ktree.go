@@ -12,8 +12,8 @@ import (
 // ErrConfig is matched by errors about trees that cannot be built.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad aggregation tree")
 
-// MaxK is the maximum number of children per node. A server's bitmap has one bit per child. The paper chooses 2 to 5.
-const MaxK = 64
+// maxK is the maximum number of children per node. A server's bitmap has one bit per child. The paper chooses 2 to 5.
+const maxK = 64
 
 // Worker describes a worker by the total time that its first round took with a plain parameter server.
 type Worker struct {
@@ -29,20 +29,20 @@ type Candidate struct {
 	Memory, Used olaf.Size
 }
 
-// PerCore is the rate at which one core adds and forwards gradients. It is the rate in the paper (§VI-B), in whole tens
+// perCore is the rate at which one core adds and forwards gradients. It is the rate in the paper (§VI-B), in whole tens
 // of Gbps.
-const PerCore = 10 * olaf.Gbps
+const perCore = 10 * olaf.Gbps
 
 // memoryShare is the maximum share of a server's memory that may be in use after the model is loaded.
 const memoryShare = 0.8
 
-// SortCandidates returns the servers that have room for a model, sorted by bandwidth, then cores, then memory, with the
+// sortCandidates returns the servers that have room for a model, sorted by bandwidth, then cores, then memory, with the
 // best first. It omits servers whose idle cores cannot process their idle bandwidth (paper, §V).
-func SortCandidates(servers []Candidate, model olaf.Size) []Candidate {
+func sortCandidates(servers []Candidate, model olaf.Size) []Candidate {
 	var able []Candidate
 	for _, s := range servers {
 		fits := float64(s.Used+model) <= memoryShare*float64(s.Memory)
-		if fits && s.Idle <= PerCore*olaf.Rate(s.Cores) {
+		if fits && s.Idle <= perCore*olaf.Rate(s.Cores) {
 			able = append(able, s)
 		}
 	}
@@ -53,10 +53,10 @@ func SortCandidates(servers []Candidate, model olaf.Size) []Candidate {
 	return able
 }
 
-// TreeHeight returns the height of a tree, which is the smallest h with k^(h−2) < workers ≤ k^(h−1) (paper, Inequality
+// treeHeight returns the height of a tree, which is the smallest h with k^(h−2) < workers ≤ k^(h−1) (paper, Inequality
 // 2). The levels of the workers and of the root are counted. A single worker below the root has height 2. k must be at
 // least 2, and workers at least 1.
-func TreeHeight(k, workers int) int {
+func treeHeight(k, workers int) int {
 	h := 2
 	for most := k; most < workers; most *= k {
 		h++
@@ -90,12 +90,12 @@ type Tree struct {
 // there are not enough servers, the remaining nodes become children of the root. The error matches ErrConfig.
 func BuildTree(k int, workers []Worker, servers []Candidate) (*Tree, error) {
 	switch {
-	case k < 2 || k > MaxK:
-		return nil, fmt.Errorf("%w: k is %d; a node has 2 to %d children", ErrConfig, k, MaxK)
+	case k < 2 || k > maxK:
+		return nil, fmt.Errorf("%w: k is %d; a node has 2 to %d children", ErrConfig, k, maxK)
 	case len(workers) < 1:
 		return nil, fmt.Errorf("%w: it has no workers", ErrConfig)
 	}
-	t := &Tree{K: k, Height: TreeHeight(k, len(workers))}
+	t := &Tree{K: k, Height: treeHeight(k, len(workers))}
 	order := make([]int, len(workers))
 	for i := range order {
 		order[i] = i

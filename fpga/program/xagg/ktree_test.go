@@ -16,7 +16,7 @@ import (
 func TestHeight(t *testing.T) {
 	for k := 2; k <= 5; k++ {
 		for w := 2; w <= 64; w++ {
-			h := TreeHeight(k, w)
+			h := treeHeight(k, w)
 			if low, high := math.Pow(float64(k), float64(h-2)), math.Pow(float64(k), float64(h-1)); float64(w) <= low ||
 				float64(w) > high {
 				t.Errorf("k %d, w %d: height %d has %g < w ≤ %g", k, w, h, low, high)
@@ -137,7 +137,7 @@ func TestCandidates(t *testing.T) {
 		{"fast", 100 * olaf.Gbps, 10, 100, 40}, {"more memory", 100 * olaf.Gbps, 10, 100, 10},
 	}
 	var names []string
-	for _, s := range SortCandidates(servers, 30) {
+	for _, s := range sortCandidates(servers, 30) {
 		names = append(names, s.Name)
 	}
 	if want := []string{"more memory", "fast", "slow"}; !slices.Equal(names, want) {

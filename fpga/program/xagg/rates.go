@@ -68,7 +68,7 @@ func (r *rates) computeShares() (flow olaf.Rate, changed bool) {
 		idle = idle || p == computing
 	}
 	if len(asks) > 0 {
-		shares := DivideRate(r.in, asks)
+		shares := divideRate(r.in, asks)
 		if !idle {
 			flow = r.limitShares(shares)
 		}
@@ -122,10 +122,10 @@ func (r *rates) mustTell(child int, always bool) bool {
 	return true
 }
 
-// DivideRate divides a rate by max-min fairness. No child gets more than it requested, and no child could get more
+// divideRate divides a rate by max-min fairness. No child gets more than it requested, and no child could get more
 // without reducing a share that is not larger. The paper does not define a rule, but its Fig. 1 agrees with this rule.
 // If total is 0, all children get the rates that they requested.
-func DivideRate(total olaf.Rate, asks []olaf.Rate) []olaf.Rate {
+func divideRate(total olaf.Rate, asks []olaf.Rate) []olaf.Rate {
 	shares := slices.Clone(asks)
 	if total == 0 {
 		return shares

@@ -89,7 +89,7 @@ func TestStories(t *testing.T) {
 func TestBounds(t *testing.T) {
 	n := programtest.NewMembers
 	programtest.TestBounds(t, Describe(), []program.Config{
-		{Slots: 8}, {}, {Profile: Wrapping}, {Profile: "lockless"}, {Slots: 1, Lanes: 48}, {Slots: -1}, {Slots: MaxSlots + 1},
+		{Slots: 8}, {}, {Profile: Wrapping}, {Profile: "lockless"}, {Slots: 1, Lanes: 48}, {Slots: -1}, {Slots: maxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1}, {Wrap: true},
 	}, []program.Job{
 		{ID: 1, Base: -1, Members: n(1)}, {ID: 1, Base: 8, Members: n(1)}, {ID: 1, Slots: 9, Members: n(1)}, {ID: 1},

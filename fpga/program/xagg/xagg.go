@@ -29,10 +29,10 @@ const (
 	Group      = 1024
 )
 
-// DefaultSlots is for a model of 16 MiB in fragments of Lanes. MaxSlots limits a model to 17 GB.
+// defaultSlots is for a model of 16 MiB in fragments of Lanes. maxSlots limits a model to 17 GB.
 const (
-	DefaultSlots = 1 << 14
-	MaxSlots     = 1 << 24
+	defaultSlots = 1 << 14
+	maxSlots     = 1 << 24
 )
 
 // Actions of control packets; the codes are ours. A Lost or Ask packet can list 64 fragments: Seg is the number of the
@@ -126,11 +126,11 @@ var _ program.Program = (*Server)(nil)
 
 var limits = program.Limits{
 	Name: "XAgg", Profiles: []string{Saturating, Wrapping},
-	Slots: MaxSlots, Default: DefaultSlots, Places: "fragments",
+	Slots: maxSlots, Default: defaultSlots, Places: "fragments",
 	Unwrapped: "XAgg holds the whole model",
 }
 
-// New returns a server without jobs. cfg.Slots is the number of fragments in its model; 0 means DefaultSlots. The error
+// New returns a server without jobs. cfg.Slots is the number of fragments in its model; 0 means defaultSlots. The error
 // matches program.ErrConfig.
 func New(cfg program.Config) (*Server, error) {
 	cfg, err := limits.FillConfig(cfg)

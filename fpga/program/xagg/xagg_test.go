@@ -135,7 +135,7 @@ func TestAgainstReference(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, cfg := range []program.Config{{Slots: -1}, {Slots: MaxSlots + 1}, {LaneMemory: -1}, {Profile: "lockless"}, {Wrap: true}} {
+	for _, cfg := range []program.Config{{Slots: -1}, {Slots: maxSlots + 1}, {LaneMemory: -1}, {Profile: "lockless"}, {Wrap: true}} {
 		if _, err := New(cfg); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
@@ -206,7 +206,7 @@ func TestShares(t *testing.T) {
 		{12, []olaf.Rate{2, 10, 10}, []olaf.Rate{2, 5, 5}},
 		{0, []olaf.Rate{7, 9}, []olaf.Rate{7, 9}},
 	} {
-		if have := DivideRate(c.total, c.asks); !slices.Equal(have, c.want) {
+		if have := divideRate(c.total, c.asks); !slices.Equal(have, c.want) {
 			t.Errorf("%v for %v are %v, want %v", c.total, c.asks, have, c.want)
 		}
 	}
@@ -214,7 +214,7 @@ func TestShares(t *testing.T) {
 		total := olaf.Rate(rapid.Int64Range(1, 1e6).Draw(t, "total"))
 		asks := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) olaf.Rate { return olaf.Rate(rapid.Int64Range(1, 1e6).Draw(t, "ask")) }),
 			1, 8).Draw(t, "asks")
-		shares := DivideRate(total, asks)
+		shares := divideRate(total, asks)
 		sum, most := olaf.Rate(0), slices.Max(shares)
 		for i, v := range shares {
 			sum += v
