@@ -151,18 +151,18 @@ programs:
 func TestFaultsOfTables(t *testing.T) {
 	four := netip.MustParseAddr("10.0.0.1")
 	for want, tables := range map[string]Tables{
-		`servers[0].address: "invalid IP" is no IPv4 address`: {Servers: []netip.Addr{{}}},
-		`workers[0].address: "fe80::1" is no IPv4 address`:    {Workers: []Worker{{Address: netip.MustParseAddr("fe80::1")}}},
+		`servers[0].address: "invalid IP" is not an IPv4 address`: {Servers: []netip.Addr{{}}},
+		`workers[0].address: "fe80::1" is not an IPv4 address`:    {Workers: []Worker{{Address: netip.MustParseAddr("fe80::1")}}},
 		"servers[1].address: 10.0.0.1 is already servers[0]": {Servers: []netip.Addr{four,
 			netip.MustParseAddr("::ffff:10.0.0.1")}},
 		"workers[0].address: 10.0.0.1 is already servers[0]": {Servers: []netip.Addr{four},
 			Workers: []Worker{{Address: four}}},
-		"groups[1].id: group 3 is there twice": {Groups: []Group{{ID: 3}, {ID: 3}}},
-		"groups[0].members: port 1, instance 2 is there twice": {Groups: []Group{{ID: 3,
+		"groups[1].id: group 3 appears twice": {Groups: []Group{{ID: 3}, {ID: 3}}},
+		"groups[0].members: port 1, instance 2 appears twice": {Groups: []Group{{ID: 3,
 			Members: []Member{{1, 2}, {2, 2}, {1, 2}}}}},
-		"clusters[1].cluster: cluster 5 is there twice": {Groups: []Group{{ID: 3}},
+		"clusters[1].cluster: cluster 5 appears twice": {Groups: []Group{{ID: 3}},
 			Clusters: []Cluster{{5, 3}, {5, 3}}},
-		"clusters[0].group: group 3 is not among the groups": {Clusters: []Cluster{{5, 3}}},
+		"clusters[0].group: group 3 is not listed under groups": {Clusters: []Cluster{{5, 3}}},
 		"servers[0].address: " +
 			"0.0.0.0 can't be a source": {Servers: []netip.Addr{netip.IPv4Unspecified()}},
 		"workers[1].worker: 10.0.0.1 and 10.0.0.2 are both worker 0 of cluster 0": {Workers: []Worker{{Address: four},

@@ -27,14 +27,14 @@ var (
 	ErrBusy = olaf.NewError(olaf.Device, "the server is in use")
 	// ErrTablesUnknown is returned if the device behind the server disappeared, was replaced, or failed in the middle
 	// of a write.
-	ErrTablesUnknown = olaf.NewError(olaf.Device, "the device's tables are unknown")
+	ErrTablesUnknown = olaf.NewError(olaf.Device, "the contents of the device's tables are unknown")
 	// ErrClosed is the error for a session that was closed or ended permanently.
 	ErrClosed = errors.New("P4Runtime session is closed")
 	// ErrNoPipeline is the error for a device that has no pipeline config yet.
 	ErrNoPipeline = errors.New("the device has no pipeline config")
 
 	// ErrExists and the errors below are the kinds of rejected updates.
-	ErrExists   = errors.New("exists already")
+	ErrExists   = errors.New("already exists")
 	ErrNotFound = errors.New("does not exist")
 	ErrFull     = errors.New("is full")
 )
@@ -99,7 +99,7 @@ func (e *BatchError) Error() string {
 	if e.Rolled {
 		return fmt.Sprintf("batch of %d was rolled back: %s%s", e.Updates, first, rest)
 	}
-	return fmt.Sprintf("%d of %d updates refused: %s%s", len(e.Failed), e.Updates, first, rest)
+	return fmt.Sprintf("%d of %d updates rejected: %s%s", len(e.Failed), e.Updates, first, rest)
 }
 
 // Unwrap returns every rejected update and the gRPC status.
@@ -135,7 +135,7 @@ func writeError(err error, updates []*v1.Update, offset int, atomic bool) error 
 		batch.Failed = append(batch.Failed, failed)
 	}
 	if len(batch.Failed) == 0 {
-		return fmt.Errorf("write tables: the server refused the batch without saying which update: %w", err)
+		return fmt.Errorf("write tables: the server rejected the batch without naming an update: %w", err)
 	}
 	return batch
 }

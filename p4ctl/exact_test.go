@@ -72,12 +72,12 @@ func TestErrorsInWords(t *testing.T) {
 	}{
 		{one, "update 4: NotFound: no such group"},
 		{vendor, "update 5: Internal: full [amd 7]"},
-		{&BatchError{Updates: 3, Failed: []*UpdateError{one}}, "1 of 3 updates refused: update 4: NotFound: no such group"},
+		{&BatchError{Updates: 3, Failed: []*UpdateError{one}}, "1 of 3 updates rejected: update 4: NotFound: no such group"},
 		{&BatchError{Updates: 3, Failed: []*UpdateError{one, vendor}},
-			"2 of 3 updates refused: update 4: NotFound: no such group (and 1 more)"},
+			"2 of 3 updates rejected: update 4: NotFound: no such group (and 1 more)"},
 		{&BatchError{Updates: 3, Failed: []*UpdateError{one, vendor, one}, Rolled: true},
 			"batch of 3 was rolled back: update 4: NotFound: no such group (and 2 more)"},
-		{&BatchError{Updates: 3}, "0 of 3 updates refused: no details were sent"},
+		{&BatchError{Updates: 3}, "0 of 3 updates rejected: no details were sent"},
 	} {
 		if c.err.Error() != c.want {
 			t.Errorf("got  %s\nwant %s", c.err, c.want)
@@ -179,11 +179,11 @@ func TestForeignEntities(t *testing.T) {
 		"another table":  {entry(func(e *v1.TableEntry) { e.TableId++ }), false, ""},
 		"two keys":       {entry(func(e *v1.TableEntry) { e.Match = append(e.Match, e.Match[0]) }), false, "2 match fields"},
 		"wide key": {entry(func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0, 0, 0} }),
-			false, "more than 32 bits"},
+			false, "longer than 32 bits"},
 		"wide parameter": {entry(func(e *v1.TableEntry) {
 			e.Action.GetAction().Params[1].Value = []byte{1, 0, 0, 0,
 				0}
-		}), false, "more than 32 bits"},
+		}), false, "longer than 32 bits"},
 		"nothing":       {&v1.Entity{}, false, ""},
 		"counter":       {&v1.Entity{Entity: &v1.Entity_CounterEntry{CounterEntry: &v1.CounterEntry{}}}, false, ""},
 		"clone session": {&v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{}}}, false, ""},
@@ -192,7 +192,7 @@ func TestForeignEntities(t *testing.T) {
 		"instance too big": {group(3, &v1.Replica{Instance: 65536, PortKind: &v1.Replica_Port{Port: []byte{1}}}),
 			false, "instance 65536"},
 		"port too wide": {group(3, &v1.Replica{PortKind: &v1.Replica_Port{Port: []byte{1, 0, 0, 0, 0}}}), false,
-			"more than 32 bits"},
+			"longer than 32 bits"},
 	} {
 		_, ok, err := toObject(c.entity, nil)
 		if ok != c.ok || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {

@@ -59,9 +59,10 @@ func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 	root, second, err := yamldoc.FindRoot(text)
 	switch {
 	case err != nil:
-		return Tables{}, &FileError{Text: "no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+		return Tables{}, &FileError{Text: "not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 	case second > 0:
-		return Tables{}, &FileError{Line: second, Text: "a second document begins here; a file has one state of the tables"}
+		return Tables{}, &FileError{Line: second, Text: "a second document begins here; a tables file must contain " +
+			"only one"}
 	case root == nil:
 		return Tables{}, &FileError{Text: "the file is empty; start with schema: " + TablesSchema}
 	}
@@ -122,7 +123,7 @@ func readFields(n *yaml.Node, at string, known map[string]visitor, required ...s
 		case !ok:
 			return &FileError{n.Content[i].Line, path, "unknown field"}
 		case seen[name]:
-			return &FileError{n.Content[i].Line, path, "is there twice"}
+			return &FileError{n.Content[i].Line, path, "appears twice"}
 		}
 		seen[name] = true
 		if err := read(n.Content[i+1], path); err != nil {

@@ -75,7 +75,8 @@ func TestFileOfPrograms(t *testing.T) {
 	}
 	for text, say := range map[string]string{
 		"    - {job: 0, worker: 1, port: " +
-			"5}\n    - {job: 0, worker: 1, port: 6}\n": "line 14: isw.members[2].job: isw.members job 0 worker 1 is there twice",
+			"5}\n    - {job: 0, worker: 1, port: 6}\n": "line 14: isw.members[2].job: isw.members job 0 worker 1 " +
+			"appears twice",
 		"    - {job: 0, worker: 8, port: 65535}\n    - {job: 1, " +
 			"worker: 9, port: 65535}\n    - " +
 			"{job: 0, worker: 9, port: 65535}\n": "line 15: isw.members[3].job: isw.members names two switches above job " +

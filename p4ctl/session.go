@@ -311,7 +311,7 @@ func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 // Takeover announces an election ID above all others and waits until the session is primary.
 func (s *Session) Takeover(ctx context.Context) error {
 	if s.options.ReadOnly {
-		return fmt.Errorf("take over: %w: the session is read-only", ErrNotPrimary)
+		return fmt.Errorf("become primary: %w: the session is read-only", ErrNotPrimary)
 	}
 	for {
 		s.mu.Lock()
@@ -324,7 +324,7 @@ func (s *Session) Takeover(ctx context.Context) error {
 		case Primary:
 			return nil
 		case Closed:
-			return fmt.Errorf("take over: %w", why)
+			return fmt.Errorf("become primary: %w", why)
 		case Backup:
 			select {
 			case s.announce <- next:
@@ -578,7 +578,7 @@ func (s *Session) streamError(err error) error {
 	}
 	switch st.Code() {
 	case codes.InvalidArgument:
-		return s.contestError(s.highestSeen(), &kinded{ErrElectionInUse, fmt.Sprintf("%s refused election id %s: %s",
+		return s.contestError(s.highestSeen(), &kinded{ErrElectionInUse, fmt.Sprintf("%s rejected election id %s: %s",
 			s.target, s.ElectionID(), st.Message()), err})
 	case codes.Unavailable:
 		return &kinded{ErrUnreachable, fmt.Sprintf("%v at %s: %s", ErrUnreachable, s.target, st.Message()), err}

@@ -175,7 +175,7 @@ func (t Tables) Validate() error {
 		here := fmt.Sprintf("%s[%d]", list, i)
 		switch {
 		case !a.Is4():
-			return &Fault{list, i, "address", fmt.Sprintf("%q is no IPv4 address", a)}
+			return &Fault{list, i, "address", fmt.Sprintf("%q is not an IPv4 address", a)}
 		case a.IsUnspecified() || a.IsMulticast():
 			return &Fault{list, i, "address", fmt.Sprintf("%s can't be a source", a)}
 		case addresses[a] != "":
@@ -211,13 +211,14 @@ func (t Tables) validateGroups() error {
 		case g.ID == 0:
 			return &Fault{"groups", i, "id", "group 0 does not exist; ids start at 1"}
 		case groups[g.ID]:
-			return &Fault{"groups", i, "id", fmt.Sprintf("group %d is there twice", g.ID)}
+			return &Fault{"groups", i, "id", fmt.Sprintf("group %d appears twice", g.ID)}
 		}
 		groups[g.ID] = true
 		members := make(map[Member]bool, len(g.Members))
 		for _, m := range g.Members {
 			if members[m] {
-				return &Fault{"groups", i, "members", fmt.Sprintf("port %d, instance %d is there twice", m.Port, m.Instance)}
+				return &Fault{"groups", i, "members", fmt.Sprintf("port %d, instance %d appears twice", m.Port,
+					m.Instance)}
 			}
 			members[m] = true
 		}
@@ -226,9 +227,9 @@ func (t Tables) validateGroups() error {
 	for i, c := range t.Clusters {
 		switch {
 		case clusters[c.ID]:
-			return &Fault{"clusters", i, "cluster", fmt.Sprintf("cluster %d is there twice", c.ID)}
+			return &Fault{"clusters", i, "cluster", fmt.Sprintf("cluster %d appears twice", c.ID)}
 		case !groups[c.Group]:
-			return &Fault{"clusters", i, "group", fmt.Sprintf("group %d is not among the groups", c.Group)}
+			return &Fault{"clusters", i, "group", fmt.Sprintf("group %d is not listed under groups", c.Group)}
 		}
 		clusters[c.ID] = true
 	}
@@ -246,7 +247,7 @@ func (t Tables) validateEntries() error {
 		at := count[e.Table.ID]
 		count[e.Table.ID]++
 		if seen[o.identity()] {
-			return &Fault{e.Table.Name, at, e.Table.Key[0].Name, o.name() + " is there twice"}
+			return &Fault{e.Table.Name, at, e.Table.Key[0].Name, o.name() + " appears twice"}
 		}
 		seen[o.identity()] = true
 		if !e.Table.NamesParent(e.Params) {

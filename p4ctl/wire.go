@@ -40,7 +40,7 @@ func parseNumber(b []byte) (uint32, error) {
 		b = b[1:]
 	}
 	if len(b) > 4 {
-		return 0, fmt.Errorf("byte string 0x%x has more than 32 bits", b)
+		return 0, fmt.Errorf("byte string 0x%x is longer than 32 bits", b)
 	}
 	var n uint32
 	for _, x := range b {
@@ -198,11 +198,11 @@ func programObject(te *v1.TableEntry, t *p4.Table) (o object, ok bool, err error
 // setField parses a number and stores it at the index of the field with the given ID.
 func setField(values []uint32, fields []program.Field, id uint32, b []byte) error {
 	if id < 1 || int(id) > len(fields) {
-		return fmt.Errorf("there is no field %d", id)
+		return fmt.Errorf("field %d does not exist", id)
 	}
 	v, err := parseNumber(b)
 	if f := &fields[id-1]; err == nil && uint64(v)>>f.Bits != 0 {
-		err = fmt.Errorf("%s is %d, more than %d bits", f.Name, v, f.Bits)
+		err = fmt.Errorf("%s is %d, which does not fit into %d bits", f.Name, v, f.Bits)
 	}
 	values[id-1] = v
 	return err

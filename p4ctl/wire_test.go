@@ -108,14 +108,14 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 			"no key":         {func(e *v1.TableEntry) { e.Match = nil }, false, "match fields and", ""},
 			"no parameter": {func(e *v1.TableEntry) { e.Action.GetAction().Params = nil }, len(table.Params) == 0,
 				"match fields and", ""},
-			"field 0": {func(e *v1.TableEntry) { e.Match[0].FieldId = 0 }, false, "there is no field 0",
+			"field 0": {func(e *v1.TableEntry) { e.Match[0].FieldId = 0 }, false, "field 0 does not exist",
 				"entry of " + table.Name},
 			"a field more": {func(e *v1.TableEntry) { e.Match[0].FieldId = uint32(len(table.Key)) + 1 }, false,
-				"there is no field", "entry of " + table.Name},
+				"does not exist", "entry of " + table.Name},
 			"wide key": {func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0} }, false,
-				"job is 65536, more than 16 bits", "entry of " + table.Name},
+				"job is 65536, which does not fit into 16 bits", "entry of " + table.Name},
 			"widest key": {func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0, 0, 0} }, false,
-				"more than 32 bits", "entry of " + table.Name},
+				"longer than 32 bits", "entry of " + table.Name},
 			"wide parameter": {func(e *v1.TableEntry) {
 				if narrow >= 0 {
 					e.Action.GetAction().Params[narrow].Value = canonicalBytes(1 << table.Params[narrow].Bits)
@@ -125,7 +125,7 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 				if p := e.Action.GetAction().Params; len(p) > 0 {
 					p[0].ParamId = uint32(len(p)) + 1
 				}
-			}, len(table.Params) == 0, "there is no field", ""},
+			}, len(table.Params) == 0, "does not exist", ""},
 		} {
 			key := make([]uint32, len(table.Key))
 			u := object{kind: kindEntry, table: table, key: table.Number(key), params: make([]uint32,

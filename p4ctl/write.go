@@ -199,7 +199,7 @@ func (s *Session) Apply(ctx context.Context, p Plan) (Applied, error) {
 			if errors.As(err, &refused) {
 				done.Updates += len(batch) - len(refused.Failed)
 			}
-			return done, fmt.Errorf("%w (%d of %d updates were done)", err, done.Updates, len(updates))
+			return done, fmt.Errorf("%w (%d of %d updates were written)", err, done.Updates, len(updates))
 		}
 		done.Updates += len(batch)
 	}
@@ -217,7 +217,7 @@ func (s *Session) ApplyWhole(ctx context.Context, p Plan) (Applied, error) {
 	case n == 0:
 		return Applied{}, nil
 	case n > s.options.BatchSize:
-		return Applied{}, fmt.Errorf("%w: %d; it holds %d", ErrTooMany, n, s.options.BatchSize)
+		return Applied{}, fmt.Errorf("%w: %d; the limit is %d", ErrTooMany, n, s.options.BatchSize)
 	}
 	return wholeResult(Applied{Updates: len(updates), Batches: 1, Atomic: true},
 		s.Write(ctx, updates, v1.WriteRequest_ROLLBACK_ON_ERROR))

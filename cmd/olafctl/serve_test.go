@@ -311,17 +311,17 @@ func TestServeRefuses(t *testing.T) {
 		{"serve --listen 0.0.0.0:9559", 2, "", "without TLS"},
 		{"serve --listen PORT", 2, "", "cannot listen at 127.0.0.1:[0-9]+: another program listens there"},
 		{"serve --listen BUSY -d pci:nowhere", 2, "", "in use by another agent"},
-		{"serve --listen unix:FILE", 2, "", "exists and is no socket"},
+		{"serve --listen unix:FILE", 2, "", "exists and is not a socket"},
 		{"serve --listen unix:", 2, "", "needs a path"},
 		{"serve --listen unix:DIR/nowhere/s", 2, "", "no such file"},
 		{"serve --listen bogus", 2, "", "use unix:PATH or HOST:PORT"},
 		{"serve --listen 127.0.0.1:99999", 2, "", "use unix:PATH or HOST:PORT"},
 		{"serve --insecure --listen 127.0.0.1:0 -d pci:nowhere", 3, "", "an address looks like"},
-		{"serve --listen unix:DIR/s --journal JOURNAL", 2, "", "journal is kept by another agent; end that one"},
-		{"serve --listen unix:DIR/s --journal FILE", 2, "", "move the file away"},
+		{"serve --listen unix:DIR/s --journal JOURNAL", 2, "", "another agent uses .*journal; stop that agent"},
+		{"serve --listen unix:DIR/s --journal FILE", 2, "", "move the file and its .ack away"},
 		{"serve --listen unix:DIR/s --journal DIR", 2, "", "is a directory; name a file"},
 		{"serve --listen unix:DIR/s --journal DIR/new", 2, "", "new.new is a symbolic link, which is not followed; remove it"},
-		{"serve --listen unix:DIR/s --journal DIR/nowhere/j", 2, "", "there is no folder .*nowhere for j; make it"},
+		{"serve --listen unix:DIR/s --journal DIR/nowhere/j", 2, "", "there is no folder .*nowhere for j; create it"},
 	} {
 		s.run(t, replace)
 	}

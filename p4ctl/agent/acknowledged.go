@@ -107,7 +107,7 @@ func readSidecar(fsys fileSystem, path string, epoch uint64) (acknowledgement, e
 		}
 	}
 	if newest.at < 0 {
-		return acknowledgement{}, fmt.Errorf("%w: %s is not of this journal, or damaged", ErrJournal, path)
+		return acknowledgement{}, fmt.Errorf("%w: %s belongs to another journal or is damaged", ErrJournal, path)
 	}
 	return newest, nil
 }

@@ -265,7 +265,7 @@ func TestStream(t *testing.T) {
 		}
 		_, _, err := open("device_id: 1")
 		b.code(codes.ResourceExhausted, err)
-		if !strings.Contains(err.Error(), "announce an election id, which makes room") {
+		if !strings.Contains(err.Error(), "announce an election id to make room") {
 			t.Errorf("what to do is not said: %v", err)
 		}
 		_, m, err := open("device_id: 1 election_id { low: 2 }")
@@ -276,7 +276,7 @@ func TestStream(t *testing.T) {
 			_, err = idle[0].Recv() // possibly a notice of another primary, then the error
 		}
 		b.code(codes.ResourceExhausted, err)
-		if !strings.Contains(err.Error(), "made room for one that did") {
+		if !strings.Contains(err.Error(), "was closed in favour of one that did") {
 			t.Errorf("why it ended is not said: %v", err)
 		}
 		m, err = idle[1].Recv()
@@ -969,7 +969,7 @@ func TestErrorDetailsOfHugeBatches(t *testing.T) {
 		st := status.Convert(err)
 		details := st.Proto().GetDetails()
 		if st.Code() != codes.Unknown || len(details) != min(n, maxDetails) ||
-			n > maxDetails != strings.Contains(st.Message(), "details are of the first") {
+			n > maxDetails != strings.Contains(st.Message(), "details cover the first") {
 			t.Errorf("%d updates: %v: %s with %d details", n, st.Code(), st.Message(), len(details))
 		}
 		if len(details) > 0 {

@@ -141,7 +141,7 @@ func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationU
 		return unknownDeviceError(m.GetDeviceId(), a.device)
 	}
 	if m.GetRole().GetConfig() != nil {
-		return status.Error(codes.InvalidArgument, "role.config is not understood: roles are configured at the agent")
+		return status.Error(codes.InvalidArgument, "role.config is not supported: roles are configured at the agent")
 	}
 	if id, set := toElectionID(m.GetElectionId()); set {
 		for other, o := range a.streams {
@@ -153,7 +153,7 @@ func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationU
 		}
 	}
 	if _, ok := a.roles[role]; !ok && !a.configured[role] && a.countStrangers() >= maxRoles {
-		return status.Errorf(codes.ResourceExhausted, "%d roles that are not configured are in use, the limit", maxRoles)
+		return status.Errorf(codes.ResourceExhausted, "%d unconfigured roles are in use, which is the limit", maxRoles)
 	}
 	if self == nil && a.countStreams(role) >= a.maxStreams {
 		return a.checkRoom(role, m.GetElectionId() != nil)
@@ -167,12 +167,12 @@ func (a *arbiter) checkRoom(role string, set bool) error {
 	switch _, idle := a.oldestIdle(role); {
 	case !idle:
 		return status.Errorf(codes.ResourceExhausted,
-			"role %q has %d streams already, the limit, each with an election id; end some of its controllers", role,
+			"role %q already has %d streams, the limit, all with an election id; stop some of its controllers", role,
 			a.maxStreams)
 	case !set:
 		return status.Errorf(codes.ResourceExhausted,
-			"role %q has %d streams already, the limit; announce an "+
-				"election id, which makes room, or end some of its controllers", role, a.maxStreams)
+			"role %q already has %d streams, the limit; announce an election id to make room, or stop some of its "+
+				"controllers", role, a.maxStreams)
 	}
 	return nil
 }
@@ -243,16 +243,17 @@ func (a *arbiter) allow(role string, id *v1.Uint128) error {
 			return status.Error(codes.PermissionDenied,
 				"there is no primary: open a StreamChannel and announce an election id first")
 		}
-		return status.Errorf(codes.NotFound, "no controller ever announced role %q", role)
+		return status.Errorf(codes.NotFound, "no controller has announced role %q", role)
 	}
 	e, set := toElectionID(id)
 	switch {
 	case !r.occupied:
 		return status.Errorf(codes.PermissionDenied, "there is no primary (highest election id so far %v)", r.highest)
 	case !set:
-		return status.Errorf(codes.PermissionDenied, "the request has no election id; the primary's is %v", r.highest)
+		return status.Errorf(codes.PermissionDenied, "the request has no election id; the primary has %v", r.highest)
 	case e != r.highest:
-		return status.Errorf(codes.PermissionDenied, "not primary: election id %v, the primary's is %v", e, r.highest)
+		return status.Errorf(codes.PermissionDenied, "not primary: the election id is %v, the primary has %v", e,
+			r.highest)
 	}
 	return nil
 }
@@ -298,15 +299,15 @@ func (a *arbiter) noticeFor(c connection) notice {
 	}
 	switch {
 	case r.occupied && r.primary == c:
-		m.Status.Code, m.Status.Message = int32(codes.OK), "you are primary"
+		m.Status.Code, m.Status.Message = int32(codes.OK), "you are the primary"
 	case r.occupied:
-		m.Status.Code, m.Status.Message = int32(codes.AlreadyExists), "you are backup; the primary's election id is "+
+		m.Status.Code, m.Status.Message = int32(codes.AlreadyExists), "you are a backup; the primary's election id is "+
 			r.highest.String()
 		addSilence(m.Status, a.silenceOf(r.primary))
 	case r.seen:
 		m.Status.Code, m.Status.Message = int32(codes.NotFound), "there is no primary; announce at least "+r.highest.String()
 	default:
-		m.Status.Code, m.Status.Message = int32(codes.NotFound), "nobody is primary"
+		m.Status.Code, m.Status.Message = int32(codes.NotFound), "there is no primary"
 	}
 	return notice{to: c, message: m}
 }

@@ -344,7 +344,7 @@ func TestMissingFiles(t *testing.T) {
 	if _, _, err := start(t, memory{"t": k.journal[:len(k.journal)-3]}); err == nil {
 		t.Error("a cut journal without acknowledgements was taken")
 	}
-	if _, _, err := start(t, memory{"t.ack": k.sidecar}); err == nil || !strings.Contains(err.Error(), "is gone") {
+	if _, _, err := start(t, memory{"t.ack": k.sidecar}); err == nil || !strings.Contains(err.Error(), "is missing") {
 		t.Errorf("without its journal: %v", err)
 	}
 	if _, _, err := start(t, memory{}); err != nil {
@@ -586,7 +586,7 @@ func TestFullDiskSaysWhatToDo(t *testing.T) {
 	for _, write := range []func() error{func() error { return o.send(workerUpdate(v1.Update_INSERT, 7)) }, commit} {
 		o.journal.dropFile()
 		o.journal.fs = fullDisk{}
-		if err := write(); err == nil || !strings.Contains(err.Error(), "make room at the agent, and write again") {
+		if err := write(); err == nil || !strings.Contains(err.Error(), "free some space on the agent's disk and write again") {
 			t.Errorf("without room: %v", err)
 		}
 		o.journal.fs = disk{}

@@ -61,7 +61,7 @@ func resolvePlace(path string) (string, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			return "", fmt.Errorf("%s is a link that leads nowhere (%w); name the file itself", path, err)
+			return "", fmt.Errorf("%s is a dangling symbolic link (%w); name the file itself", path, err)
 		}
 		path = target
 	}
@@ -82,14 +82,15 @@ func rejectSpecial(path string) error {
 	case err != nil:
 		return err
 	case info.Mode()&fs.ModeSymlink != 0:
-		return fmt.Errorf("%s is a symbolic link, which is not followed; remove it, or put the file itself there", path)
+		return fmt.Errorf("%s is a symbolic link, which is not followed; remove it, or replace it with the file itself",
+			path)
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory; name a file", path)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is a device, pipe or socket and keeps nothing; name a file", path)
+		return fmt.Errorf("%s is a device, pipe or socket; name a regular file", path)
 	case lockfile.Names(info) > 1:
-		return fmt.Errorf("%s has %d names (hard links), under each of which it could be kept at once; give it a file of "+
-			"its own: cp %s COPY && mv COPY %s", path, lockfile.Names(info), path, path)
+		return fmt.Errorf("%s has %d hard links, so another agent could write it under another name; make a separate "+
+			"copy: cp %s COPY && mv COPY %s", path, lockfile.Names(info), path, path)
 	}
 	return nil
 }

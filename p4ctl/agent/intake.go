@@ -26,7 +26,7 @@ func limitPushes() tap.ServerInHandle {
 			return ctx, nil
 		default:
 			return nil, status.Errorf(codes.ResourceExhausted,
-				"%d pipelines are being pushed already; try again when they are done", pushesAtOnce)
+				"%d pipelines are already being pushed; try again when they are done", pushesAtOnce)
 		}
 	}
 }

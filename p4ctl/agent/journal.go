@@ -52,12 +52,13 @@ func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, err
 	lock, err := lockfile.Take(path+".lock", 0o600) // not on the journal itself, because a rewrite replaces it
 	switch {
 	case errors.Is(err, lockfile.ErrHeld):
-		return nil, fmt.Errorf("%w: %s is kept by another agent; end that one, or name another file", ErrJournal, path)
+		return nil, fmt.Errorf("%w: another agent uses %s; stop that agent, or name another file", ErrJournal, path)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: there is no folder %s for %s; make it, or name a file in another one", ErrJournal,
+		return nil, fmt.Errorf("%w: there is no folder %s for %s; create it, or name a file in another folder",
+			ErrJournal,
 			filepath.Dir(path), filepath.Base(path))
 	case err != nil:
-		return nil, fmt.Errorf("%w: %s cannot be kept: %w", ErrJournal, path, err)
+		return nil, fmt.Errorf("%w: %s cannot be locked: %w", ErrJournal, path, err)
 	}
 	return &journal{fs: fsys, path: path, lock: lock, warn: warn, beside: sidecar{fs: fsys, path: path + ".ack"}}, nil
 }
@@ -75,8 +76,8 @@ func (j *journal) read() (content, error) {
 	c, err := j.judge(b)
 	if err != nil {
 		return content{}, fmt.Errorf(
-			"%s: %w; nothing was changed: put a copy back, or move "+
-				"the file away, with its .ack, to start with empty tables", j.path, err)
+			"%s: %w; nothing was changed: restore a copy, or move the file and its .ack away to start with empty "+
+				"tables", j.path, err)
 	}
 	return c, nil
 }
@@ -93,8 +94,8 @@ func (j *journal) checkAbsent() error {
 	all, whole := parseSlots(b)
 	for i, a := range all {
 		if !whole[i] || a.records > 0 {
-			return fmt.Errorf("%w: %s is gone, but according to %s it had tables; restore it, or move that file away too to "+
-				"start with empty tables", ErrJournal, j.path, j.beside.path)
+			return fmt.Errorf("%w: %s is missing, but according to %s it had tables; restore it, or move that file "+
+				"away too to start with empty tables", ErrJournal, j.path, j.beside.path)
 		}
 	}
 	return nil
@@ -118,10 +119,10 @@ func (j *journal) judge(b []byte) (content, error) {
 	case err != nil:
 		return content{}, err
 	case ack.missing && s.fault != nil:
-		return content{}, fmt.Errorf("%w: %s is missing, which records what was acknowledged, and %w", ErrJournal,
+		return content{}, fmt.Errorf("%w: %s, which records what was acknowledged, is missing, and %w", ErrJournal,
 			j.beside.path, s.fault)
 	case ack.missing:
-		j.report("%s is missing; all %d records of %s are whole and were taken", j.beside.path, keep, j.path)
+		j.report("%s is missing; all %d records in %s are complete and were used", j.beside.path, keep, j.path)
 	case uint64(keep) < ack.records:
 		return content{}, fmt.Errorf("%w: %d records were acknowledged, of which %d can be read: %w", ErrJournal,
 			ack.records, keep, s.reason())
@@ -130,14 +131,15 @@ func (j *journal) judge(b []byte) (content, error) {
 	case ack.damaged && (keep > int(ack.records) || s.fault != nil):
 		return content{}, fmt.Errorf(
 			"%w: part of %s can't be read, so it is unknown "+
-				"whether record %d was acknowledged; to keep it move that file away", ErrJournal, j.beside.path, ack.records+1)
+				"whether record %d was acknowledged; to keep that record, move that file away", ErrJournal,
+			j.beside.path, ack.records+1)
 	default:
 		keep = int(ack.records)
 	}
 	j.beside.at, j.partial = ack.at, ack.missing || ack.damaged
 	if ack.damaged {
-		j.report("one of the two acknowledgements in %s is gone; the "+
-			"other one covers all of %s, and that file is written anew", j.beside.path, j.path)
+		j.report("one of the two acknowledgements in %s is damaged; the other one covers all of %s, and the damaged "+
+			"file is rewritten", j.beside.path, j.path)
 	}
 	return j.adopt(b, s, keep)
 }
@@ -153,9 +155,9 @@ func (j *journal) adopt(b []byte, s scanned, records int) (content, error) {
 	if tail := b[j.size:]; len(tail) > 0 {
 		name := fmt.Sprintf("%s.tail-%d-%d", j.path, s.epoch, records)
 		if err := replaceFile(j.fs, name, tail); err != nil {
-			return content{}, fmt.Errorf("%w: keep its unacknowledged end: %w", ErrJournal, err)
+			return content{}, fmt.Errorf("%w: save its unacknowledged end: %w", ErrJournal, err)
 		}
-		j.report("%d bytes at the end of %s were never acknowledged and are left out; they are kept in %s", len(tail),
+		j.report("the last %d bytes of %s were never acknowledged and are ignored; they are saved in %s", len(tail),
 			j.path, name)
 	}
 	if s.version == version1 {
@@ -234,7 +236,7 @@ func (j *journal) append(next *pipeline, b []byte, n int) error {
 	if j.size-j.base > rewriteAfter {
 		if err := j.rewrite(next); err != nil { // not fatal: the existing file is complete and continues to grow
 			j.base = j.size
-			j.report("%s could not be made smaller: %v", j.path, err)
+			j.report("%s could not be compacted: %v", j.path, err)
 		}
 	}
 	return nil
@@ -394,7 +396,8 @@ func replay(b Backend, o Options, c content) (*pipeline, error) {
 	for i, batch := range c.batches { // the state is not committed yet, so the device does not change
 		t, err := p.try(b, nil, batch)
 		if err != nil || t.faults != nil {
-			return nil, fmt.Errorf("%w: batch %d does not replay: %v", ErrJournal, i, errors.Join(append(t.faults, err)...))
+			return nil, fmt.Errorf("%w: batch %d can't be replayed: %v", ErrJournal, i, errors.Join(append(t.faults,
+				err)...))
 		}
 		p.state = t.state
 	}

@@ -167,7 +167,7 @@ func TestJournalHasOneAgent(t *testing.T) {
 	first := filled(t, path)
 	for range 2 { // a rejected agent does not affect the lock
 		if _, err := newOwner(t, path, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(),
-			"is kept by another agent") {
+			"another agent uses") {
 			t.Errorf("got %v", err)
 		}
 	}

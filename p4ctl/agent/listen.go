@@ -75,7 +75,7 @@ func listen(address string, secure bool) (net.Listener, error) {
 	l, err := net.ListenTCP("tcp", tcp)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, errors.New("another program listens there; end that one, or use another port")
+		return nil, errors.New("another program listens there; stop it, or use another port")
 	case err != nil:
 		return nil, err
 	}
@@ -97,16 +97,16 @@ func listenUnix(path string) (net.Listener, error) {
 	case path == "":
 		return nil, errors.New("a unix socket needs a path; use unix:PATH")
 	case len(path) > maxUnixPath:
-		return nil, fmt.Errorf("the path has %d bytes; systems take %d, use a shorter one or 127.0.0.1:PORT",
+		return nil, fmt.Errorf("the path has %d bytes, the limit is %d; use a shorter path or 127.0.0.1:PORT",
 			len(path), maxUnixPath)
 	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
-			return nil, errors.New("the file exists and is no socket; use another path")
+			return nil, errors.New("the file exists and is not a socket; use another path")
 		}
 		if c, err := net.Dial("unix", path); err == nil {
 			c.Close()
-			return nil, errors.New("it is in use by another agent; end that one, or use another path")
+			return nil, errors.New("it is in use by another agent; stop that agent, or use another path")
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, err

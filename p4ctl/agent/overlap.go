@@ -113,7 +113,7 @@ func (t *tried) findClash() (last int, fault error) {
 		}
 		if a, b, says := in.findClash(func(e *Entry) bool { return t.lastWrite(e) >= 0 }); says != "" {
 			return max(t.lastWrite(a), t.lastWrite(b)), status.Errorf(codes.FailedPrecondition,
-				"%q %s; change or delete one of them before, or in the same batch", in.Name, says)
+				"%q %s; change or delete one of them first, or in the same batch", in.Name, says)
 		}
 	}
 	return -1, nil

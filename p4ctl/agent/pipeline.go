@@ -57,7 +57,7 @@ func setPipeline(b Backend, built build, now *pipeline, version uint64,
 	case v1.SetForwardingPipelineConfigRequest_VERIFY, v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE,
 		v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT:
 	default:
-		return nil, status.Errorf(codes.InvalidArgument, "action %v is not known", req.Action)
+		return nil, status.Errorf(codes.InvalidArgument, "unknown action %v", req.Action)
 	}
 	next, err := verify(b, built, req.Config)
 	if err != nil {
@@ -83,10 +83,10 @@ func setPipeline(b Backend, built build, now *pipeline, version uint64,
 func commitSaved(b Backend, now *pipeline, version uint64, req *v1.SetForwardingPipelineConfigRequest) (
 	*pipeline, error) {
 	if req.Config != nil {
-		return nil, status.Error(codes.InvalidArgument, "COMMIT takes no config: it realises the saved one")
+		return nil, status.Error(codes.InvalidArgument, "COMMIT takes no config: it realises the saved config")
 	}
 	if now == nil || now.committed {
-		return nil, status.Error(codes.NotFound, "no pipeline config is saved and waits for COMMIT")
+		return nil, status.Error(codes.NotFound, "no saved pipeline config is waiting for COMMIT")
 	}
 	next := *now
 	return &next, next.commit(b, version, now.forwarding())
@@ -105,7 +105,9 @@ func (p *pipeline) commit(b Backend, version uint64, before *State) error {
 	if before != nil {
 		if again := b.Commit(before); again != nil {
 			return status.Errorf(codes.DataLoss,
-				"commit failed (%v) and so did going back (%v): the device's tables are unknown", err, again)
+				"the commit failed (%v) and so did the rollback (%v): the contents of the device's tables are unknown",
+				err,
+				again)
 		}
 	}
 	return status.Errorf(codes.Internal, "commit: %v", err)
@@ -116,7 +118,7 @@ func (s *schema) fits(st *State) error {
 	for i := range st.added {
 		if n := st.added[i].entries.size; n > 0 && s.tables[st.added[i].ID] == nil {
 			return status.Errorf(codes.InvalidArgument,
-				"can't keep the state: %q has %d entries, and the new pipeline has no such table", st.added[i].Name, n)
+				"can't keep the state: %q has %d entries, but the new pipeline has no such table", st.added[i].Name, n)
 		}
 	}
 	for id, t := range s.tables {
@@ -151,5 +153,5 @@ func (p *pipeline) viewOf(kind v1.GetForwardingPipelineConfigRequest_ResponseTyp
 	case v1.GetForwardingPipelineConfigRequest_DEVICE_CONFIG_AND_COOKIE:
 		return &v1.ForwardingPipelineConfig{P4DeviceConfig: c.P4DeviceConfig, Cookie: c.Cookie}, nil
 	}
-	return nil, status.Errorf(codes.InvalidArgument, "response type %v is not known", kind)
+	return nil, status.Errorf(codes.InvalidArgument, "unknown response type %v", kind)
 }

@@ -42,7 +42,7 @@ func TestJournalIsAFile(t *testing.T) {
 		os.Symlink(at("other.h.ack"), at("l.ack"))); err != nil {
 		t.Fatal(err)
 	}
-	const nothing, links = " is a device, pipe or socket and keeps nothing; name a file", " has 2 names (hard links)"
+	const nothing, links = " is a device, pipe or socket; name a regular file", " has 2 hard links"
 	for _, c := range []struct{ path, want string }{
 		{os.DevNull, os.DevNull + nothing},
 		{at("null"), os.DevNull + nothing},
@@ -56,7 +56,7 @@ func TestJournalIsAFile(t *testing.T) {
 		{at("h"), at("h.ack") + links},
 		{at("l"), at("l.ack") + " is a symbolic link"},
 		{at("dangling"), "name the file itself"},
-		{at("none/t"), "there is no folder " + at("none") + " for t; make it"},
+		{at("none/t"), "there is no folder " + at("none") + " for t; create it"},
 	} {
 		if _, err := New(Options{Backend: newCard(), Profile: p4.Lab(), Journal: c.path, disk: unread{}}); !errors.Is(err,
 			ErrJournal) || !strings.Contains(err.Error(), c.want) {
@@ -80,7 +80,7 @@ func TestJournalThroughALink(t *testing.T) {
 	}
 	first := filled(t, path)
 	if _, err := newOwner(t, link, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(),
-		"is kept by another agent") {
+		"another agent uses") {
 		t.Errorf("a second agent through the link: %v", err)
 	}
 	first.crash()

@@ -22,7 +22,7 @@ func (p *pipeline) readEntity(role *Role, e *v1.Entity, emit func(*v1.Entity) er
 		}
 		return p.readGroups(role, m.MulticastGroupEntry.GetMulticastGroupId(), emit)
 	case nil:
-		return status.Error(codes.InvalidArgument, "the entity is not set: there is no way to read everything at once")
+		return status.Error(codes.InvalidArgument, "the entity is not set: reading everything at once is not supported")
 	}
 	if isWildcard(e) {
 		return nil // nothing to read

@@ -84,7 +84,7 @@ func scanJournal(b []byte) scanned {
 		s.version, s.first = version2, int64(headerBytes)
 		s.epoch = binary.BigEndian.Uint64(b[len(journalMagic):])
 	default:
-		s.fault = fmt.Errorf("the file does not start as a journal")
+		s.fault = fmt.Errorf("the file does not start like a journal")
 		return s
 	}
 	s.start = chain{}.next(b[:s.first])
@@ -106,14 +106,14 @@ func scanJournal(b []byte) scanned {
 // recordLength returns the length of the record at the beginning of b.
 func recordLength(b []byte, version int) (int64, error) {
 	if len(b) < recordHeader {
-		return 0, errors.New("the file ends inside its header")
+		return 0, errors.New("the file ends in its header")
 	}
 	n := recordHeader + int64(binary.BigEndian.Uint32(b))
 	switch {
 	case n > recordHeader+maxRecord:
 		return 0, fmt.Errorf("its length of %d bytes is above the limit", n)
 	case n > int64(len(b)):
-		return 0, errors.New("the file ends inside it")
+		return 0, errors.New("the file ends in the middle of it")
 	case recordSum(b[:n], version) != binary.BigEndian.Uint32(b[4:]):
 		return 0, errors.New("its checksum is wrong")
 	}
@@ -167,7 +167,7 @@ func (s *scanned) content(n int) (content, error) {
 			err = proto.Unmarshal(r.payload, batch)
 			c.batches = append(c.batches, batch)
 		default:
-			err = fmt.Errorf("kind %d does not belong here", r.kind)
+			err = fmt.Errorf("a record of kind %d is not allowed here", r.kind)
 		}
 		if err != nil {
 			return content{}, fmt.Errorf("%w: record %d: %w", ErrJournal, i+1, err)

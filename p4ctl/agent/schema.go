@@ -95,7 +95,7 @@ func (s *schema) checkObjects(info, ours *configv1.P4Info) error {
 		}
 		if got.Size < 1 || got.Size > want.Size {
 			return status.Errorf(codes.InvalidArgument,
-				"p4info asks for %d entries of %s; it must be 1 to %d, what the device was built with", got.Size,
+				"p4info asks for %d entries in %s; use 1 to %d, the size that the device was built with", got.Size,
 				want.Preamble.Name, want.Size)
 		}
 		if !proto.Equal(tableShape(got), tableShape(want)) {
@@ -121,7 +121,8 @@ func (s *schema) checkObjects(info, ours *configv1.P4Info) error {
 		len(info.DirectMeters) +
 		len(info.ControllerPacketMetadata) + len(info.ValueSets) + len(info.Registers) + len(info.Digests) +
 		len(info.Externs); n > 0 {
-		return status.Errorf(codes.InvalidArgument, "p4info has %d objects beside tables and actions; the device has none", n)
+		return status.Errorf(codes.InvalidArgument, "p4info has %d objects other than tables and actions; the device "+
+			"has none", n)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ type Agent struct {
 // returns an error that matches ErrJournal and does not change the journal.
 func New(o Options) (*Agent, error) {
 	if o.Backend == nil || o.Profile.Name == "" {
-		return nil, errors.New("agent: a backend and a table profile are needed")
+		return nil, errors.New("agent: a backend and a table profile are required")
 	}
 	if o.DeviceID == 0 {
 		o.DeviceID = p4.DeviceID
@@ -226,7 +226,8 @@ func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 	if next.committed {
 		if err := a.journal.add(&next, changes); err != nil {
 			if again := a.options.Backend.Commit(p.state); again != nil {
-				return status.Errorf(codes.DataLoss, "%v, and going back failed (%v): the device's tables are unknown", err, again)
+				return status.Errorf(codes.DataLoss, "%v, and the rollback failed (%v): the contents of the device's "+
+					"tables are unknown", err, again)
 			}
 			return status.Errorf(codes.Internal, "nothing was written: %v", adviseOnFull(err))
 		}
@@ -240,7 +241,7 @@ func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 // adviseOnFull adds a remedy to the error for a full disk, because the next write repairs the file.
 func adviseOnFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w; make room at the agent, and write again", err)
+		return fmt.Errorf("%w; free some space on the agent's disk and write again", err)
 	}
 	return err
 }

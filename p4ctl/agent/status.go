@@ -59,7 +59,7 @@ func batchStatus(what string, faults []error) error {
 		len(faults), what, why)}
 	if len(details) > maxDetails {
 		details = details[:maxDetails]
-		st.Message += fmt.Sprintf(" (details are of the first %d; send smaller batches)", maxDetails)
+		st.Message += fmt.Sprintf(" (details cover the first %d; send smaller batches)", maxDetails)
 	}
 	for _, detail := range details {
 		detail.Message = printable(detail.Message, longest)

@@ -602,7 +602,7 @@ func TestRewriteWithoutRename(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(warned) != 1 || !strings.Contains(warned[0], "could not be made smaller") {
+	if len(warned) != 1 || !strings.Contains(warned[0], "could not be compacted") {
 		t.Errorf("%q", warned)
 	}
 	want := dump(t, o.current.Load())

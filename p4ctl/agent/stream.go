@@ -59,7 +59,8 @@ func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 		return status.Error(codes.ResourceExhausted, "the controller does not read its stream")
 	case <-box.replaced:
 		return status.Error(codes.ResourceExhausted,
-			"this stream announced no election id and made room for one that did, as the role has no more; announce one")
+			"this stream announced no election id and was closed in favour of one that did, because the role has too "+
+				"many streams; announce an election id")
 	case err := <-received:
 		close(stop)
 		select {
@@ -202,11 +203,11 @@ func (a *Agent) refuse(c connection, box *outbox, m *v1.StreamMessageRequest) {
 		e.Message = "this pipeline has no digests"
 		e.Details = &v1.StreamError_DigestListAck{DigestListAck: &v1.DigestListAckError{DigestListAck: update.DigestAck}}
 	default:
-		e.Message = "stream message of an unknown kind"
+		e.Message = "unknown kind of stream message"
 		e.Details = &v1.StreamError_Other{Other: &v1.StreamOtherError{}}
 	}
 	if !a.arbiter.isPrimary(c) {
-		e.CanonicalCode, e.Message = int32(codes.PermissionDenied), "only the primary controller may send this"
+		e.CanonicalCode, e.Message = int32(codes.PermissionDenied), "only the primary controller may send this message"
 	}
 	box.put(&v1.StreamMessageResponse{Update: &v1.StreamMessageResponse_Error{Error: e}})
 }

@@ -227,7 +227,8 @@ func multicastGroup(op Op, m *v1.MulticastGroupEntry) (*Group, error) {
 			return nil, status.Errorf(status.Code(err), "replica %d of group %d: %s", i, g.ID, status.Convert(err).Message())
 		}
 		if seen[member] {
-			return nil, status.Errorf(codes.InvalidArgument, "replica %d of group %d: port %d, instance %d is there twice",
+			return nil, status.Errorf(codes.InvalidArgument, "replica %d of group %d: port %d, instance %d appears "+
+				"twice",
 				i, g.ID, member.Port, member.Instance)
 		}
 		seen[member] = true

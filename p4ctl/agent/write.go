@@ -148,7 +148,8 @@ func (p *pipeline) rollback(b Backend, to *State, made []made) error {
 		}
 		if again := b.Commit(to); again != nil {
 			return status.Errorf(codes.DataLoss,
-				"rollback failed (%v) and so did a reset of the device (%v): its tables are unknown", err, again)
+				"the rollback failed (%v) and so did a reset of the device (%v): the contents of its tables are "+
+					"unknown", err, again)
 		}
 		return nil
 	}
@@ -159,7 +160,7 @@ func (p *pipeline) rollback(b Backend, to *State, made []made) error {
 func (p *pipeline) prepare(s *State, role *Role, u *v1.Update) (step, error) {
 	op := u.GetType()
 	if op != v1.Update_INSERT && op != v1.Update_MODIFY && op != v1.Update_DELETE {
-		return step{}, status.Errorf(codes.InvalidArgument, "update type %v is none of INSERT, MODIFY, DELETE", op)
+		return step{}, status.Errorf(codes.InvalidArgument, "update type %v is not INSERT, MODIFY or DELETE", op)
 	}
 	switch entity := u.GetEntity().GetEntity().(type) {
 	case *v1.Entity_TableEntry:
@@ -292,10 +293,11 @@ func (s *schema) prepareGroup(st *State, op Op, g *Group) (step, error) {
 	case op == v1.Update_DELETE && users > 0:
 		return step{}, status.Errorf(codes.FailedPrecondition, "multicast group %d is used by %d clusters", g.ID, users)
 	case op == v1.Update_INSERT && st.groups.size >= s.groups:
-		return step{}, status.Errorf(codes.ResourceExhausted, "there are %d multicast groups, the limit", st.groups.size)
+		return step{}, status.Errorf(codes.ResourceExhausted, "there are already %d multicast groups, the limit",
+			st.groups.size)
 	case op != v1.Update_DELETE && replicas > s.replicas:
 		return step{}, status.Errorf(codes.ResourceExhausted,
-			"all multicast groups would have %d replicas together, limit %d", replicas, s.replicas)
+			"all multicast groups together would have %d replicas; the limit is %d", replicas, s.replicas)
 	}
 	switch op {
 	case v1.Update_DELETE:
