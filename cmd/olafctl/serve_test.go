@@ -251,8 +251,8 @@ func TestAgentEndsWithItsCard(t *testing.T) {
 	if err := card.Wait(t.Context(), olaf.Second); err != nil {
 		t.Fatal(err)
 	}
-	step{"reg write queue.depth=5 -d grpc:" + target, 3, "^$", "another image answers"}.run(t, strings.NewReplacer())
-	if c := <-code; c != cli.ExitDevice || !strings.Contains(ready.all.String(), "the agent ended: "+pcietest.BDF+": device is gone: another image answers") {
+	step{"reg write queue.depth=5 -d grpc:" + target, 3, "^$", "it now runs another image"}.run(t, strings.NewReplacer())
+	if c := <-code; c != cli.ExitDevice || !strings.Contains(ready.all.String(), "the agent ended: "+pcietest.BDF+": device is gone: it now runs another image") {
 		t.Errorf("the agent ended with %d: %s", c, ready.all.String())
 	}
 }
@@ -316,7 +316,7 @@ func TestServeRefuses(t *testing.T) {
 		{"serve --listen unix:DIR/nowhere/s", 2, "", "no such file"},
 		{"serve --listen bogus", 2, "", "use unix:PATH or HOST:PORT"},
 		{"serve --listen 127.0.0.1:99999", 2, "", "use unix:PATH or HOST:PORT"},
-		{"serve --insecure --listen 127.0.0.1:0 -d pci:nowhere", 3, "", "an address looks like"},
+		{"serve --insecure --listen 127.0.0.1:0 -d pci:nowhere", 3, "", "use an address such as"},
 		{"serve --listen unix:DIR/s --journal JOURNAL", 2, "", "another agent uses .*journal; stop that agent"},
 		{"serve --listen unix:DIR/s --journal FILE", 2, "", "move the file and its .ack away"},
 		{"serve --listen unix:DIR/s --journal DIR", 2, "", "is a directory; name a file"},

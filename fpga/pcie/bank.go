@@ -81,7 +81,8 @@ func (d *Device) resetBlocks(register, bits uint32) error {
 		got = d.load(regmap.CommonScratch)
 	}
 	if got != regmap.CommonScratchResetValue && d.options.DryRun == nil {
-		return fmt.Errorf("reset: %w: common.scratch still reads %#08x; try again, and program the card again if it stays", ErrLost, got)
+		return fmt.Errorf("reset: %w: common.scratch still reads %#08x; try again, and reprogram the card if this "+
+			"persists", ErrLost, got)
 	}
 	return nil
 }
@@ -104,22 +105,23 @@ func (d *Device) latchBank(given span) error {
 	d.bank.known, d.bank.going = true, true
 	at, covered := d.latchedAt(regmap.QueueSnapshotCycle), d.latchedAt(regmap.QueueCoveredCycles)
 	if !given.contains(at) {
-		return fmt.Errorf("%w: the counters are of cycle %d, and it was given between %d and %d; try again, and "+
-			"reset the card if it stays", ErrLost, at, given.from, given.to)
+		return fmt.Errorf("%w: the counters were latched at cycle %d, but the command was sent between %d and %d; "+
+			"try again, and reset the card if this persists", ErrLost, at, given.from, given.to)
 	}
 	clear := at - covered
 	switch b := &d.bank; {
 	case covered > at:
-		return fmt.Errorf("%w: %d cycles are counted at cycle %d; reset the card", ErrUnsteady, covered, at)
+		return fmt.Errorf("%w: the counters cover %d cycles at cycle %d; reset the card", ErrUnsteady, covered, at)
 	case b.cleared && !b.clear.contains(clear):
-		return fmt.Errorf("%w: the counters were cleared at cycle %d, and not between %d and %d: a clear was lost "+
-			"or came from another program; clear them again", ErrLost, clear, b.clear.from, b.clear.to)
+		return fmt.Errorf("%w: the counters were cleared at cycle %d, not between %d and %d: our clear was lost or "+
+			"another program cleared them; clear them again", ErrLost, clear, b.clear.from, b.clear.to)
 	default:
 		b.clear, b.cleared = span{clear, clear}, true
 	}
 	for i := range now {
 		if addr := d.bank.words[2*i]; compare && now[i] < before[i] && !d.find(addr).register.Gauge {
-			return fmt.Errorf("%w: %s from %d to %d; clear the counters and begin again", ErrBackwards, d.nameOf(addr),
+			return fmt.Errorf("%w: %s went from %d to %d; clear the counters and start again", ErrBackwards,
+				d.nameOf(addr),
 				before[i], now[i])
 		}
 	}
@@ -162,7 +164,8 @@ func (d *Device) checkLatched(addr uint32, w *word, v uint32) (uint32, error) {
 	if err := d.verify(); err != nil {
 		return v, fmt.Errorf("read %s: %w", w.name(), err)
 	}
-	return v, fmt.Errorf("read %s: %w: %#x and then %#x without a snapshot between them; take another", w.name(),
+	return v, fmt.Errorf("read %s: %w: it read %#x and then %#x without a snapshot in between; take another snapshot",
+		w.name(),
 		ErrUnsteady, want, again)
 }
 
@@ -186,7 +189,7 @@ func (d *Device) readRunning(name string, look func() uint64) (uint64, error) {
 		}
 		first, began = second, now
 	}
-	return 0, fmt.Errorf("read %s: %w: no two looks agree; 'olafctl device doctor' looks at the card", name,
+	return 0, fmt.Errorf("read %s: %w: no two reads agree; check the card with 'olafctl device doctor'", name,
 		ErrUnsteady)
 }
 
@@ -225,8 +228,8 @@ func (d *Device) checkClock() error {
 		return err
 	}
 	if c < b.seen || d.onTime && !b.seenAt.IsZero() && d.isSlow(c-b.seen, now.Sub(b.seenAt)) {
-		return fmt.Errorf("%w: its clock was at cycle %d and is at %d; it was switched off and on, so that it "+
-			"must be configured again", ErrRestarted, b.seen, c)
+		return fmt.Errorf("%w: its clock was at cycle %d and is now at %d; it was power-cycled and must be "+
+			"configured again", ErrRestarted, b.seen, c)
 	}
 	b.seen, b.seenAt = c, d.clock.Now()
 	return nil

@@ -218,7 +218,7 @@ func (d *Device) readAgreed(addr uint32, w *word, v uint32) (uint32, error) {
 	if ok || w.kind == volatile {
 		return v, nil
 	}
-	return v, fmt.Errorf("read %s: %w: no two looks agree; 'olafctl device doctor' looks at the card", w.name(),
+	return v, fmt.Errorf("read %s: %w: no two reads agree; check the card with 'olafctl device doctor'", w.name(),
 		ErrUnsteady)
 }
 
@@ -240,7 +240,7 @@ func (d *Device) mayRead(addr uint32, w *word) error {
 	a := areaOf(addr)
 	switch {
 	case addr%4 != 0:
-		return fmt.Errorf("%w at %#x: addresses are multiples of 4", fpga.ErrAddress, addr)
+		return fmt.Errorf("%w at %#x: an address must be a multiple of 4", fpga.ErrAddress, addr)
 	case a == nil:
 		return fmt.Errorf("%w at %#x", fpga.ErrAddress, addr)
 	case !a.read:
@@ -252,7 +252,7 @@ func (d *Device) mayRead(addr uint32, w *word) error {
 	case w == nil:
 		return fmt.Errorf("%w at %#x", fpga.ErrAddress, addr)
 	case w.kind == window && d.options.ReadOnly:
-		return fmt.Errorf("read %s: %w: reading it moves an index on, and the session is read-only", w.name(),
+		return fmt.Errorf("read %s: %w: reading it advances an index, and the session is read-only", w.name(),
 			ErrDenied)
 	}
 	return nil
@@ -278,7 +278,7 @@ func (d *Device) checkSuspect(addr uint32, w *word, v uint32) (uint32, error) {
 		text, _ := explainPlaceholder(again)
 		return again, fmt.Errorf("%w at %s: %s", fpga.ErrAddress, d.nameOf(addr), text)
 	}
-	return again, fmt.Errorf("read %s: %w: it reads all ones, an impossible value; check the card with 'olafctl "+
+	return again, fmt.Errorf("read %s: %w: it reads all ones, which is impossible; check the card with 'olafctl "+
 		"device doctor'", d.nameOf(addr), ErrUnsteady)
 }
 
@@ -392,19 +392,20 @@ func (d *Device) checkPresent() error {
 	case err != nil:
 		return fmt.Errorf("%w: it was removed from the PCI bus", fpga.ErrGone)
 	case !os.SameFile(d.bar, now):
-		return fmt.Errorf("%w: it was removed from the PCI bus, and another card or the same one anew is at its address; start again", ErrChanged)
+		return fmt.Errorf("%w: it was removed from the PCI bus, and another card, or the same one after a "+
+			"reinsertion, is at its address; restart olafctl", ErrChanged)
 	}
 	return nil
 }
 
 // explainDead returns an error that explains why the card reads all ones, as far as sysfs shows the reason.
 func (d *Device) explainDead() error {
-	why := "the link is down or the card was taken away"
+	why := "the link is down or the card was removed"
 	switch now, err := d.bus.probe(d.card.BDF); {
 	case err != nil:
 	case now.Driver != "" && now.Driver != d.card.Driver:
-		why = fmt.Sprintf("the driver %s was bound to it meanwhile, and the kernel took the registers away; "+
-			"unbind it and start again", now.Driver)
+		why = fmt.Sprintf("the driver %s was bound to it in the meantime, and the kernel revoked access to the "+
+			"registers; unbind it and restart olafctl", now.Driver)
 	case now.State == Refused:
 		why = now.Why
 	}
@@ -433,19 +434,22 @@ func (d *Device) compareIdentity() error {
 	case canary == allOnes || built == allOnes:
 		return d.explainDead()
 	case canary != canaryLive:
-		return fmt.Errorf("%w: 0x008 reads %#x; it is being reset", fpga.ErrGone, canary)
+		return fmt.Errorf("%w: 0x008 reads %#x: the card is being reset", fpga.ErrGone, canary)
 	case !sameBuild:
-		return fmt.Errorf("%w: the shell's build time changed from %08x to %08x; start again", ErrChanged, d.built,
+		return fmt.Errorf("%w: the shell's build time changed from %08x to %08x; restart olafctl", ErrChanged, d.built,
 			built)
 	case !d.ours:
 		return nil
 	}
 	if magic, same := d.compareTwice(regmap.CommonMagic, regmap.CommonMagicResetValue); !same {
-		text, _ := explainPlaceholder(magic)
-		return fmt.Errorf("%w: the box answers %#08x %s", ErrChanged, magic, text)
+		text, known := explainPlaceholder(magic)
+		if known {
+			text = ": " + text
+		}
+		return fmt.Errorf("%w: the box answers %#08x%s", ErrChanged, magic, text)
 	}
 	if hash, same := d.compareTwice(regmap.CommonBuildHash, d.hash); !same {
-		return fmt.Errorf("%w: the build changed from %08x to %08x; start again", ErrChanged, d.hash, hash)
+		return fmt.Errorf("%w: the build changed from %08x to %08x; restart olafctl", ErrChanged, d.hash, hash)
 	}
 	if err := d.checkWritten(); err != nil {
 		return err
@@ -471,7 +475,7 @@ func (d *Device) checkWritten() error {
 		}
 		got, same := d.compareTwice(addr, w.value)
 		if !same {
-			return fmt.Errorf("%w: %s reads %#x, %#x was written; another program or a power cycle reset the "+
+			return fmt.Errorf("%w: %s reads %#x after %#x was written; another program or a power cycle reset the "+
 				"card, so it must be configured again", ErrForgot, w.name(), got, w.value)
 		}
 	}
@@ -532,14 +536,14 @@ func (d *Device) mayWrite(addr uint32, w *word) error {
 	a := areaOf(addr)
 	switch {
 	case addr%4 != 0:
-		return fmt.Errorf("%w at %#x: addresses are multiples of 4", fpga.ErrAddress, addr)
+		return fmt.Errorf("%w at %#x: an address must be a multiple of 4", fpga.ErrAddress, addr)
 	case a == nil || addr >= boxBase && a.write:
 		return fmt.Errorf("%w at %#x", fpga.ErrAddress, addr)
 	case !a.write:
 		return fmt.Errorf("write %#x: %w: %s", addr, ErrDenied, a.why)
 	case addr < boxBase && addr&(portStride-1) == tickRegister:
-		return fmt.Errorf("write %#x: %w: a tick clears the MAC's counters, which this program adds up; use "+
-			"'olafctl device watch'", addr, ErrDenied)
+		return fmt.Errorf("write %#x: %w: a tick clears the MAC's counters, which olafctl accumulates; use 'olafctl "+
+			"device watch'", addr, ErrDenied)
 	}
 	return d.checkPort(addr)
 }
@@ -622,14 +626,14 @@ func (d *Device) takeErrors() error {
 
 // refusalError returns an error that explains why the card rejected a write.
 func refusalError(w *word, value, bits uint32) error {
-	why, kind := "its value is outside of what this build takes", fpga.ErrRefused
+	why, kind := "the value is outside the range of this build", fpga.ErrRefused
 	switch {
 	case bits&regmap.CommonErrorsAddress != 0:
 		why, kind = "the card has no register there, although its map version has one", fpga.ErrAddress
 	case bits&regmap.CommonErrorsReadOnly != 0:
 		why, kind = "the register is read-only", fpga.ErrAddress
 	case bits&regmap.CommonErrorsState != 0 && w.block.Name == "queue" && w.register.Idle:
-		why = "the queue must be disabled and empty first"
+		why = "the queue must first be disabled and empty"
 	case bits&regmap.CommonErrorsState != 0 && w.block.Name == "generator":
 		why = "the generator's state does not allow it"
 	case bits&regmap.CommonErrorsState != 0:
@@ -768,7 +772,7 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	return d.checkFresh()
 }
 
-var errClosed = fmt.Errorf("%w: it was closed", fpga.ErrGone)
+var errClosed = fmt.Errorf("%w: the card was closed", fpga.ErrGone)
 
 // Close releases the card. Its registers keep their values. A second Close does nothing.
 func (d *Device) Close() error {

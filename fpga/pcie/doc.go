@@ -37,12 +37,12 @@ var (
 	ErrStale = olaf.NewError(olaf.Device, "the register does not contain what was written")
 	// ErrChanged is the error for a card that was reprogrammed while it was open. It matches fpga.ErrGone, because all
 	// cached state is invalid.
-	ErrChanged = fmt.Errorf("%w: another image answers", fpga.ErrGone)
+	ErrChanged = fmt.Errorf("%w: it now runs another image", fpga.ErrGone)
 	// ErrForgot is the error for a card whose registers lost their written values, for example because another program
 	// reset it. It matches fpga.ErrGone.
-	ErrForgot = fmt.Errorf("%w: it lost its registers", fpga.ErrGone)
+	ErrForgot = fmt.Errorf("%w: its registers lost their values", fpga.ErrGone)
 	// ErrRestarted is the error for a card that was power-cycled. It matches fpga.ErrGone.
-	ErrRestarted = fmt.Errorf("%w: it started anew", fpga.ErrGone)
+	ErrRestarted = fmt.Errorf("%w: it restarted", fpga.ErrGone)
 )
 
 type denied struct{}
@@ -53,11 +53,11 @@ func (denied) Unwrap() error { return fpga.ErrAddress }
 // Kinds of errors for cards whose answers are impossible. All match fpga.ErrDoubtful.
 var (
 	// ErrLost is the error for a snapshot, clear, reset or tick command that had no effect.
-	ErrLost = fmt.Errorf("%w: a command did not arrive", fpga.ErrDoubtful)
+	ErrLost = fmt.Errorf("%w: a command had no effect", fpga.ErrDoubtful)
 	// ErrUnsteady is the error for a constant register that changed, or a counter that jumped.
 	ErrUnsteady = fmt.Errorf("%w: a register keeps changing", fpga.ErrDoubtful)
 	// ErrBackwards is the error for a counter that decreased without having been cleared.
-	ErrBackwards = fmt.Errorf("%w: a counter went back", fpga.ErrDoubtful)
+	ErrBackwards = fmt.Errorf("%w: a counter decreased", fpga.ErrDoubtful)
 	// ErrNoClock is the error for a card whose registers do not give the rate of its clock.
-	ErrNoClock = fmt.Errorf("%w: its clock has no rate", fpga.ErrDoubtful)
+	ErrNoClock = fmt.Errorf("%w: the rate of its clock is unknown", fpga.ErrDoubtful)
 )

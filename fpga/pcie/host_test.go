@@ -135,11 +135,11 @@ func TestChangesUnderAnOpenCard(t *testing.T) {
 		"removed and found again": {func(t *testing.T, h *host, dir string) {
 			must(t, os.Rename(dir, dir+"-before")) // keep the old files, so that the new ones get other inode numbers
 			h.function(t, pcietest.OpenNIC())
-		}, pcie.ErrChanged, "the same one anew"},
+		}, pcie.ErrChanged, "the same one after a reinsertion"},
 		"a driver bound": {func(t *testing.T, h *host, dir string) {
 			must(t, os.Symlink("../../drivers/onic", filepath.Join(dir, "driver")))
 			h.card.AllOnesFrom(1)
-		}, fpga.ErrGone, "the driver onic was bound to it meanwhile"},
+		}, fpga.ErrGone, "the driver onic was bound to it in the meantime"},
 		"asleep": {func(t *testing.T, h *host, dir string) {
 			must(t, os.WriteFile(filepath.Join(dir, "power_state"), []byte("D3hot\n"), 0o644))
 			h.card.AllOnesFrom(1)

@@ -145,7 +145,7 @@ func TestLies(t *testing.T) {
 				}
 				return v
 			}
-		}, snapshot, pcie.ErrUnsteady, "no two looks agree"},
+		}, snapshot, pcie.ErrUnsteady, "no two reads agree"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, pcietest.OpenNIC())
@@ -217,7 +217,7 @@ func TestPowerCycle(t *testing.T) {
 func TestClockWithoutRate(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	h.card.Answer(regmap.CommonClockHz, 0)
-	if _, err := h.open(pcie.Options{}); !errors.Is(err, pcie.ErrNoClock) || !strings.Contains(err.Error(), "program the image again") {
+	if _, err := h.open(pcie.Options{}); !errors.Is(err, pcie.ErrNoClock) || !strings.Contains(err.Error(), "reprogram the image") {
 		t.Error(err)
 	}
 	if h.card.Stores != 0 {

@@ -29,13 +29,13 @@ func takeLock(dir, slot string, alone bool) (*lock, error) {
 		file, err = lockfile.Open(path, os.O_RDONLY, 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock file of the card: %w", err)
+		return nil, fmt.Errorf("open the card's lock file: %w", err)
 	}
 	if err := lockfile.Lock(file, alone); err != nil {
 		holder := readHolder(file)
 		file.Close()
 		if errors.Is(err, lockfile.ErrHeld) {
-			return nil, fmt.Errorf("%w: %s; wait for it, or go through its agent with -d grpc://", ErrBusy, holder)
+			return nil, fmt.Errorf("%w: %s; wait until it ends, or use its agent with -d grpc://", ErrBusy, holder)
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
@@ -56,9 +56,9 @@ func readHolder(file *os.File) string {
 	n, _ := file.ReadAt(text, 0)
 	pid, who, ok := strings.Cut(strings.TrimSpace(string(text[:n])), " ")
 	if _, err := strconv.Atoi(pid); err != nil || !ok {
-		return "another process reads it"
+		return "another process is reading it"
 	}
-	return fmt.Sprintf("process %s (%s) had it last", pid, caller.Plain(who))
+	return fmt.Sprintf("process %s (%s) opened it last", pid, caller.Plain(who))
 }
 
 // release unlocks the card.

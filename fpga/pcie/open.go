@@ -148,7 +148,7 @@ func (x *examination) findCard(bdf string) error {
 		x.addCheck("driver", Passed, "none bound", "")
 	} else {
 		x.addCheck("driver", Noted, card.Driver+" is bound",
-			"do not run 'ethtool -S' during measurements: it ticks the MAC's counters and takes what they held")
+			"do not run 'ethtool -S' during measurements: it latches and clears the MAC's counters")
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (x *examination) lockCard() error {
 		x.addCheck("lock", Failed, err.Error(), "")
 		return fmt.Errorf("%s: %w", x.card.BDF, err)
 	}
-	x.addCheck("lock", Passed, map[bool]string{true: "held alone", false: "shared with other readers"}[x.mayWrite()], "")
+	x.addCheck("lock", Passed, map[bool]string{true: "exclusive", false: "shared with other readers"}[x.mayWrite()], "")
 	x.device = &Device{card: x.card, bus: x.bus, lock: l, options: x.options, clock: x.options.Clock}
 	if x.device.clock == nil {
 		x.device.clock = hostClock{}
@@ -172,7 +172,7 @@ func (x *examination) findOthers() error {
 	users := findUsers(x.bus, Slot(x.card.BDF))
 	switch list := strings.Join(users, ", "); {
 	case x.bus.Proc == "":
-		x.addCheck("other programs", NotRun, "no /proc to look into", "")
+		x.addCheck("other programs", NotRun, "/proc is not available", "")
 	case len(users) == 0:
 		x.addCheck("other programs", Passed, "no process that this user can see maps BAR2", "")
 	case !x.mayWrite():
@@ -194,8 +194,9 @@ func (x *examination) mapBAR() error {
 	}
 	info, err := os.Stat(x.barPath())
 	if err != nil {
-		return x.addFailure("mapping", fpga.ErrGone, fmt.Sprintf("%s was removed from the PCI bus", x.card.BDF),
-			"'olafctl device list' shows what is there")
+		return x.addFailure("mapping", fpga.ErrGone, fmt.Sprintf("the card %s was removed from the PCI bus",
+			x.card.BDF),
+			"'olafctl device list' shows the devices")
 	}
 	w, err := open(x.barPath(), x.card.BAR2Bytes, x.mayWrite())
 	if err != nil {
@@ -215,15 +216,17 @@ func (x *examination) whyUnmapped(err error) (next string, kind error) {
 	const relaxed = "boot the kernel with iomem=relaxed"
 	switch driver := x.card.Driver; {
 	case errors.Is(err, syscall.EINVAL) && driver != "":
-		return fmt.Sprintf("the driver %s owns BAR2, and this kernel (CONFIG_IO_STRICT_DEVMEM) shares it with no program: unbind it with "+
+		return fmt.Sprintf("the driver %s owns BAR2, and this kernel (CONFIG_IO_STRICT_DEVMEM) does not share it: "+
+				"unbind the driver with "+
 				"'echo %s > /sys/bus/pci/devices/%[2]s/driver/unbind' as root, or %[3]s", driver, x.card.BDF, relaxed),
 			ErrBusy
 	case errors.Is(err, syscall.EINVAL):
 		return "a part of the kernel owns BAR2: see /proc/iomem, or " + relaxed, ErrBusy
 	case errors.Is(err, syscall.EPERM):
-		return "the kernel is locked down and lends BARs to no program, as with Secure Boot: boot it with lockdown=none", ErrNotReady
+		return "the kernel is locked down, as with Secure Boot, and does not let programs map BARs: boot it with " +
+			"lockdown=none", ErrNotReady
 	case errors.Is(err, fs.ErrPermission):
-		return "this needs root, or a udev rule that gives your group the file", ErrNotReady
+		return "this needs root, or a udev rule that gives your group access to the file", ErrNotReady
 	case errors.Is(err, errNoMap):
 		return "", ErrNotReady
 	}
@@ -238,10 +241,10 @@ func (x *examination) checkLink() error {
 	case canary == allOnes || built == allOnes:
 		text, _ := explainPlaceholder(allOnes)
 		return x.addFailure("answers", fpga.ErrGone, seen+": "+text,
-			"warm-reboot the host after the image changed; look at 'lspci -vv' for the link")
+			"warm-reboot the host if the image changed; check the link with 'lspci -vv'")
 	case canary == 0:
 		return x.addFailure("answers", fpga.ErrGone, seen+": the power-up reset has not ended",
-			"wait a second and try again; if it stays, program the card again")
+			"wait a second and try again; if this persists, reprogram the card")
 	case canary != canaryLive:
 		return x.addFailure("answers", ErrNotOurs, seen+": bits 31:1 of 0x008 are wired to 0 in an OpenNIC shell",
 			"program an OpenNIC image with the OLAF box")
@@ -257,7 +260,7 @@ func (x *examination) checkShell() error {
 	seen := fmt.Sprintf("CMAC 0 is version %#x", version)
 	if text, ok := explainPlaceholder(version); ok {
 		return x.handleMismatch("ports", seen+": "+text,
-			"an OpenNIC shell has a CMAC at 0x8000; another shell has another map")
+			"an OpenNIC shell has a CMAC at 0x8000; other shells have other maps")
 	}
 	x.device.ports = x.device.ports[:0]
 	for p := range uint32(maxPorts) {
@@ -267,7 +270,8 @@ func (x *examination) checkShell() error {
 	}
 	seen = fmt.Sprintf("%s, %s", seen, olaf.Plural(len(x.device.ports), "port"))
 	if version != expectedCMAC {
-		x.addCheck("ports", Noted, seen, fmt.Sprintf("%#x is the version this was written for; compare the counters with a known load once", expectedCMAC))
+		x.addCheck("ports", Noted, seen, fmt.Sprintf("olafctl was written for version %#x; compare the counters once "+
+			"with a known load", expectedCMAC))
 		return nil
 	}
 	x.addCheck("ports", Passed, seen, "")
@@ -295,12 +299,13 @@ func (x *examination) checkImage() error {
 		if known {
 			return x.handleMismatch("image", seen+": "+text, "")
 		}
-		return x.handleMismatch("image", seen+", which is not our magic", "program the image with the OLAF box")
+		return x.handleMismatch("image", seen+", which is not OLAF's magic number", "program the image with the OLAF "+
+			"box")
 	}
 	version := d.readStable(regmap.CommonMapVersion)
 	d.mapVersion = fmt.Sprintf("%d.%d.%d", version>>24, version>>16&0xFF, version&0xFFFF)
 	if version>>24 != regmap.VersionMajor {
-		return x.handleMismatch("image", fmt.Sprintf("register map %s; this program knows %d.x", d.mapVersion,
+		return x.handleMismatch("image", fmt.Sprintf("register map %s; this program supports %d.x", d.mapVersion,
 			regmap.VersionMajor),
 			"use the olafctl that came with the image, or program a newer image")
 	}
@@ -311,8 +316,8 @@ func (x *examination) checkImage() error {
 	d.hash = d.readStable(regmap.CommonBuildHash)
 	d.clockHz = uint64(d.readStable(regmap.CommonClockHz))
 	if d.clockHz == 0 {
-		return x.addFailure("clock", ErrNoClock, "common.clock_hz reads 0, so that no rate and no age can be told",
-			"program the image again; if it stays, it was built without one")
+		return x.addFailure("clock", ErrNoClock, "common.clock_hz reads 0, so rates and ages can't be computed",
+			"reprogram the image; if this persists, it was built without a clock rate")
 	}
 	if err := d.checkClock(); err != nil {
 		return x.addFailure("clock", err, "", "")
@@ -336,7 +341,7 @@ func (x *examination) checkScratch() error {
 	}
 	d.verified = d.clock.Now()
 	if !x.mayWrite() || !d.ours {
-		x.addCheck("writes arrive", NotRun, "nothing is written in this session", "")
+		x.addCheck("writes arrive", NotRun, "this session does not write", "")
 		return nil
 	}
 	before := d.readStable(regmap.CommonScratch)
@@ -345,7 +350,7 @@ func (x *examination) checkScratch() error {
 		d.window.Load32(regmap.CommonMagic) // reading ensures that the write has arrived
 		if got := d.readStable(regmap.CommonScratch); got != p {
 			return x.addFailure("writes arrive", ErrStale, fmt.Sprintf("scratch reads %#08x after %#08x was written", got, p),
-				"the path to the card is broken: reseat it, or program it again")
+				"the path to the card is broken: reseat the card, or reprogram it")
 		}
 	}
 	x.addCheck("writes arrive", Passed, "scratch holds two patterns", "")

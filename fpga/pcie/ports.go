@@ -168,8 +168,8 @@ func (d *Device) tickPort(i int, p *port) error {
 	}
 	if passed := d.clock.Now().Sub(now).Seconds() * rxClockHz; after >= before && float64(after) > 1.02*passed {
 		return errors.Join(d.verify(), fmt.Errorf(
-			"latch the counters of port %d: %w: the MAC's clock goes on at %d after %d; it is being reset, or "+
-				"'olafctl device reset --part cmac%d' helps", i, ErrLost, after, before, i))
+			"latch the counters of port %d: %w: the MAC's clock reads %d after %d, so the tick did not clear it; "+
+				"wait if it is being reset, or try 'olafctl device reset --part cmac%d'", i, ErrLost, after, before, i))
 	}
 	p.ticked = ticked
 	return nil
@@ -189,7 +189,7 @@ func (d *Device) readMAC(i int, base uint32) (counted [len(macCounters)]uint64, 
 		last = counted
 	}
 	return counted, errors.Join(d.verify(),
-		fmt.Errorf("the counters of port %d: %w: no two looks agree; end other programs that read them", i,
+		fmt.Errorf("the counters of port %d: %w: no two reads agree; stop other programs that read them", i,
 			ErrUnsteady))
 }
 
@@ -221,8 +221,8 @@ func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 		}
 		if was := *a.value(&last); *v < was {
 			p.adapter = AdapterCounters{}
-			return c, fmt.Errorf("the adapter of port %d: %w: %#x from %d to %d; it was reset, so its earlier "+
-				"counts are lost: measure again", i, ErrBackwards, a.offset, was, *v)
+			return c, fmt.Errorf("the adapter of port %d: %w: %#x went from %d to %d; the adapter was reset and its "+
+				"earlier counts are lost: measure again", i, ErrBackwards, a.offset, was, *v)
 		}
 	}
 	p.adapter = c
@@ -290,8 +290,8 @@ var rxFaults = []struct {
 	bit  uint
 	text string
 }{
-	{6, "local fault: no light, a wrong cable, or the far end uses another FEC"}, {7, "internal fault"},
-	{5, "remote fault: the far end does not receive us"}, {4, "high bit error rate"}, {3, "alignment error"},
+	{6, "local fault: no light, a wrong cable, or a different FEC at the far end"}, {7, "internal fault"},
+	{5, "remote fault: the far end does not receive our signal"}, {4, "high bit error rate"}, {3, "alignment error"},
 	{2, "misaligned"},
 }
 

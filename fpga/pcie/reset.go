@@ -58,13 +58,14 @@ func (d *Device) Reset(t Target) error {
 	case r.own:
 		return d.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
 	case !ok:
-		return fmt.Errorf("%w: nothing is named %q; there are %s", ErrDenied, t, strings.Join(TargetNames(), ", "))
+		return fmt.Errorf("%w: there is no part %q; use one of %s", ErrDenied, t, strings.Join(TargetNames(), ", "))
 	case d.options.ReadOnly:
 		return fmt.Errorf("reset %s: %w: the session is read-only", t, ErrDenied)
 	case r.port > len(d.ports):
 		return fmt.Errorf("reset %s: %w: this image has %s", t, ErrDenied, d.portCount())
 	case t == ResetQDMA && d.card.Driver != "":
-		return fmt.Errorf("reset %s: %w: the driver %s is bound and would lose its DMA contexts; unbind it first", t,
+		return fmt.Errorf("reset %s: %w: the driver %s is bound and would lose its DMA contexts; unbind the driver "+
+			"first", t,
 			ErrDenied, d.card.Driver)
 	case t == ResetQDMA && !d.options.Force:
 		return fmt.Errorf("reset %s: %w unless forced: the host's DMA stops", t, ErrDenied)

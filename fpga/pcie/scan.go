@@ -138,12 +138,13 @@ func Slot(bdf string) string {
 func (b Bus) Find(bdf string) (Card, error) {
 	bdf = strings.ToLower(bdf)
 	if !bdfForm.MatchString(bdf) {
-		return Card{}, fmt.Errorf("%w at %q: an address looks like 0000:3b:00.0; 'olafctl device list' shows them",
+		return Card{}, fmt.Errorf("%w at %q: use an address such as 0000:3b:00.0; 'olafctl device list' shows the "+
+			"addresses",
 			ErrNoCard, bdf)
 	}
 	card, err := b.probe(bdf)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Card{}, fmt.Errorf("%w at %s: there is no such PCI device; 'olafctl device list' shows what is there",
+		return Card{}, fmt.Errorf("%w at %s: there is no such PCI device; 'olafctl device list' shows the devices",
 			ErrNoCard, bdf)
 	}
 	if err != nil {
@@ -197,14 +198,15 @@ func (c *Card) judge(power string, config configuration) {
 	case c.Vendor != vendorXilinx:
 		skip(fmt.Sprintf("vendor %04x is not Xilinx", c.Vendor))
 	case c.Device == otherOpenNIC:
-		refuse(ErrNotOurs, "device 6aa0 is an OpenNIC function of a board that this program does not know")
+		refuse(ErrNotOurs, "device 6aa0 is an OpenNIC function of an unsupported board")
 	case c.Device != factoryDevice && !isOpenNIC(c.Device):
-		skip(fmt.Sprintf("device %04x is no OpenNIC function", c.Device))
+		skip(fmt.Sprintf("device %04x is not an OpenNIC function", c.Device))
 	case strings.HasPrefix(power, "D") && power != "D0":
 		refuse(ErrNotReady, fmt.Sprintf("it is asleep (%s%s); as root: echo on > %s/power/control", power, withDriver(c.Driver),
 			sys))
 	case config.isDead():
-		refuse(fpga.ErrGone, "its configuration space reads all ones: the link is down; look at 'lspci -vv' for the port above it, and warm-reboot the host")
+		refuse(fpga.ErrGone, "its configuration space reads all ones: the link is down; check the port above it with "+
+			"'lspci -vv', and warm-reboot the host")
 	case c.Device == factoryDevice:
 		refuse(ErrNotOurs, "a U55C with its factory image; program an OpenNIC image with the OLAF box, then warm-reboot the host")
 	case c.BAR2Bytes == 0 && config[bar2]&barType != 0:
@@ -212,11 +214,12 @@ func (c *Card) judge(power string, config configuration) {
 	case c.BAR2Bytes == 0:
 		refuse(ErrNotReady, "BAR2 is missing or has no address: the image changed, or the bridge above the card has no room for it; warm-reboot the host with the card in it, or boot it with pci=realloc")
 	case c.BAR2Bytes == esnetBarBytes:
-		refuse(ErrNotOurs, "BAR2 of 8 MiB: an ESnet SmartNIC image, whose registers lie elsewhere")
+		refuse(ErrNotOurs, "BAR2 of 8 MiB: an ESnet SmartNIC image, whose registers are at other addresses")
 	case c.BAR2Bytes != barBytes:
 		refuse(ErrNotOurs, fmt.Sprintf("BAR2 of %d bytes; the OpenNIC shell has %d", c.BAR2Bytes, barBytes))
 	case !c.MemoryEnabled && c.Driver != "": // the kernel does not enable a card that has a driver
-		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off%s; run 'setpci -s %s COMMAND=2:2' as root, which sets this bit alone", withDriver(c.Driver), c.BDF))
+		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off%s; run 'setpci -s %s COMMAND=2:2' as root, which "+
+			"sets only this bit", withDriver(c.Driver), c.BDF))
 	case !c.MemoryEnabled: // normal after a rescan without a driver
 		refuse(ErrNotReady, fmt.Sprintf("memory decoding is off; as root: echo 1 > %s/enable", sys))
 	default:

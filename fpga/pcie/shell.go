@@ -41,14 +41,14 @@ var placeholders = []struct {
 	text        string
 }{
 	{0xFFFFFFFF, allOnes, "all ones: the link is down, memory decoding is off, or another image was loaded without a warm reboot"},
-	{0xFFFFFFFF, placeholder, "0xDEADBEEF: a register slave answers, but has no register there"},
+	{0xFFFFFFFF, placeholder, "0xDEADBEEF: there is no register at this address"},
 	{0xFFFF0000, 0xB0000000, "the stock p2p plugin of OpenNIC is in the 250 MHz box; program the image with the OLAF box"},
-	{0xFFFF0000, 0xB0010000, "the stock p2p plugin of the 322 MHz box answers; the address map is not ours"},
+	{0xFFFF0000, 0xB0010000, "the stock p2p plugin of the 322 MHz box answers; the address map is not OLAF's"},
 	{0xFFFF0000, 0xD0000000, "a dummy range of a stock box answers; program the image with the OLAF box"},
 	{0xFFFF0000, 0xC0280000, "the placeholder of a QSFP slot answers"},
 	{0xFFFF0000, 0xC1280000, "the placeholder of a QSFP slot answers"},
-	{0xFFFF0000, secondMissing, "the placeholder of a second CMAC answers; it is not built"},
-	{0xFFFFFFFF, 0, "zero: nothing answers there; program the image with the OLAF box"},
+	{0xFFFF0000, secondMissing, "the placeholder of a second CMAC answers; this image has no second CMAC"},
+	{0xFFFFFFFF, 0, "zero: nothing answers at this address; program the image with the OLAF box"},
 }
 
 // explainPlaceholder returns an explanation of a value that is not the content of a register. ok is false for other
@@ -72,25 +72,26 @@ type area struct {
 // areas is the list of all ranges that may be accessed. Accesses to other addresses are refused.
 var areas = []area{
 	{ShellBuildTime, ShellSystemReset, true, false, "the build time is read-only"},
-	{ShellSystemReset, ShellCanary, false, false, "a system reset takes the host's DMA contexts with it"},
+	{ShellSystemReset, ShellCanary, false, false, "a system reset also clears the host's DMA contexts"},
 	{ShellCanary, ShellReset, true, false, "it is read-only"},
 	{ShellReset, ShellStatus, false, false, "it is write-only; use 'olafctl device reset'"},
 	{ShellStatus, UserReset, true, false, "it is read-only"},
 	{UserReset, UserStatus, false, false, "it is write-only; use 'olafctl device reset'"},
 	{UserStatus, UserStatus + 4, true, false, "it is read-only"},
-	{0x1000, 0x6000, false, false, "the QDMA belongs to the kernel driver, and rewriting its queues under traffic blocks them for good"},
+	{0x1000, 0x6000, false, false, "the QDMA belongs to the kernel driver, and rewriting its queues under traffic " +
+		"blocks them permanently"},
 	{cmacBase, cmacBase + cmacBytes, true, true, ""},
 	{cmacBase + portStride, cmacBase + portStride + cmacBytes, true, true, ""},
 	{adapterBase, adapterBase + adapterBytes, true, false, "the adapter's counters are read-only"},
 	{adapterBase + portStride, adapterBase + portStride + adapterBytes, true, false,
 		"the adapter's counters are read-only"},
-	{sysmonBase, sysmonBase + sysmonBytes, true, false, "the system monitor is only read"},
+	{sysmonBase, sysmonBase + sysmonBytes, true, false, "the system monitor is read-only"},
 	{regmap.CommonBase, regmap.ModelBase + regmap.ModelBytes, true, true, ""},
 	{TablesBase, TablesBase + TablesBytes, false, false,
 		"the VitisNetP4 windows belong to the tables' driver; use 'olafctl tables'"},
-	{box322Base, flashBase, false, false, "the 322 MHz box is not ours"},
+	{box322Base, flashBase, false, false, "the 322 MHz box is not part of OLAF"},
 	{flashBase, 0x340000, false, false, "the satellite controller runs the card's power and fans"},
-	{0x340000, 0x341000, false, false, "it reaches the configuration flash"},
+	{0x340000, 0x341000, false, false, "it gives access to the configuration flash"},
 }
 
 // areaOf returns the area that contains an address, or nil if there is none.

@@ -27,7 +27,7 @@ func (t Tables) checkAccess(addr uint32, write bool) error {
 	}
 	switch {
 	case addr%4 != 0 || addr < TablesBase || addr-TablesBase >= TablesBytes:
-		return fmt.Errorf("%w: %#x is outside of the table windows", fpga.ErrAddress, addr)
+		return fmt.Errorf("%w: %#x is outside the table windows", fpga.ErrAddress, addr)
 	case !d.ours:
 		return fmt.Errorf("%w: %s", ErrNotOurs, d.foreign)
 	case write && (d.options.ReadOnly || d.options.DryRun != nil):

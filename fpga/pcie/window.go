@@ -3,7 +3,7 @@ package pcie
 import "errors"
 
 // errNoMap is returned on operating systems on which a BAR cannot be mapped.
-var errNoMap = errors.New("driving a card needs Linux")
+var errNoMap = errors.New("using a card needs Linux")
 
 // Window is a mapping of BAR2. Offsets must be multiples of 4 and smaller than its size; the device checks this.
 type Window interface {
