@@ -633,7 +633,7 @@ func refusalError(w *word, value, bits uint32) error {
 	case bits&regmap.CommonErrorsReadOnly != 0:
 		why, kind = "the register is read-only", fpga.ErrAddress
 	case bits&regmap.CommonErrorsState != 0 && w.block.Name == "queue" && w.register.Idle:
-		why = "the queue must first be disabled and empty"
+		why = "the queue must be disabled and empty first"
 	case bits&regmap.CommonErrorsState != 0 && w.block.Name == "generator":
 		why = "the generator's state does not allow it"
 	case bits&regmap.CommonErrorsState != 0:

@@ -290,7 +290,7 @@ func (f *File[C]) checkWrite(e *entry, addr, value uint32) *Reason {
 		return BadValue(fmt.Sprintf("bits %#x mean nothing there", value&^e.writable))
 	}
 	if r.Idle && e.block.Name != "generator" && f.behaviour.QueueBusy(f.device) {
-		return BadState("the queue must first be disabled and empty")
+		return BadState("the queue must be disabled and empty first")
 	}
 	if r.Idle && e.block.Name == "generator" && f.behaviour.GeneratorBusy(f.device) {
 		return BadState("the generator is armed or running")

@@ -21,11 +21,11 @@ const Placeholder = 0xDEADBEEF
 func blockHeader(kind, next uint32) []Register {
 	return []Register{
 		{Name: "type", Offset: 0x000, Access: ReadOnly, Reset: uint64(kind),
-			Doc: "Four letters that say which block this is."},
+			Doc: "Four letters that identify the block."},
 		{Name: "version", Offset: 0x004, Access: ReadOnly, Reset: versionWord,
 			Doc: "Version of the block: major, minor, patch.", Fields: versionFields},
 		{Name: "next", Offset: 0x008, Access: ReadOnly, Reset: uint64(next), Unit: "BAR2 bytes",
-			Doc: "Where the next block starts; 0 ends the list."},
+			Doc: "Address of the next block; 0 ends the list."},
 	}
 }
 
@@ -75,12 +75,12 @@ var blocks = []Block{
 	{Name: "common", Base: 0x100000, Size: 0x1000,
 		Doc: "Identity, capabilities and the commands that concern the whole card.", Registers: []Register{
 			{Name: "magic", Offset: 0x000, Access: ReadOnly, Reset: 0x4F4C4146,
-				Doc: "The letters OLAF; anything else means that this is not our bitstream."},
+				Doc: "The letters OLAF; any other value means that this is not an OLAF bitstream."},
 			{Name: "map_version", Offset: 0x004, Access: ReadOnly, Reset: versionWord, Doc: "Version of this map.",
 				Fields: versionFields},
 			{Name: "next", Offset: 0x008, Access: ReadOnly, Reset: 0x101000, Unit: "BAR2 bytes",
-				Doc: "Where the next block starts; 0 ends the list."},
-			{Name: "role", Offset: 0x00C, Access: ReadOnly, Built: true, Doc: "What this card was built as.",
+				Doc: "Address of the next block; 0 ends the list."},
+			{Name: "role", Offset: 0x00C, Access: ReadOnly, Built: true, Doc: "Blocks in this build.",
 				Fields: []Field{
 					{Name: "accelerator", Hi: 0, Lo: 0, Doc: "OlafQueue and replication are built."},
 					{Name: "generator", Hi: 1, Lo: 1, Doc: "The packet generator is built."},
@@ -88,46 +88,49 @@ var blocks = []Block{
 			{Name: "capabilities", Offset: 0x010, Access: ReadOnly, Built: true, Doc: "Options of this build.",
 				Fields: []Field{
 					{Name: "model_cycles", Hi: 0, Lo: 0,
-						Doc: "queue.dequeue_cycles and queue.merge_cycles are writable (a model); otherwise they state what the logic takes."},
+						Doc: "queue.dequeue_cycles and queue.merge_cycles are writable (a model); otherwise they " +
+							"show what the logic takes."},
 					{Name: "provenance", Hi: 1, Lo: 1, Doc: "Contributors of merged updates can be logged."},
 					{Name: "free_on_start", Hi: 2, Lo: 2, Doc: "A slot can be freed when its frame starts to leave."},
 					{Name: "fault_injection", Hi: 3, Lo: 3, Doc: "The generator obeys the fault flags of descriptors."},
 					{Name: "server_model", Hi: 4, Lo: 4,
-						Doc: "The model block answers: a parameter server stands behind the queue."},
+						Doc: "The model block is built: it models a parameter server behind the queue."},
 					{Name: "lanes", Hi: 5, Lo: 5, Doc: "Gradient lanes are stored and merged, not only counted."},
 					{Name: "aggregator", Hi: 6, Lo: 6,
-						Doc: "The aggregator block is built; without it nothing answers there."},
+						Doc: "The aggregator block is built; without it, its addresses have no registers."},
 					{Name: "downlinks", Hi: 7, Lo: 7,
-						Doc: "Sums can go to the workers by a link each (aggregator.results); without it the " +
+						Doc: "Sums can go to the workers over one link each (aggregator.results); without it, the " +
 							"aggregator's registers from 0x038 on do nothing."},
 					{Name: "wire_formats", Hi: 8, Lo: 8,
-						Doc: "The format, tos and seg of flows are obeyed, and aggregator.segments; without it they mean nothing."},
+						Doc: "The format, tos and seg of flows and aggregator.segments are obeyed; without it, they " +
+							"are ignored."},
 				}},
 			{Name: "build_hash", Offset: 0x014, Access: ReadOnly, Built: true,
 				Doc: "First 32 bits of the bitstream's hash, or of the twin's model version."},
 			{Name: "build_time", Offset: 0x018, Wide: true, Access: ReadOnly, Built: true, Unit: "s",
 				Doc: "When the bitstream was built, seconds since 1970; 0 on the twin."},
 			{Name: "scratch", Offset: 0x020, Access: ReadWrite, Reset: 0x5A5AA5A5,
-				Doc: "Holds any value, for tests of the path to the card."},
+				Doc: "Any value; used to test the path to the card."},
 			{Name: "clock_hz", Offset: 0x024, Access: ReadOnly, Built: true, Unit: "Hz",
 				Doc: "Clock of the data path, nominally 250,000,000."},
 			{Name: "max_packet_bytes", Offset: 0x028, Access: ReadOnly, Built: true, Unit: "B",
 				Doc: "Largest L2 frame, without FCS, that every stage of this build passes."},
 			{Name: "cycles", Offset: 0x030, Wide: true, Access: ReadOnly, Built: true, Unit: "cycles",
 				Doc: "Free-running count since power-up; reading the low word latches the high word."},
-			{Name: "command", Offset: 0x038, Access: Command, Doc: "Acts on all blocks at the same cycle.",
+			{Name: "command", Offset: 0x038, Access: Command, Doc: "Commands that act on all blocks in the same cycle.",
 				Fields: []Field{
 					{Name: "snapshot", Hi: 0, Lo: 0,
 						Doc: "Latch every counter of every bank. Together with clear: latch, then clear."},
 					{Name: "clear", Hi: 1, Lo: 1,
 						Doc: "Zero the running counters, peaks and per-cluster counters; the latched values stay."},
 					{Name: "reset", Hi: 2, Lo: 2,
-						Doc: "Abort the generator, empty the queue uncounted, and return every register and memory to its reset value. Wait 1 ms."},
+						Doc: "Abort the generator, empty the queue without counting, and return every register and " +
+							"memory to its reset value. Wait 1 ms afterwards."},
 				}},
-			{Name: "errors", Offset: 0x040, Access: ClearOnOne, Doc: "Sticky summary of what went wrong.",
+			{Name: "errors", Offset: 0x040, Access: ClearOnOne, Doc: "Sticky summary of errors.",
 				Fields: []Field{
-					{Name: "address", Hi: 0, Lo: 0, Doc: "An access hit an offset without a register."},
-					{Name: "read_only", Hi: 1, Lo: 1, Doc: "A write hit a read-only register."},
+					{Name: "address", Hi: 0, Lo: 0, Doc: "An access to an address without a register."},
+					{Name: "read_only", Hi: 1, Lo: 1, Doc: "A write to a read-only register."},
 					{Name: "state", Hi: 2, Lo: 2, Doc: "A write or command was refused because of the block's state."},
 					{Name: "value", Hi: 3, Lo: 3, Doc: "A write was refused because of its value."},
 					{Name: "queue", Hi: 8, Lo: 8, Doc: "queue.errors gained a bit."},
@@ -136,10 +139,10 @@ var blocks = []Block{
 					{Name: "aggregator", Hi: 11, Lo: 11, Doc: "A write to the aggregator block was refused."},
 				}},
 			{Name: "error_address", Offset: 0x044, Access: ReadOnly, Built: true, Unit: "BAR2 bytes",
-				Doc: "Address of the newest refused access; 0 when there was none."},
+				Doc: "Address of the latest refused access; 0 if there was none."},
 		}},
 	{Name: "queue", Base: 0x101000, Size: 0x1000,
-		Doc: "OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Configuration holds still while it " +
+		Doc: "OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Its configuration can't change while it " +
 			"runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.",
 		Registers: joinRegisters(
 			blockHeader(0x4F4C5155, 0x102000),
@@ -150,7 +153,7 @@ var blocks = []Block{
 					Doc: "Cluster ids run from 0 to this minus 1, at most 65,536."},
 				{Name: "built_lanes", Offset: 0x014, Access: ReadOnly, Built: true,
 					Doc: "Gradient lanes that a slot stores."},
-				{Name: "control", Offset: 0x020, Access: ReadWrite, Doc: "What may change while updates flow.",
+				{Name: "control", Offset: 0x020, Access: ReadWrite, Doc: "Settings that may change while updates flow.",
 					Fields: []Field{
 						{Name: "enable", Hi: 0, Lo: 0,
 							Doc: "Admit updates. While 0 the queue drains, and arriving updates are counted in lost_before_engine."},
@@ -159,15 +162,15 @@ var blocks = []Block{
 								"leaves; a frame on the wire pauses. Arriving updates are counted in " +
 								"lost_before_engine."},
 					}},
-				{Name: "status", Offset: 0x024, Access: ReadOnly, Built: true, Doc: "What the queue is doing.",
+				{Name: "status", Offset: 0x024, Access: ReadOnly, Built: true, Doc: "State of the queue.",
 					Fields: []Field{
 						{Name: "running", Hi: 0, Lo: 0, Doc: "Enabled and not frozen."},
 						{Name: "empty", Hi: 1, Lo: 1, Doc: "No slot is in use."},
-						{Name: "frozen", Hi: 2, Lo: 2, Doc: "The clock of the queue stands."},
-						{Name: "draining", Hi: 3, Lo: 3, Doc: "Disabled but not empty yet."},
+						{Name: "frozen", Hi: 2, Lo: 2, Doc: "The queue's clock is stopped."},
+						{Name: "draining", Hi: 3, Lo: 3, Doc: "Disabled but not yet empty."},
 					}},
-				{Name: "command", Offset: 0x028, Access: Command, Doc: "Acts once.", Fields: []Field{
-					{Name: "flush", Hi: 0, Lo: 0, Doc: "Discard everything inside, counted as flushed."},
+				{Name: "command", Offset: 0x028, Access: Command, Doc: "Commands; each acts once.", Fields: []Field{
+					{Name: "flush", Hi: 0, Lo: 0, Doc: "Discard all updates and count them as flushed."},
 				}},
 				{Name: "errors", Offset: 0x02C, Access: ClearOnOne, Doc: "Sticky errors of this block.",
 					Fields: []Field{
@@ -181,50 +184,54 @@ var blocks = []Block{
 					}},
 				{Name: "mode", Offset: 0x030, Access: ReadWrite, Idle: true, Doc: "Queue discipline and its options.",
 					Fields: []Field{
-						{Name: "discipline", Hi: 7, Lo: 0, Doc: "Which algorithm decides.", Values: disciplines},
+						{Name: "discipline", Hi: 7, Lo: 0, Doc: "Algorithm of the queue.", Values: disciplines},
 						{Name: "reward_filter", Hi: 8, Lo: 8, Doc: "Compare rewards before merging (olaf only)."},
 						{Name: "free_on_start", Hi: 9, Lo: 9,
 							Doc: "Free a slot when its frame starts to leave, as ns-3 does; needs the capability."},
 						{Name: "provenance", Hi: 10, Lo: 10,
-							Doc: "Log who is inside every update; needs the capability."},
+							Doc: "Log the contributors of every update; needs the capability."},
 					}},
 				{Name: "depth", Offset: 0x034, Access: ReadWrite, Idle: true, Reset: 8, Unit: "slots",
-					Doc: "Slots in use, 1 to built_slots, the leaving one included."},
+					Doc: "Slots to use, 1 to built_slots, including the leaving one."},
 				{Name: "reward_threshold", Offset: 0x038, Access: ReadWrite, Idle: true, Unit: "Q24.8",
 					Doc: "Threshold of the reward filter, signed but not negative."},
 				{Name: "limiter_control", Offset: 0x040, Access: ReadWrite, Idle: true,
-					Doc: "Output limiter, a serialiser that saves nothing up.", Fields: []Field{
-						{Name: "enable", Hi: 0, Lo: 0, Doc: "Pace the output; while 0 it moves 64 bytes a cycle."},
+					Doc: "Output limiter, a serialiser that saves up no credit.", Fields: []Field{
+						{Name: "enable", Hi: 0, Lo: 0, Doc: "Pace the output; while 0, the output moves 64 bytes a " +
+							"cycle."},
 					}},
 				{Name: "limiter_increment", Offset: 0x044, Access: ReadWrite, Idle: true, Reset: 64 << 24,
 					Unit: "B/cycle in 8.24", Doc: "Output rate; 40 Gb/s at 250 MHz is 20.0. Not 0, at most 64.0."},
 				{Name: "limiter_overhead", Offset: 0x048, Access: ReadWrite, Idle: true, Unit: "B",
-					Doc: "Bytes charged for every frame beside its L2 bytes, at most 255: 0, or 24 for FCS, preamble and gap."},
+					Doc: "Bytes charged for every frame in addition to its L2 bytes, at most 255: 0, or 24 for FCS, " +
+						"preamble and gap."},
 				{Name: "dequeue_cycles", Offset: 0x050, Access: ReadWrite, Idle: true, Unit: "cycles",
 					Doc: "Busy time of the output per departure, at most 255. Read-only without the capability model_cycles."},
 				{Name: "merge_cycles", Offset: 0x054, Access: ReadWrite, Idle: true, Unit: "cycles",
 					Doc: "Busy time of the output per merge or replacement, at most 255. Read-only without the capability model_cycles."},
 				{Name: "occupancy", Offset: 0x060, Access: ReadOnly, Built: true, Unit: "slots",
-					Doc: "Slots in use now; ACKs carry it."},
+					Doc: "Slots in use now; ACKs carry this number."},
 				{Name: "peak_occupancy", Offset: 0x064, Access: ReadOnly, Built: true, Unit: "slots",
 					Doc: "Most slots in use since the last clear."},
 				{Name: "active_clusters", Offset: 0x068, Access: ReadOnly, Built: true,
-					Doc: "Clusters with an update inside; ACKs carry it."},
+					Doc: "Clusters with an update in the queue; ACKs carry this number."},
 				{Name: "inspect_index", Offset: 0x080, Access: ReadWrite,
-					Doc: "Which slot the inspector shows, in departure order from 0; writing it fills the inspect registers. Refused unless frozen."},
-				{Name: "inspect_state", Offset: 0x084, Access: ReadOnly, Built: true, Doc: "What the slot holds.",
+					Doc: "Slot that the inspector shows, in departure order from 0; writing it fills the inspect " +
+						"registers. Refused unless frozen."},
+				{Name: "inspect_state", Offset: 0x084, Access: ReadOnly, Built: true, Doc: "Content of the slot.",
 					Fields: []Field{
 						{Name: "valid", Hi: 0, Lo: 0, Doc: "The index is below the occupancy and the queue is frozen."},
 						{Name: "leaving", Hi: 1, Lo: 1, Doc: "The update is locked."},
 						{Name: "retransmission", Hi: 2, Lo: 2, Doc: "Its retransmission bit."},
 						{Name: "saturated", Hi: 3, Lo: 3, Doc: "Its count saturated."},
 					}},
-				{Name: "inspect_identity", Offset: 0x088, Access: ReadOnly, Built: true, Doc: "Whose update it is.",
+				{Name: "inspect_identity", Offset: 0x088, Access: ReadOnly, Built: true, Doc: "Worker and cluster of " +
+					"the update.",
 					Fields: []Field{
 						{Name: "worker", Hi: 15, Lo: 0, Doc: "Newest contributor."},
 						{Name: "cluster", Hi: 31, Lo: 16, Doc: "Cluster id."},
 					}},
-				{Name: "inspect_size", Offset: 0x08C, Access: ReadOnly, Built: true, Doc: "How much is inside.",
+				{Name: "inspect_size", Offset: 0x08C, Access: ReadOnly, Built: true, Doc: "Size of the content.",
 					Fields: []Field{
 						{Name: "count", Hi: 15, Lo: 0, Doc: "Updates merged."},
 						{Name: "lanes", Hi: 31, Lo: 16, Doc: "Gradient lanes."},
@@ -238,28 +245,28 @@ var blocks = []Block{
 				{Name: "inspect_appended", Offset: 0x0A0, Wide: true, Access: ReadOnly, Built: true, Unit: "cycles",
 					Doc: "When the slot was filled, in common.cycles."},
 				{Name: "cluster_index", Offset: 0x0C0, Access: ReadWrite,
-					Doc: "Which cluster the cluster registers show, below built_clusters; writing it latches them."},
+					Doc: "Cluster that the cluster registers show, below built_clusters; writing it latches them."},
 			},
 			indexedWindow(0x0C8,
 				Register{Name: "cluster_in", Doc: "Updates of the cluster that reached the queue."},
 				Register{Name: "cluster_appended", Doc: "Of these, appended."},
 				Register{Name: "cluster_aggregated", Doc: "Of these, merged."},
-				Register{Name: "cluster_replaced", Doc: "Of these, replaced an older one of the same worker."},
+				Register{Name: "cluster_replaced", Doc: "Of these, replaced an older update of the same worker."},
 				Register{Name: "cluster_replaced_reward", Doc: "Of these, replaced one by reward."},
-				Register{Name: "cluster_dropped_full", Doc: "Of these, dropped for want of a slot."},
+				Register{Name: "cluster_dropped_full", Doc: "Of these, dropped because no slot was free."},
 				Register{Name: "cluster_dropped_reward", Doc: "Of these, dropped by reward."},
-				Register{Name: "cluster_dropped_mismatch", Doc: "Of these, dropped for another lane count."},
+				Register{Name: "cluster_dropped_mismatch", Doc: "Of these, dropped because of another lane count."},
 				Register{Name: "cluster_delivered_frames", Doc: "Frames of the cluster that left."},
 				Register{Name: "cluster_delivered_updates", Doc: "Sum of their counts."},
 				Register{Name: "cluster_last_departure", Unit: "cycles",
-					Doc: "When the last one left, in common.cycles; 0 when none did."},
+					Doc: "When the last one left, in common.cycles; 0 if none left."},
 			),
 			counterBank(0x200,
 				Register{Name: "snapshot_cycle", Unit: "cycles", Doc: "common.cycles at the snapshot."},
 				Register{Name: "covered_cycles", Unit: "cycles", Doc: "Cycles since the last clear."},
 				Register{Name: "in", Unit: "updates",
 					Doc: "Updates that reached the engine: the sum of the seven classes."},
-				Register{Name: "in_bytes", Unit: "B", Doc: "L2 bytes of these."},
+				Register{Name: "in_bytes", Unit: "B", Doc: "Their L2 bytes."},
 				Register{Name: "appended", Unit: "updates", Doc: "Took a free slot."},
 				Register{Name: "aggregated", Unit: "updates", Doc: "Merged into a waiting update."},
 				Register{Name: "replaced", Unit: "updates", Doc: "Replaced a waiting update of the same worker."},
@@ -269,19 +276,19 @@ var blocks = []Block{
 				Register{Name: "dropped_mismatch", Unit: "updates",
 					Doc: "Had another lane count than the waiting update."},
 				Register{Name: "delivered_frames", Unit: "frames", Doc: "Frames whose last bit left."},
-				Register{Name: "delivered_bytes", Unit: "B", Doc: "L2 bytes of these."},
-				Register{Name: "delivered_updates", Unit: "updates", Doc: "Sum of the counts of these."},
+				Register{Name: "delivered_bytes", Unit: "B", Doc: "Their L2 bytes."},
+				Register{Name: "delivered_updates", Unit: "updates", Doc: "Sum of their counts."},
 				Register{Name: "flushed_frames", Unit: "frames", Doc: "Frames discarded by flush."},
-				Register{Name: "flushed_updates", Unit: "updates", Doc: "Sum of the counts of these."},
+				Register{Name: "flushed_updates", Unit: "updates", Doc: "Sum of their counts."},
 				Register{Name: "discarded_updates", Unit: "updates",
-					Doc: "Sum of the counts that replacements of either kind took out."},
+					Doc: "Sum of the counts that replacements of either kind removed."},
 				Register{Name: "queued_frames", Gauge: true, Unit: "frames", Doc: "Slots in use at the snapshot."},
-				Register{Name: "queued_updates", Gauge: true, Unit: "updates", Doc: "Sum of the counts of these."},
+				Register{Name: "queued_updates", Gauge: true, Unit: "updates", Doc: "Sum of their counts."},
 				Register{Name: "carried_frames", Unit: "frames",
 					Doc: "Slots that were in use at the last clear; they add to appended in the identity of frames."},
-				Register{Name: "carried_updates", Unit: "updates", Doc: "Sum of the counts of these."},
+				Register{Name: "carried_updates", Unit: "updates", Doc: "Sum of their counts."},
 				Register{Name: "bypassed", Unit: "frames",
-					Doc: "Frames that were no matter of the engine: not OLAF, or from an unknown source."},
+					Doc: "Frames that the engine did not process: not OLAF, or from an unknown source."},
 				Register{Name: "malformed", Unit: "frames",
 					Doc: "OLAF frames with a wrong checksum or length; dropped."},
 				Register{Name: "misidentified", Unit: "updates",
@@ -290,41 +297,43 @@ var blocks = []Block{
 					Doc: "Updates that arrived while the queue was disabled or frozen."},
 				Register{Name: "lane_saturations", Doc: "Gradient sums that saturated."},
 				Register{Name: "reward_saturations", Doc: "Reward sums that saturated."},
-				Register{Name: "count_saturations", Doc: "Counts that saturated; voids the identity over counts."},
+				Register{Name: "count_saturations", Doc: "Counts that saturated; they invalidate the identity over " +
+					"counts."},
 				Register{Name: "locked_collisions", Unit: "updates",
 					Doc: "Arrivals whose cluster had an update leaving and none waiting."},
 				Register{Name: "busy_cycles", Unit: "cycles",
-					Doc: "Cycles of the output that the delivered frames took, rounded down."},
+					Doc: "Output cycles that the delivered frames took, rounded down."},
 				Register{Name: "stall_cycles", Unit: "cycles",
-					Doc: "Cycles of the output booked by dequeue and merge work."},
+					Doc: "Output cycles booked by dequeue and merge work."},
 				Register{Name: "occupancy_integral", Unit: "slot cycles",
-					Doc: "Sum over all cycles of the updates inside, the leaving one included; over covered_cycles it is the mean."},
+					Doc: "Sum over all cycles of the updates in the queue, including the leaving one; divided by " +
+						"covered_cycles, it is the mean."},
 				Register{Name: "acks_in", Unit: "frames", Doc: "ACKs that came from the parameter server."},
 				Register{Name: "acks_out", Unit: "frames", Doc: "Copies sent to workers."},
 				Register{Name: "acks_no_group", Unit: "frames",
-					Doc: "ACKs whose source is no known server or whose cluster has no multicast group; dropped."},
+					Doc: "ACKs whose source is not a known server or whose cluster has no multicast group; dropped."},
 			),
 		)},
 	{Name: "replication", Base: 0x102000, Size: 0x1000,
 		Doc: "Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the " +
-			"tables name; where they name none, the group whose id is the cluster's.", Registers: joinRegisters(
+			"tables name; if they name none, the group with the cluster's id.", Registers: joinRegisters(
 			blockHeader(0x4F4C5250, 0x103000),
 			[]Register{
 				{Name: "built_groups", Offset: 0x00C, Access: ReadOnly, Built: true,
 					Doc: "Group ids run from 0 to this minus 1."},
 				{Name: "built_members", Offset: 0x010, Access: ReadOnly, Built: true,
 					Doc: "Most members of one group."},
-				{Name: "command", Offset: 0x020, Access: Command, Doc: "Acts once.", Fields: []Field{
+				{Name: "command", Offset: 0x020, Access: Command, Doc: "Commands; each acts once.", Fields: []Field{
 					{Name: "clear", Hi: 0, Lo: 0, Doc: "Remove every group."},
 				}},
 				{Name: "group_index", Offset: 0x024, Access: ReadWrite,
-					Doc: "Group that the next registers concern; writing it sets member_index to 0."},
+					Doc: "Group that the next registers refer to; writing it sets member_index to 0."},
 				{Name: "group_size", Offset: 0x028, Access: ReadWrite,
 					Doc: "Members of the group, at most built_members; new ones are worker 0 on port 0; 0 removes the group."},
 				{Name: "member_index", Offset: 0x02C, Access: ReadWrite,
-					Doc: "Member that member_data concerns, at most group_size."},
+					Doc: "Member that member_data refers to, at most group_size."},
 				{Name: "member_data", Offset: 0x030, Access: ReadWrite,
-					Doc: "One member; each access moves member_index on by one.", Fields: []Field{
+					Doc: "One member; each access advances member_index by one.", Fields: []Field{
 						{Name: "worker", Hi: 15, Lo: 0,
 							Doc: "Worker id within the cluster (P4Runtime replica instance)."},
 						{Name: "port", Hi: 23, Lo: 16, Doc: "Egress port."},
@@ -342,40 +351,43 @@ var blocks = []Block{
 					Doc: "Descriptors that fit into memory."},
 				{Name: "built_templates", Offset: 0x014, Access: ReadOnly, Built: true,
 					Doc: "Payload templates, built-in template 0 included."},
-				{Name: "control", Offset: 0x020, Access: ReadWrite, Idle: true, Doc: "Where frames go.",
+				{Name: "control", Offset: 0x020, Access: ReadWrite, Idle: true, Doc: "Destination of frames.",
 					Fields: []Field{
 						{Name: "wire", Hi: 0, Lo: 0,
-							Doc: "Out of the second network port, to the queue of another card; while 0 into the queue of this one."},
+							Doc: "Out of the second network port, to another card's queue; while 0, into this card's " +
+								"queue."},
 					}},
-				{Name: "command", Offset: 0x024, Access: Command, Doc: "Acts once.", Fields: []Field{
+				{Name: "command", Offset: 0x024, Access: Command, Doc: "Commands; each acts once.", Fields: []Field{
 					{Name: "arm", Hi: 0, Lo: 0,
-						Doc: "From idle, done or error: check flows and descriptors, hold the run clock at 0."},
-					{Name: "start", Hi: 1, Lo: 1, Doc: "From armed: release the run clock and fire."},
+						Doc: "From idle, done or error: check flows and descriptors, and stop the run clock at 0."},
+					{Name: "start", Hi: 1, Lo: 1, Doc: "From armed: start the run clock and send."},
 					{Name: "stop", Hi: 2, Lo: 2,
-						Doc: "Finish the packet on the way, then done. Nothing to do when done or idle; from armed back to idle."},
-					{Name: "abort", Hi: 3, Lo: 3, Doc: "Stop at once from any state and go idle."},
+						Doc: "Finish the current packet, then go to done. Does nothing when done or idle; from " +
+							"armed, go to idle."},
+					{Name: "abort", Hi: 3, Lo: 3, Doc: "Stop at once in any state and go to idle."},
 				}},
-				{Name: "state", Offset: 0x028, Access: ReadOnly, Built: true, Doc: "Where the generator is.",
+				{Name: "state", Offset: 0x028, Access: ReadOnly, Built: true, Doc: "State of the generator.",
 					Fields: []Field{
 						{Name: "state", Hi: 3, Lo: 0, Doc: "State machine.",
 							Values: []string{"idle", "armed", "running", "stopping", "done", "error"}},
 					}},
 				{Name: "events", Offset: 0x02C, Access: ClearOnOne, Doc: "Sticky.", Fields: []Field{
 					{Name: "done", Hi: 0, Lo: 0,
-						Doc: "All descriptors, or stop_after of them, or those until stop were sent."},
-					{Name: "error", Hi: 1, Lo: 1, Doc: "The state is or was error; one of the next bits says why."},
-					{Name: "underrun", Hi: 2, Lo: 2, Doc: "A descriptor that was never loaded came due."},
-					{Name: "unsorted", Hi: 3, Lo: 3, Doc: "A descriptor's time lies before its predecessor's."},
+						Doc: "All descriptors were sent, or stop_after of them, or those before stop."},
+					{Name: "error", Hi: 1, Lo: 1, Doc: "The state is or was error; one of the next bits gives the " +
+						"reason."},
+					{Name: "underrun", Hi: 2, Lo: 2, Doc: "A descriptor was due that had not been loaded."},
+					{Name: "unsorted", Hi: 3, Lo: 3, Doc: "A descriptor's time is before its predecessor's."},
 					{Name: "bad_flow", Hi: 4, Lo: 4,
 						Doc: "A descriptor names a flow that is not enabled or not below flows."},
 					{Name: "bad_length", Hi: 5, Lo: 5,
-						Doc: "A frame length is below 64 B, above max_packet_bytes, or no whole number of lanes."},
-					{Name: "refused", Hi: 8, Lo: 8, Doc: "A write or command did not fit the state."},
+						Doc: "A frame length is below 64 B, above max_packet_bytes, or not a whole number of lanes."},
+					{Name: "refused", Hi: 8, Lo: 8, Doc: "A write or command was not allowed in the state."},
 					{Name: "value", Hi: 9, Lo: 9,
 						Doc: "A write was refused because its value is outside the built limits."},
 				}},
 				{Name: "stop_after", Offset: 0x030, Wide: true, Access: ReadWrite, Idle: true, Unit: "packets",
-					Doc: "Stop after that many; 0 means all descriptors."},
+					Doc: "Packets after which to stop; 0 means all descriptors."},
 				{Name: "flows", Offset: 0x038, Access: ReadWrite, Idle: true,
 					Doc: "Flow entries in use, at most built_flows."},
 				{Name: "descriptors", Offset: 0x03C, Access: ReadWrite, Idle: true,
@@ -384,32 +396,33 @@ var blocks = []Block{
 					Doc: "common.cycles when the run clock was last at 0; generation stamps and descriptor times count from there."},
 				{Name: "mem_select", Offset: 0x080, Access: ReadWrite,
 					Doc: "Memory behind the proxy; writing it sets mem_address to 0.", Fields: []Field{
-						{Name: "memory", Hi: 1, Lo: 0, Doc: "Which one.",
+						{Name: "memory", Hi: 1, Lo: 0, Doc: "Selected memory.",
 							Values: []string{"descriptors", "flows", "templates"}},
 					}},
 				{Name: "mem_address", Offset: 0x084, Access: ReadWrite, Unit: "words",
-					Doc: "Word that mem_data concerns: entry number times words per entry."},
+					Doc: "Word that mem_data refers to: entry number times words per entry."},
 				{Name: "mem_data", Offset: 0x088, Access: ReadWrite,
-					Doc: "One word; each access moves mem_address on by one. WriteBurst belongs here. Words never written read 0."},
+					Doc: "One word; each access advances mem_address by one. WriteBurst uses it. Words that were never " +
+						"written read 0."},
 				{Name: "mem_burst", Offset: 0x08C, Access: ReadOnly, Built: true, Unit: "words",
 					Doc: "Words to write before mem_status must be polled; 0 means no limit."},
 				{Name: "mem_length", Offset: 0x090, Access: ReadWrite, Unit: "words",
-					Doc: "How many words from address 0 mem_command.crc covers."},
-				{Name: "mem_command", Offset: 0x094, Access: Command, Doc: "Acts on the selected memory.",
+					Doc: "Number of words from address 0 that mem_command.crc covers."},
+				{Name: "mem_command", Offset: 0x094, Access: Command, Doc: "Commands that act on the selected memory.",
 					Fields: []Field{
 						{Name: "crc", Hi: 0, Lo: 0, Doc: "Compute mem_crc over mem_length words."},
-						{Name: "clear", Hi: 1, Lo: 1, Doc: "Forget everything loaded."},
+						{Name: "clear", Hi: 1, Lo: 1, Doc: "Clear the memory."},
 					}},
 				{Name: "mem_status", Offset: 0x098, Access: ReadOnly, Built: true, Doc: "State of the proxy.",
 					Fields: []Field{
-						{Name: "busy", Hi: 0, Lo: 0, Doc: "A command or burst is under way."},
+						{Name: "busy", Hi: 0, Lo: 0, Doc: "A command or burst is in progress."},
 					}},
 				{Name: "mem_crc", Offset: 0x09C, Access: ReadOnly, Built: true,
 					Doc: "CRC-32 (IEEE 802.3) of the words as little-endian bytes."},
 			},
 			counterBank(0x200,
 				Register{Name: "sent_packets", Unit: "packets", Doc: "Packets sent since the last clear."},
-				Register{Name: "sent_bytes", Unit: "B", Doc: "L2 bytes of these."},
+				Register{Name: "sent_bytes", Unit: "B", Doc: "Their L2 bytes."},
 				Register{Name: "late_packets", Unit: "packets",
 					Doc: "Packets that left after their descriptor's time because the bus was still busy with their predecessor."},
 				Register{Name: "late_cycles_max", Unit: "cycles", Doc: "Longest such delay."},
@@ -417,73 +430,78 @@ var blocks = []Block{
 			),
 		)},
 	{Name: "model", Base: 0x104000, Size: 0x1000,
-		Doc: "The parameter server behind the queue, where no real one is (capability server_model).", Registers: joinRegisters(
+		Doc: "Model of the parameter server behind the queue, for builds without a real one (capability server_model).",
+		Registers: joinRegisters(
 			lastHeader(0x4F4C4D4F, 0x105000),
 			[]Register{
-				{Name: "control", Offset: 0x020, Access: ReadWrite, Doc: "What the server does.", Fields: []Field{
+				{Name: "control", Offset: 0x020, Access: ReadWrite, Doc: "Behaviour of the server.", Fields: []Field{
 					{Name: "ack", Hi: 0, Lo: 0, Doc: "Answer every delivered update with an ACK."},
 				}},
 				{Name: "ack_delay", Offset: 0x024, Access: ReadWrite, Reset: 250, Unit: "cycles",
-					Doc: "From the last bit of an update at the server to the ACK's passage through VNP4-2."},
+					Doc: "Time from the last bit of an update at the server to the ACK's passage through VNP4-2."},
 			},
 		)},
 	{Name: "aggregator", Base: 0x105000, Size: 0x1000, Needs: 1 << 6,
-		Doc: "A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, " +
-			"each cluster in its own segment, and what it sends upwards reaches the queue as one update. What " +
-			"reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. " +
-			"Registers marked idle are writable with those of the queue.", Registers: joinRegisters(
+		Doc: "A switch program in front of the queue (capability aggregator): it adds up the updates of a cluster, " +
+			"each cluster in its own segment, and its sums reach the queue as one update each. Updates that reach it " +
+			"while the queue is disabled or frozen are counted in queue.lost_before_engine. " +
+			"Registers marked idle are writable when the queue's are.", Registers: joinRegisters(
 			blockHeader(0x41474752, 0),
 			[]Register{
 				{Name: "built_slots", Offset: 0x00C, Access: ReadOnly, Built: true,
-					Doc: "Segments in this build; with a program clusters run from 0 to this minus 1."},
+					Doc: "Segments in this build; with a program, clusters run from 0 to this minus 1."},
 				{Name: "built_programs", Offset: 0x010, Access: ReadOnly, Built: true,
-					Doc: "Bit n says that the program of code n is built; bit 0, which passes updates on, always is."},
+					Doc: "Bit n is set if the program with code n is built; bit 0 (pass, which forwards updates) is " +
+						"always set."},
 				{Name: "built_lanes", Offset: 0x014, Access: ReadOnly, Built: true,
 					Doc: "Lanes that a segment stores."},
-				{Name: "command", Offset: 0x028, Access: Command, Doc: "Acts once.", Fields: []Field{
+				{Name: "command", Offset: 0x028, Access: Command, Doc: "Commands; each acts once.", Fields: []Field{
 					{Name: "clear", Hi: 0, Lo: 0,
-						Doc: "Discard every partial sum, counted by the program as cleared. So does queue.command.flush."},
+						Doc: "Discard every partial sum; the program counts them as cleared. queue.command.flush " +
+							"does the same."},
 				}},
 				{Name: "program", Offset: 0x030, Access: ReadWrite, Idle: true,
-					Doc: "What becomes of updates in front of the queue. Enabling the queue after it was changed " +
-						"starts the table and the counters anew.", Fields: []Field{
-						{Name: "program", Hi: 4, Lo: 0, Doc: "Which program; pass is none.", Values: programs},
+					Doc: "Program that processes updates in front of the queue. Enabling the queue after a change " +
+						"resets the table and the counters.", Fields: []Field{
+						{Name: "program", Hi: 4, Lo: 0, Doc: "The program; pass means none.", Values: programs},
 					}},
 				{Name: "h", Offset: 0x034, Access: ReadWrite, Idle: true, Reset: 1, Unit: "vectors",
-					Doc: "Contributions that complete a sum, 1 to 65,535. As with program, a change starts the table anew."},
+					Doc: "Contributions that complete a sum, 1 to 65,535. As with program, a change resets the table."},
 				{Name: "results", Offset: 0x038, Access: ReadWrite, Idle: true,
-					Doc: "Where sums go (capability downlinks).", Fields: []Field{
+					Doc: "Destination of sums (capability downlinks).", Fields: []Field{
 						{Name: "to_workers", Hi: 0, Lo: 0,
-							Doc: "To the workers of their cluster, by one downlink each, once they have left the queue; otherwise to the server."},
+							Doc: "To the workers of their cluster, over one downlink each, after they have left the " +
+								"queue; while 0, to the server."},
 					}},
 				{Name: "downlink_increment", Offset: 0x03C, Access: ReadWrite, Idle: true, Reset: 64 << 24,
 					Unit: "B/cycle in 8.24",
-					Doc: "Rate of each downlink, on which queue.limiter_overhead is charged too; any number of " +
-						"sums may wait there. Not 0, at most 64.0."},
+					Doc: "Rate of each downlink, including queue.limiter_overhead; any number of sums may wait " +
+						"there. Not 0, at most 64.0."},
 				{Name: "segments", Offset: 0x040, Access: ReadWrite, Idle: true, Reset: 1, Unit: "segments",
-					Doc: "Segments of a cluster's vector (capability wire_formats), 1 to built_slots: a flow's " +
-						"seg says which, and clusters run from 0 to built_slots divided by it, minus 1. As with " +
-						"program, a change starts the table anew."},
+					Doc: "Segments of a cluster's vector (capability wire_formats), 1 to built_slots: a flow's seg " +
+						"selects one, and clusters run from 0 to built_slots divided by this, minus 1. As with " +
+						"program, a change resets the table."},
 				{Name: "occupied", Offset: 0x060, Access: ReadOnly, Built: true, Unit: "segments",
 					Doc: "Segments that hold a partial sum now."},
 				{Name: "peak_occupied", Offset: 0x064, Access: ReadOnly, Built: true, Unit: "segments",
-					Doc: "Most since the last clear."},
+					Doc: "Most segments with a partial sum since the last clear."},
 				{Name: "downlink_waiting", Offset: 0x068, Access: ReadOnly, Built: true, Unit: "frames",
 					Doc: "Sums that have left the queue and are on their way to workers."},
 				{Name: "inspect_index", Offset: 0x080, Access: ReadWrite,
-					Doc: "Which partial sum the inspector shows, in the order of the segments from 0; writing it " +
+					Doc: "Partial sum that the inspector shows, in the order of the segments from 0; writing it " +
 						"fills the inspect registers. Refused unless the queue is frozen."},
-				{Name: "inspect_state", Offset: 0x084, Access: ReadOnly, Built: true, Doc: "What there is.",
+				{Name: "inspect_state", Offset: 0x084, Access: ReadOnly, Built: true, Doc: "State of the partial sum.",
 					Fields: []Field{
 						{Name: "valid", Hi: 0, Lo: 0,
-							Doc: "The index is below the number of segments that are occupied, and the queue is frozen."},
+							Doc: "The index is below the number of occupied segments, and the queue is frozen."},
 					}},
-				{Name: "inspect_identity", Offset: 0x088, Access: ReadOnly, Built: true, Doc: "Whose sum it is.",
+				{Name: "inspect_identity", Offset: 0x088, Access: ReadOnly, Built: true, Doc: "Worker and cluster of " +
+					"the sum.",
 					Fields: []Field{
 						{Name: "worker", Hi: 15, Lo: 0, Doc: "Newest contributor."},
 						{Name: "cluster", Hi: 31, Lo: 16, Doc: "Cluster id."},
 					}},
-				{Name: "inspect_size", Offset: 0x08C, Access: ReadOnly, Built: true, Doc: "How much is inside.",
+				{Name: "inspect_size", Offset: 0x08C, Access: ReadOnly, Built: true, Doc: "Size of the content.",
 					Fields: []Field{
 						{Name: "count", Hi: 15, Lo: 0, Doc: "Contributions."},
 						{Name: "lanes", Hi: 31, Lo: 16, Doc: "Lanes that are stored."},
@@ -492,23 +510,22 @@ var blocks = []Block{
 				{Name: "inspect_generation", Offset: 0x098, Wide: true, Access: ReadOnly, Built: true, Unit: "ns",
 					Doc: "Generation time of the newest contributor."},
 				{Name: "inspect_since", Offset: 0x0A0, Wide: true, Access: ReadOnly, Built: true, Unit: "cycles",
-					Doc: "When the first contribution came, in common.cycles."},
+					Doc: "When the first contribution arrived, in common.cycles."},
 			},
 			counterBank(0x200, slices.Concat(ledgerCounters(), []Register{
 				{Name: "carried_vectors", Unit: "vectors",
-					Doc: "Contributions that were held at the last clear; they add to what came in."},
+					Doc: "Contributions in partial sums at the last clear; they add to those that arrived."},
 				{Name: "dropped_vectors", Unit: "vectors",
-					Doc: "Contributions inside the sums that the queue dropped."},
-				{Name: "results_out", Unit: "frames", Doc: "Copies of sums that reached workers by downlinks."},
+					Doc: "Contributions in sums that the queue dropped."},
+				{Name: "results_out", Unit: "frames", Doc: "Copies of sums that reached workers over downlinks."},
 				{Name: "occupancy_integral", Unit: "segment cycles",
-					Doc: "Sum over all cycles of the segments that hold a partial sum, up to the latest update " +
-						"that reached the program or the latest discard, so that it is the same whenever it is " +
-						"looked at. From version 1.3 of the block on."},
+					Doc: "Sum over all cycles of the segments that hold a partial sum, up to the latest update that " +
+						"reached the program or the latest discard, so that the value does not depend on when it is " +
+						"read. Since version 1.3 of the block."},
 				{Name: "occupancy_cycles", Unit: "cycles",
-					Doc: "Cycles that occupancy_integral was counted over, so that the two give the mean: from " +
-						"the first update since the last clear, or from the clear where sums were held across it, " +
-						"to the latest update, or to a discard of sums behind it. From version 1.4 of the " +
-						"block on."},
+					Doc: "Cycles that occupancy_integral covers, so that the quotient is the mean: from the first " +
+						"update since the last clear, or from the clear itself if it kept partial sums, to the " +
+						"latest update, or to a later discard of sums. Since version 1.4 of the block."},
 			})...),
 		)},
 }
@@ -522,7 +539,8 @@ func ledgerCounters() []Register {
 	counters := make([]Register, LedgerCounters)
 	for i := range counters {
 		counters[i] = Register{Name: fmt.Sprintf("count_%d", i), Gauge: true,
-			Doc: fmt.Sprintf("Counter %d of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.", i)}
+			Doc: fmt.Sprintf("Counter %d of the program, in the order of 'olafctl system program show'; 0 if it has "+
+				"fewer.", i)}
 	}
 	return counters
 }
@@ -530,10 +548,10 @@ func ledgerCounters() []Register {
 var records = []Record{
 	{Name: "descriptor", Words: DescriptorWords, Doc: "One packet to send (memory 0).", Fields: []RecordField{
 		{Name: "time_low", Word: 0, Hi: 31, Lo: 0, Unit: "cycles",
-			Doc: "When the frame enters the data path, on the run clock: bits 31:0 of 48. Times never fall."},
+			Doc: "When the frame enters the data path, on the run clock: bits 31:0 of 48. Times must not decrease."},
 		{Name: "time_high", Word: 1, Hi: 15, Lo: 0, Unit: "cycles", Doc: "Bits 47:32."},
 		{Name: "flow", Word: 1, Hi: 31, Lo: 16, Doc: "Flow entry."},
-		{Name: "length", Word: 2, Hi: 15, Lo: 0, Unit: "B", Doc: "L2 bytes without FCS; 0 takes the flow's."},
+		{Name: "length", Word: 2, Hi: 15, Lo: 0, Unit: "B", Doc: "L2 bytes without FCS; 0 means the flow's."},
 		{Name: "flags", Word: 2, Hi: 31, Lo: 16,
 			Doc: "Bit 0 retransmission; faults, obeyed with the capability fault_injection: bit 1 wrong IPv4 " +
 				"checksum, bit 2 wrong UDP length, bit 3 not OLAF (another UDP port)."},
@@ -545,28 +563,28 @@ var records = []Record{
 		{Name: "dest_ip", Word: 1, Hi: 31, Lo: 0, Doc: "IPv4 destination: the parameter server."},
 		{Name: "dest_port", Word: 2, Hi: 15, Lo: 0, Doc: "UDP destination port; 20300 is OLAF."},
 		{Name: "source_port", Word: 2, Hi: 31, Lo: 16, Doc: "UDP source port."},
-		{Name: "worker", Word: 3, Hi: 15, Lo: 0, Doc: "Worker id that the header claims."},
-		{Name: "cluster", Word: 3, Hi: 31, Lo: 16, Doc: "Cluster id that the header claims."},
-		{Name: "length", Word: 4, Hi: 15, Lo: 0, Unit: "B", Doc: "L2 bytes of a frame whose descriptor says 0."},
+		{Name: "worker", Word: 3, Hi: 15, Lo: 0, Doc: "Worker id in the header."},
+		{Name: "cluster", Word: 3, Hi: 31, Lo: 16, Doc: "Cluster id in the header."},
+		{Name: "length", Word: 4, Hi: 15, Lo: 0, Unit: "B", Doc: "L2 bytes of a frame whose descriptor has 0."},
 		{Name: "template", Word: 4, Hi: 31, Lo: 16, Doc: "Payload template."},
 		{Name: "source_mac_high", Word: 5, Hi: 31, Lo: 0, Doc: "Bits 47:16 of the source MAC."},
-		{Name: "source_mac_low", Word: 6, Hi: 31, Lo: 16, Doc: "Bits 15:0 of it."},
+		{Name: "source_mac_low", Word: 6, Hi: 31, Lo: 16, Doc: "Bits 15:0 of the source MAC."},
 		{Name: "dest_mac_high", Word: 6, Hi: 15, Lo: 0, Doc: "Bits 47:32 of the destination MAC."},
-		{Name: "dest_mac_low", Word: 7, Hi: 31, Lo: 0, Doc: "Bits 31:0 of it."},
+		{Name: "dest_mac_low", Word: 7, Hi: 31, Lo: 0, Doc: "Bits 31:0 of the destination MAC."},
 		{Name: "enable", Word: 8, Hi: 0, Lo: 0, Doc: "The entry is in use."},
 		{Name: "format", Word: 8, Hi: 15, Lo: 8,
-			Doc: "Whose frames these are (capability wire_formats): 0 OLAF's, n those of the program of code n. " +
-				"Frames of another program than aggregator.program are bypassed."},
+			Doc: "Format of the frames (capability wire_formats): 0 for OLAF, n for the program with code n. Frames " +
+				"of a program other than aggregator.program are bypassed."},
 		{Name: "tos", Word: 8, Hi: 23, Lo: 16,
-			Doc: "Type of service in the IPv4 header (capability wire_formats). A program takes frames of its own " +
-				"format for data by it; others are bypassed."},
+			Doc: "Type of service in the IPv4 header (capability wire_formats). A program recognises data frames of " +
+				"its own format by it; other frames are bypassed."},
 		{Name: "seg_low", Word: 9, Hi: 31, Lo: 0,
-			Doc: "Place of the frames' lanes in the vector (capability wire_formats), bits 31:0: which segment of " +
-				"the cluster they are added to. Beyond aggregator.segments they are bypassed."},
+			Doc: "Segment of the cluster to which the frames' lanes are added (capability wire_formats), bits 31:0. " +
+				"Frames beyond aggregator.segments are bypassed."},
 		{Name: "seg_high", Word: 10, Hi: 31, Lo: 0, Doc: "Bits 63:32."},
 	}},
 	{Name: "template", Words: TemplateWords,
-		Doc: "Gradient lanes of a frame, int32 in lane order, as many as the frame is long (memory 2). Template 0 " +
+		Doc: "Gradient lanes of a frame, int32 in lane order, as many as fit into the frame (memory 2). Template 0 " +
 			"is built in and not writable: every lane is 1.0 in Q16.16, so that a merged lane equals the count.",
 		Fields: nil},
 }

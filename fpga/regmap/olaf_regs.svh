@@ -54,7 +54,7 @@ package olaf_regs;
   localparam int COMMON_ERRORS_AGGREGATOR_LSB = 11;
   localparam logic [11:0] COMMON_ERROR_ADDRESS_OFFSET = 12'h44;
 
-  // OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Configuration holds still while it runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.
+  // OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Its configuration can't change while it runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.
   localparam logic [31:0] QUEUE_BASE = 32'h101000;
   localparam logic [31:0] QUEUE_BYTES = 32'h1000;
   localparam logic [11:0] QUEUE_TYPE_OFFSET = 12'h0;
@@ -186,7 +186,7 @@ package olaf_regs;
   localparam logic [11:0] QUEUE_ACKS_OUT_OFFSET = 12'h308;
   localparam logic [11:0] QUEUE_ACKS_NO_GROUP_OFFSET = 12'h310;
 
-  // Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the tables name; where they name none, the group whose id is the cluster's.
+  // Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the tables name; if they name none, the group with the cluster's id.
   localparam logic [31:0] REPLICATION_BASE = 32'h102000;
   localparam logic [31:0] REPLICATION_BYTES = 32'h1000;
   localparam logic [11:0] REPLICATION_TYPE_OFFSET = 12'h0;
@@ -296,7 +296,7 @@ package olaf_regs;
   localparam logic [11:0] GENERATOR_LATE_CYCLES_MAX_OFFSET = 12'h218;
   localparam logic [11:0] GENERATOR_LATE_CYCLES_SUM_OFFSET = 12'h220;
 
-  // The parameter server behind the queue, where no real one is (capability server_model).
+  // Model of the parameter server behind the queue, for builds without a real one (capability server_model).
   localparam logic [31:0] MODEL_BASE = 32'h104000;
   localparam logic [31:0] MODEL_BYTES = 32'h1000;
   localparam logic [11:0] MODEL_TYPE_OFFSET = 12'h0;
@@ -316,7 +316,7 @@ package olaf_regs;
   localparam logic [11:0] MODEL_ACK_DELAY_OFFSET = 12'h24;
   localparam logic [31:0] MODEL_ACK_DELAY_RESET_VALUE = 32'hFA;
 
-  // A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in its own segment, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.
+  // A switch program in front of the queue (capability aggregator): it adds up the updates of a cluster, each cluster in its own segment, and its sums reach the queue as one update each. Updates that reach it while the queue is disabled or frozen are counted in queue.lost_before_engine. Registers marked idle are writable when the queue's are.
   localparam logic [31:0] AGGREGATOR_BASE = 32'h105000;
   localparam logic [31:0] AGGREGATOR_BYTES = 32'h1000;
   localparam logic [11:0] AGGREGATOR_TYPE_OFFSET = 12'h0;
@@ -467,7 +467,7 @@ package olaf_regs;
   localparam int FLOW_SEG_HIGH_LSB = 320;
   localparam int FLOW_SEG_HIGH_MSB = 351;
 
-  // Gradient lanes of a frame, int32 in lane order, as many as the frame is long (memory 2). Template 0 is built in and not writable: every lane is 1.0 in Q16.16, so that a merged lane equals the count. Bit positions count from bit 0 of word 0.
+  // Gradient lanes of a frame, int32 in lane order, as many as fit into the frame (memory 2). Template 0 is built in and not writable: every lane is 1.0 in Q16.16, so that a merged lane equals the count. Bit positions count from bit 0 of word 0.
   localparam int TEMPLATE_WORDS = 2304;
 
 endpackage

@@ -12,20 +12,20 @@ var programs = []string{"pass", "iswitch", "switchml", "atp", "p4inc", "xagg"}
 const (
 	CommonBase           uint32 = 0x100000
 	CommonBytes          uint32 = 0x1000
-	CommonMagic          uint32 = 0x100000 // RO. The letters OLAF; anything else means that this is not our bitstream.
+	CommonMagic          uint32 = 0x100000 // RO. The letters OLAF; any other value means that this is not an OLAF bitstream.
 	CommonMapVersion     uint32 = 0x100004 // RO. Version of this map.
-	CommonNext           uint32 = 0x100008 // RO, BAR2 bytes. Where the next block starts; 0 ends the list.
-	CommonRole           uint32 = 0x10000c // RO. What this card was built as.
+	CommonNext           uint32 = 0x100008 // RO, BAR2 bytes. Address of the next block; 0 ends the list.
+	CommonRole           uint32 = 0x10000c // RO. Blocks in this build.
 	CommonCapabilities   uint32 = 0x100010 // RO. Options of this build.
 	CommonBuildHash      uint32 = 0x100014 // RO. First 32 bits of the bitstream's hash, or of the twin's model version.
 	CommonBuildTime      uint32 = 0x100018 // RO, 64 bit, s. When the bitstream was built, seconds since 1970; 0 on the twin.
-	CommonScratch        uint32 = 0x100020 // RW. Holds any value, for tests of the path to the card.
+	CommonScratch        uint32 = 0x100020 // RW. Any value; used to test the path to the card.
 	CommonClockHz        uint32 = 0x100024 // RO, Hz. Clock of the data path, nominally 250,000,000.
 	CommonMaxPacketBytes uint32 = 0x100028 // RO, B. Largest L2 frame, without FCS, that every stage of this build passes.
 	CommonCycles         uint32 = 0x100030 // RO, 64 bit, cycles. Free-running count since power-up; reading the low word latches the high word.
-	CommonCommand        uint32 = 0x100038 // CMD. Acts on all blocks at the same cycle.
-	CommonErrors         uint32 = 0x100040 // W1C. Sticky summary of what went wrong.
-	CommonErrorAddress   uint32 = 0x100044 // RO, BAR2 bytes. Address of the newest refused access; 0 when there was none.
+	CommonCommand        uint32 = 0x100038 // CMD. Commands that act on all blocks in the same cycle.
+	CommonErrors         uint32 = 0x100040 // W1C. Sticky summary of errors.
+	CommonErrorAddress   uint32 = 0x100044 // RO, BAR2 bytes. Address of the latest refused access; 0 if there was none.
 )
 
 // Bits and resets of block common.
@@ -41,22 +41,22 @@ const (
 	CommonNextResetValue             uint32 = 0x101000
 	CommonRoleAccelerator            uint32 = 1 << 0 // OlafQueue and replication are built.
 	CommonRoleGenerator              uint32 = 1 << 1 // The packet generator is built.
-	CommonCapabilitiesModelCycles    uint32 = 1 << 0 // queue.dequeue_cycles and queue.merge_cycles are writable (a model); otherwise they state what the logic takes.
+	CommonCapabilitiesModelCycles    uint32 = 1 << 0 // queue.dequeue_cycles and queue.merge_cycles are writable (a model); otherwise they show what the logic takes.
 	CommonCapabilitiesProvenance     uint32 = 1 << 1 // Contributors of merged updates can be logged.
 	CommonCapabilitiesFreeOnStart    uint32 = 1 << 2 // A slot can be freed when its frame starts to leave.
 	CommonCapabilitiesFaultInjection uint32 = 1 << 3 // The generator obeys the fault flags of descriptors.
-	CommonCapabilitiesServerModel    uint32 = 1 << 4 // The model block answers: a parameter server stands behind the queue.
+	CommonCapabilitiesServerModel    uint32 = 1 << 4 // The model block is built: it models a parameter server behind the queue.
 	CommonCapabilitiesLanes          uint32 = 1 << 5 // Gradient lanes are stored and merged, not only counted.
-	CommonCapabilitiesAggregator     uint32 = 1 << 6 // The aggregator block is built; without it nothing answers there.
-	CommonCapabilitiesDownlinks      uint32 = 1 << 7 // Sums can go to the workers by a link each (aggregator.results); without it the aggregator's registers from 0x038 on do nothing.
-	CommonCapabilitiesWireFormats    uint32 = 1 << 8 // The format, tos and seg of flows are obeyed, and aggregator.segments; without it they mean nothing.
+	CommonCapabilitiesAggregator     uint32 = 1 << 6 // The aggregator block is built; without it, its addresses have no registers.
+	CommonCapabilitiesDownlinks      uint32 = 1 << 7 // Sums can go to the workers over one link each (aggregator.results); without it, the aggregator's registers from 0x038 on do nothing.
+	CommonCapabilitiesWireFormats    uint32 = 1 << 8 // The format, tos and seg of flows and aggregator.segments are obeyed; without it, they are ignored.
 	CommonScratchResetValue          uint32 = 0x5a5aa5a5
 	CommonCommandSnapshot            uint32 = 1 << 0 // Latch every counter of every bank. Together with clear: latch, then clear.
 	CommonCommandClear               uint32 = 1 << 1 // Zero the running counters, peaks and per-cluster counters; the latched values stay.
-	CommonCommandReset               uint32 = 1 << 2 // Abort the generator, empty the queue uncounted, and return every register and memory to its reset value. Wait 1 ms.
+	CommonCommandReset               uint32 = 1 << 2 // Abort the generator, empty the queue without counting, and return every register and memory to its reset value. Wait 1 ms afterwards.
 	CommonErrorsResetValue           uint32 = 0x0
-	CommonErrorsAddress              uint32 = 1 << 0  // An access hit an offset without a register.
-	CommonErrorsReadOnly             uint32 = 1 << 1  // A write hit a read-only register.
+	CommonErrorsAddress              uint32 = 1 << 0  // An access to an address without a register.
+	CommonErrorsReadOnly             uint32 = 1 << 1  // A write to a read-only register.
 	CommonErrorsState                uint32 = 1 << 2  // A write or command was refused because of the block's state.
 	CommonErrorsValue                uint32 = 1 << 3  // A write was refused because of its value.
 	CommonErrorsQueue                uint32 = 1 << 8  // queue.errors gained a bit.
@@ -65,55 +65,55 @@ const (
 	CommonErrorsAggregator           uint32 = 1 << 11 // A write to the aggregator block was refused.
 )
 
-// Block queue: OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Configuration holds still while it runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.
+// Block queue: OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Its configuration can't change while it runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.
 const (
 	QueueBase                    uint32 = 0x101000
 	QueueBytes                   uint32 = 0x1000
-	QueueType                    uint32 = 0x101000 // RO. Four letters that say which block this is.
+	QueueType                    uint32 = 0x101000 // RO. Four letters that identify the block.
 	QueueVersion                 uint32 = 0x101004 // RO. Version of the block: major, minor, patch.
-	QueueNext                    uint32 = 0x101008 // RO, BAR2 bytes. Where the next block starts; 0 ends the list.
+	QueueNext                    uint32 = 0x101008 // RO, BAR2 bytes. Address of the next block; 0 ends the list.
 	QueueBuiltSlots              uint32 = 0x10100c // RO. Slots in this build; the limit of depth.
 	QueueBuiltClusters           uint32 = 0x101010 // RO. Cluster ids run from 0 to this minus 1, at most 65,536.
 	QueueBuiltLanes              uint32 = 0x101014 // RO. Gradient lanes that a slot stores.
-	QueueControl                 uint32 = 0x101020 // RW. What may change while updates flow.
-	QueueStatus                  uint32 = 0x101024 // RO. What the queue is doing.
-	QueueCommand                 uint32 = 0x101028 // CMD. Acts once.
+	QueueControl                 uint32 = 0x101020 // RW. Settings that may change while updates flow.
+	QueueStatus                  uint32 = 0x101024 // RO. State of the queue.
+	QueueCommand                 uint32 = 0x101028 // CMD. Commands; each acts once.
 	QueueErrors                  uint32 = 0x10102c // W1C. Sticky errors of this block.
 	QueueMode                    uint32 = 0x101030 // RW, idle. Queue discipline and its options.
-	QueueDepth                   uint32 = 0x101034 // RW, idle, slots. Slots in use, 1 to built_slots, the leaving one included.
+	QueueDepth                   uint32 = 0x101034 // RW, idle, slots. Slots to use, 1 to built_slots, including the leaving one.
 	QueueRewardThreshold         uint32 = 0x101038 // RW, idle, Q24.8. Threshold of the reward filter, signed but not negative.
-	QueueLimiterControl          uint32 = 0x101040 // RW, idle. Output limiter, a serialiser that saves nothing up.
+	QueueLimiterControl          uint32 = 0x101040 // RW, idle. Output limiter, a serialiser that saves up no credit.
 	QueueLimiterIncrement        uint32 = 0x101044 // RW, idle, B/cycle in 8.24. Output rate; 40 Gb/s at 250 MHz is 20.0. Not 0, at most 64.0.
-	QueueLimiterOverhead         uint32 = 0x101048 // RW, idle, B. Bytes charged for every frame beside its L2 bytes, at most 255: 0, or 24 for FCS, preamble and gap.
+	QueueLimiterOverhead         uint32 = 0x101048 // RW, idle, B. Bytes charged for every frame in addition to its L2 bytes, at most 255: 0, or 24 for FCS, preamble and gap.
 	QueueDequeueCycles           uint32 = 0x101050 // RW, idle, cycles. Busy time of the output per departure, at most 255. Read-only without the capability model_cycles.
 	QueueMergeCycles             uint32 = 0x101054 // RW, idle, cycles. Busy time of the output per merge or replacement, at most 255. Read-only without the capability model_cycles.
-	QueueOccupancy               uint32 = 0x101060 // RO, slots. Slots in use now; ACKs carry it.
+	QueueOccupancy               uint32 = 0x101060 // RO, slots. Slots in use now; ACKs carry this number.
 	QueuePeakOccupancy           uint32 = 0x101064 // RO, slots. Most slots in use since the last clear.
-	QueueActiveClusters          uint32 = 0x101068 // RO. Clusters with an update inside; ACKs carry it.
-	QueueInspectIndex            uint32 = 0x101080 // RW. Which slot the inspector shows, in departure order from 0; writing it fills the inspect registers. Refused unless frozen.
-	QueueInspectState            uint32 = 0x101084 // RO. What the slot holds.
-	QueueInspectIdentity         uint32 = 0x101088 // RO. Whose update it is.
-	QueueInspectSize             uint32 = 0x10108c // RO. How much is inside.
+	QueueActiveClusters          uint32 = 0x101068 // RO. Clusters with an update in the queue; ACKs carry this number.
+	QueueInspectIndex            uint32 = 0x101080 // RW. Slot that the inspector shows, in departure order from 0; writing it fills the inspect registers. Refused unless frozen.
+	QueueInspectState            uint32 = 0x101084 // RO. Content of the slot.
+	QueueInspectIdentity         uint32 = 0x101088 // RO. Worker and cluster of the update.
+	QueueInspectSize             uint32 = 0x10108c // RO. Size of the content.
 	QueueInspectSequence         uint32 = 0x101090 // RO. Sequence of the newest contributor.
 	QueueInspectReward           uint32 = 0x101094 // RO, Q24.8. Sum of rewards.
 	QueueInspectGeneration       uint32 = 0x101098 // RO, 64 bit, ns. Generation time of the newest contributor.
 	QueueInspectAppended         uint32 = 0x1010a0 // RO, 64 bit, cycles. When the slot was filled, in common.cycles.
-	QueueClusterIndex            uint32 = 0x1010c0 // RW. Which cluster the cluster registers show, below built_clusters; writing it latches them.
+	QueueClusterIndex            uint32 = 0x1010c0 // RW. Cluster that the cluster registers show, below built_clusters; writing it latches them.
 	QueueClusterIn               uint32 = 0x1010c8 // RO, 64 bit. Updates of the cluster that reached the queue.
 	QueueClusterAppended         uint32 = 0x1010d0 // RO, 64 bit. Of these, appended.
 	QueueClusterAggregated       uint32 = 0x1010d8 // RO, 64 bit. Of these, merged.
-	QueueClusterReplaced         uint32 = 0x1010e0 // RO, 64 bit. Of these, replaced an older one of the same worker.
+	QueueClusterReplaced         uint32 = 0x1010e0 // RO, 64 bit. Of these, replaced an older update of the same worker.
 	QueueClusterReplacedReward   uint32 = 0x1010e8 // RO, 64 bit. Of these, replaced one by reward.
-	QueueClusterDroppedFull      uint32 = 0x1010f0 // RO, 64 bit. Of these, dropped for want of a slot.
+	QueueClusterDroppedFull      uint32 = 0x1010f0 // RO, 64 bit. Of these, dropped because no slot was free.
 	QueueClusterDroppedReward    uint32 = 0x1010f8 // RO, 64 bit. Of these, dropped by reward.
-	QueueClusterDroppedMismatch  uint32 = 0x101100 // RO, 64 bit. Of these, dropped for another lane count.
+	QueueClusterDroppedMismatch  uint32 = 0x101100 // RO, 64 bit. Of these, dropped because of another lane count.
 	QueueClusterDeliveredFrames  uint32 = 0x101108 // RO, 64 bit. Frames of the cluster that left.
 	QueueClusterDeliveredUpdates uint32 = 0x101110 // RO, 64 bit. Sum of their counts.
-	QueueClusterLastDeparture    uint32 = 0x101118 // RO, 64 bit, cycles. When the last one left, in common.cycles; 0 when none did.
+	QueueClusterLastDeparture    uint32 = 0x101118 // RO, 64 bit, cycles. When the last one left, in common.cycles; 0 if none left.
 	QueueSnapshotCycle           uint32 = 0x101200 // RO, 64 bit, cycles. common.cycles at the snapshot.
 	QueueCoveredCycles           uint32 = 0x101208 // RO, 64 bit, cycles. Cycles since the last clear.
 	QueueIn                      uint32 = 0x101210 // RO, 64 bit, updates. Updates that reached the engine: the sum of the seven classes.
-	QueueInBytes                 uint32 = 0x101218 // RO, 64 bit, B. L2 bytes of these.
+	QueueInBytes                 uint32 = 0x101218 // RO, 64 bit, B. Their L2 bytes.
 	QueueAppended                uint32 = 0x101220 // RO, 64 bit, updates. Took a free slot.
 	QueueAggregated              uint32 = 0x101228 // RO, 64 bit, updates. Merged into a waiting update.
 	QueueReplaced                uint32 = 0x101230 // RO, 64 bit, updates. Replaced a waiting update of the same worker.
@@ -122,29 +122,29 @@ const (
 	QueueDroppedReward           uint32 = 0x101248 // RO, 64 bit, updates. Dropped by reward.
 	QueueDroppedMismatch         uint32 = 0x101250 // RO, 64 bit, updates. Had another lane count than the waiting update.
 	QueueDeliveredFrames         uint32 = 0x101258 // RO, 64 bit, frames. Frames whose last bit left.
-	QueueDeliveredBytes          uint32 = 0x101260 // RO, 64 bit, B. L2 bytes of these.
-	QueueDeliveredUpdates        uint32 = 0x101268 // RO, 64 bit, updates. Sum of the counts of these.
+	QueueDeliveredBytes          uint32 = 0x101260 // RO, 64 bit, B. Their L2 bytes.
+	QueueDeliveredUpdates        uint32 = 0x101268 // RO, 64 bit, updates. Sum of their counts.
 	QueueFlushedFrames           uint32 = 0x101270 // RO, 64 bit, frames. Frames discarded by flush.
-	QueueFlushedUpdates          uint32 = 0x101278 // RO, 64 bit, updates. Sum of the counts of these.
-	QueueDiscardedUpdates        uint32 = 0x101280 // RO, 64 bit, updates. Sum of the counts that replacements of either kind took out.
+	QueueFlushedUpdates          uint32 = 0x101278 // RO, 64 bit, updates. Sum of their counts.
+	QueueDiscardedUpdates        uint32 = 0x101280 // RO, 64 bit, updates. Sum of the counts that replacements of either kind removed.
 	QueueQueuedFrames            uint32 = 0x101288 // RO, 64 bit, frames. Slots in use at the snapshot.
-	QueueQueuedUpdates           uint32 = 0x101290 // RO, 64 bit, updates. Sum of the counts of these.
+	QueueQueuedUpdates           uint32 = 0x101290 // RO, 64 bit, updates. Sum of their counts.
 	QueueCarriedFrames           uint32 = 0x101298 // RO, 64 bit, frames. Slots that were in use at the last clear; they add to appended in the identity of frames.
-	QueueCarriedUpdates          uint32 = 0x1012a0 // RO, 64 bit, updates. Sum of the counts of these.
-	QueueBypassed                uint32 = 0x1012a8 // RO, 64 bit, frames. Frames that were no matter of the engine: not OLAF, or from an unknown source.
+	QueueCarriedUpdates          uint32 = 0x1012a0 // RO, 64 bit, updates. Sum of their counts.
+	QueueBypassed                uint32 = 0x1012a8 // RO, 64 bit, frames. Frames that the engine did not process: not OLAF, or from an unknown source.
 	QueueMalformed               uint32 = 0x1012b0 // RO, 64 bit, frames. OLAF frames with a wrong checksum or length; dropped.
 	QueueMisidentified           uint32 = 0x1012b8 // RO, 64 bit, updates. Updates whose header disagreed with the tables; forwarded with the tables' identity.
 	QueueLostBeforeEngine        uint32 = 0x1012c0 // RO, 64 bit, frames. Updates that arrived while the queue was disabled or frozen.
 	QueueLaneSaturations         uint32 = 0x1012c8 // RO, 64 bit. Gradient sums that saturated.
 	QueueRewardSaturations       uint32 = 0x1012d0 // RO, 64 bit. Reward sums that saturated.
-	QueueCountSaturations        uint32 = 0x1012d8 // RO, 64 bit. Counts that saturated; voids the identity over counts.
+	QueueCountSaturations        uint32 = 0x1012d8 // RO, 64 bit. Counts that saturated; they invalidate the identity over counts.
 	QueueLockedCollisions        uint32 = 0x1012e0 // RO, 64 bit, updates. Arrivals whose cluster had an update leaving and none waiting.
-	QueueBusyCycles              uint32 = 0x1012e8 // RO, 64 bit, cycles. Cycles of the output that the delivered frames took, rounded down.
-	QueueStallCycles             uint32 = 0x1012f0 // RO, 64 bit, cycles. Cycles of the output booked by dequeue and merge work.
-	QueueOccupancyIntegral       uint32 = 0x1012f8 // RO, 64 bit, slot cycles. Sum over all cycles of the updates inside, the leaving one included; over covered_cycles it is the mean.
+	QueueBusyCycles              uint32 = 0x1012e8 // RO, 64 bit, cycles. Output cycles that the delivered frames took, rounded down.
+	QueueStallCycles             uint32 = 0x1012f0 // RO, 64 bit, cycles. Output cycles booked by dequeue and merge work.
+	QueueOccupancyIntegral       uint32 = 0x1012f8 // RO, 64 bit, slot cycles. Sum over all cycles of the updates in the queue, including the leaving one; divided by covered_cycles, it is the mean.
 	QueueAcksIn                  uint32 = 0x101300 // RO, 64 bit, frames. ACKs that came from the parameter server.
 	QueueAcksOut                 uint32 = 0x101308 // RO, 64 bit, frames. Copies sent to workers.
-	QueueAcksNoGroup             uint32 = 0x101310 // RO, 64 bit, frames. ACKs whose source is no known server or whose cluster has no multicast group; dropped.
+	QueueAcksNoGroup             uint32 = 0x101310 // RO, 64 bit, frames. ACKs whose source is not a known server or whose cluster has no multicast group; dropped.
 )
 
 // Bits and resets of block queue.
@@ -163,26 +163,26 @@ const (
 	QueueControlFreeze               uint32 = 1 << 1 // Stop the queue's clock for the inspector: nothing is admitted, starts or leaves; a frame on the wire pauses. Arriving updates are counted in lost_before_engine.
 	QueueStatusRunning               uint32 = 1 << 0 // Enabled and not frozen.
 	QueueStatusEmpty                 uint32 = 1 << 1 // No slot is in use.
-	QueueStatusFrozen                uint32 = 1 << 2 // The clock of the queue stands.
-	QueueStatusDraining              uint32 = 1 << 3 // Disabled but not empty yet.
-	QueueCommandFlush                uint32 = 1 << 0 // Discard everything inside, counted as flushed.
+	QueueStatusFrozen                uint32 = 1 << 2 // The queue's clock is stopped.
+	QueueStatusDraining              uint32 = 1 << 3 // Disabled but not yet empty.
+	QueueCommandFlush                uint32 = 1 << 0 // Discard all updates and count them as flushed.
 	QueueErrorsResetValue            uint32 = 0x0
 	QueueErrorsState                 uint32 = 1 << 0 // A write was refused because the queue was enabled or not empty.
 	QueueErrorsValue                 uint32 = 1 << 1 // A write was refused because its value is outside the built limits.
 	QueueErrorsNotFrozen             uint32 = 1 << 2 // The inspector was used while the queue ran.
 	QueueErrorsClusterRange          uint32 = 1 << 3 // The tables named a cluster beyond built_clusters; its updates were bypassed.
 	QueueModeResetValue              uint32 = 0x0
-	QueueModeDisciplineMask          uint32 = 0xff // Which algorithm decides.
+	QueueModeDisciplineMask          uint32 = 0xff // Algorithm of the queue.
 	QueueModeDisciplineShift                = 0
 	QueueModeDisciplineFIFO          uint32 = 0 << 0
 	QueueModeDisciplineOlaf          uint32 = 1 << 0
 	QueueModeRewardFilter            uint32 = 1 << 8  // Compare rewards before merging (olaf only).
 	QueueModeFreeOnStart             uint32 = 1 << 9  // Free a slot when its frame starts to leave, as ns-3 does; needs the capability.
-	QueueModeProvenance              uint32 = 1 << 10 // Log who is inside every update; needs the capability.
+	QueueModeProvenance              uint32 = 1 << 10 // Log the contributors of every update; needs the capability.
 	QueueDepthResetValue             uint32 = 0x8
 	QueueRewardThresholdResetValue   uint32 = 0x0
 	QueueLimiterControlResetValue    uint32 = 0x0
-	QueueLimiterControlEnable        uint32 = 1 << 0 // Pace the output; while 0 it moves 64 bytes a cycle.
+	QueueLimiterControlEnable        uint32 = 1 << 0 // Pace the output; while 0, the output moves 64 bytes a cycle.
 	QueueLimiterIncrementResetValue  uint32 = 0x40000000
 	QueueLimiterOverheadResetValue   uint32 = 0x0
 	QueueDequeueCyclesResetValue     uint32 = 0x0
@@ -203,20 +203,20 @@ const (
 	QueueClusterIndexResetValue      uint32 = 0x0
 )
 
-// Block replication: Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the tables name; where they name none, the group whose id is the cluster's.
+// Block replication: Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the tables name; if they name none, the group with the cluster's id.
 const (
 	ReplicationBase         uint32 = 0x102000
 	ReplicationBytes        uint32 = 0x1000
-	ReplicationType         uint32 = 0x102000 // RO. Four letters that say which block this is.
+	ReplicationType         uint32 = 0x102000 // RO. Four letters that identify the block.
 	ReplicationVersion      uint32 = 0x102004 // RO. Version of the block: major, minor, patch.
-	ReplicationNext         uint32 = 0x102008 // RO, BAR2 bytes. Where the next block starts; 0 ends the list.
+	ReplicationNext         uint32 = 0x102008 // RO, BAR2 bytes. Address of the next block; 0 ends the list.
 	ReplicationBuiltGroups  uint32 = 0x10200c // RO. Group ids run from 0 to this minus 1.
 	ReplicationBuiltMembers uint32 = 0x102010 // RO. Most members of one group.
-	ReplicationCommand      uint32 = 0x102020 // CMD. Acts once.
-	ReplicationGroupIndex   uint32 = 0x102024 // RW. Group that the next registers concern; writing it sets member_index to 0.
+	ReplicationCommand      uint32 = 0x102020 // CMD. Commands; each acts once.
+	ReplicationGroupIndex   uint32 = 0x102024 // RW. Group that the next registers refer to; writing it sets member_index to 0.
 	ReplicationGroupSize    uint32 = 0x102028 // RW. Members of the group, at most built_members; new ones are worker 0 on port 0; 0 removes the group.
-	ReplicationMemberIndex  uint32 = 0x10202c // RW. Member that member_data concerns, at most group_size.
-	ReplicationMemberData   uint32 = 0x102030 // RW. One member; each access moves member_index on by one.
+	ReplicationMemberIndex  uint32 = 0x10202c // RW. Member that member_data refers to, at most group_size.
+	ReplicationMemberData   uint32 = 0x102030 // RW. One member; each access advances member_index by one.
 )
 
 // Bits and resets of block replication.
@@ -245,30 +245,30 @@ const (
 const (
 	GeneratorBase             uint32 = 0x103000
 	GeneratorBytes            uint32 = 0x1000
-	GeneratorType             uint32 = 0x103000 // RO. Four letters that say which block this is.
+	GeneratorType             uint32 = 0x103000 // RO. Four letters that identify the block.
 	GeneratorVersion          uint32 = 0x103004 // RO. Version of the block: major, minor, patch.
-	GeneratorNext             uint32 = 0x103008 // RO, BAR2 bytes. Where the next block starts; 0 ends the list.
+	GeneratorNext             uint32 = 0x103008 // RO, BAR2 bytes. Address of the next block; 0 ends the list.
 	GeneratorBuiltFlows       uint32 = 0x10300c // RO. Flow entries, at most 65,536.
 	GeneratorBuiltDescriptors uint32 = 0x103010 // RO. Descriptors that fit into memory.
 	GeneratorBuiltTemplates   uint32 = 0x103014 // RO. Payload templates, built-in template 0 included.
-	GeneratorControl          uint32 = 0x103020 // RW, idle. Where frames go.
-	GeneratorCommand          uint32 = 0x103024 // CMD. Acts once.
-	GeneratorState            uint32 = 0x103028 // RO. Where the generator is.
+	GeneratorControl          uint32 = 0x103020 // RW, idle. Destination of frames.
+	GeneratorCommand          uint32 = 0x103024 // CMD. Commands; each acts once.
+	GeneratorState            uint32 = 0x103028 // RO. State of the generator.
 	GeneratorEvents           uint32 = 0x10302c // W1C. Sticky.
-	GeneratorStopAfter        uint32 = 0x103030 // RW, 64 bit, idle, packets. Stop after that many; 0 means all descriptors.
+	GeneratorStopAfter        uint32 = 0x103030 // RW, 64 bit, idle, packets. Packets after which to stop; 0 means all descriptors.
 	GeneratorFlows            uint32 = 0x103038 // RW, idle. Flow entries in use, at most built_flows.
 	GeneratorDescriptors      uint32 = 0x10303c // RW, idle. Descriptors to play, at most built_descriptors.
 	GeneratorStartCycle       uint32 = 0x103040 // RO, 64 bit, cycles. common.cycles when the run clock was last at 0; generation stamps and descriptor times count from there.
 	GeneratorMemSelect        uint32 = 0x103080 // RW. Memory behind the proxy; writing it sets mem_address to 0.
-	GeneratorMemAddress       uint32 = 0x103084 // RW, words. Word that mem_data concerns: entry number times words per entry.
-	GeneratorMemData          uint32 = 0x103088 // RW. One word; each access moves mem_address on by one. WriteBurst belongs here. Words never written read 0.
+	GeneratorMemAddress       uint32 = 0x103084 // RW, words. Word that mem_data refers to: entry number times words per entry.
+	GeneratorMemData          uint32 = 0x103088 // RW. One word; each access advances mem_address by one. WriteBurst uses it. Words that were never written read 0.
 	GeneratorMemBurst         uint32 = 0x10308c // RO, words. Words to write before mem_status must be polled; 0 means no limit.
-	GeneratorMemLength        uint32 = 0x103090 // RW, words. How many words from address 0 mem_command.crc covers.
-	GeneratorMemCommand       uint32 = 0x103094 // CMD. Acts on the selected memory.
+	GeneratorMemLength        uint32 = 0x103090 // RW, words. Number of words from address 0 that mem_command.crc covers.
+	GeneratorMemCommand       uint32 = 0x103094 // CMD. Commands that act on the selected memory.
 	GeneratorMemStatus        uint32 = 0x103098 // RO. State of the proxy.
 	GeneratorMemCRC           uint32 = 0x10309c // RO. CRC-32 (IEEE 802.3) of the words as little-endian bytes.
 	GeneratorSentPackets      uint32 = 0x103200 // RO, 64 bit, packets. Packets sent since the last clear.
-	GeneratorSentBytes        uint32 = 0x103208 // RO, 64 bit, B. L2 bytes of these.
+	GeneratorSentBytes        uint32 = 0x103208 // RO, 64 bit, B. Their L2 bytes.
 	GeneratorLatePackets      uint32 = 0x103210 // RO, 64 bit, packets. Packets that left after their descriptor's time because the bus was still busy with their predecessor.
 	GeneratorLateCyclesMax    uint32 = 0x103218 // RO, 64 bit, cycles. Longest such delay.
 	GeneratorLateCyclesSum    uint32 = 0x103220 // RO, 64 bit, cycles. Sum of such delays.
@@ -286,11 +286,11 @@ const (
 	GeneratorVersionPatchShift                 = 0
 	GeneratorNextResetValue             uint32 = 0x104000
 	GeneratorControlResetValue          uint32 = 0x0
-	GeneratorControlWire                uint32 = 1 << 0 // Out of the second network port, to the queue of another card; while 0 into the queue of this one.
-	GeneratorCommandArm                 uint32 = 1 << 0 // From idle, done or error: check flows and descriptors, hold the run clock at 0.
-	GeneratorCommandStart               uint32 = 1 << 1 // From armed: release the run clock and fire.
-	GeneratorCommandStop                uint32 = 1 << 2 // Finish the packet on the way, then done. Nothing to do when done or idle; from armed back to idle.
-	GeneratorCommandAbort               uint32 = 1 << 3 // Stop at once from any state and go idle.
+	GeneratorControlWire                uint32 = 1 << 0 // Out of the second network port, to another card's queue; while 0, into this card's queue.
+	GeneratorCommandArm                 uint32 = 1 << 0 // From idle, done or error: check flows and descriptors, and stop the run clock at 0.
+	GeneratorCommandStart               uint32 = 1 << 1 // From armed: start the run clock and send.
+	GeneratorCommandStop                uint32 = 1 << 2 // Finish the current packet, then go to done. Does nothing when done or idle; from armed, go to idle.
+	GeneratorCommandAbort               uint32 = 1 << 3 // Stop at once in any state and go to idle.
 	GeneratorStateStateMask             uint32 = 0xf    // State machine.
 	GeneratorStateStateShift                   = 0
 	GeneratorStateStateIdle             uint32 = 0 << 0
@@ -300,19 +300,19 @@ const (
 	GeneratorStateStateDone             uint32 = 4 << 0
 	GeneratorStateStateError            uint32 = 5 << 0
 	GeneratorEventsResetValue           uint32 = 0x0
-	GeneratorEventsDone                 uint32 = 1 << 0 // All descriptors, or stop_after of them, or those until stop were sent.
-	GeneratorEventsError                uint32 = 1 << 1 // The state is or was error; one of the next bits says why.
-	GeneratorEventsUnderrun             uint32 = 1 << 2 // A descriptor that was never loaded came due.
-	GeneratorEventsUnsorted             uint32 = 1 << 3 // A descriptor's time lies before its predecessor's.
+	GeneratorEventsDone                 uint32 = 1 << 0 // All descriptors were sent, or stop_after of them, or those before stop.
+	GeneratorEventsError                uint32 = 1 << 1 // The state is or was error; one of the next bits gives the reason.
+	GeneratorEventsUnderrun             uint32 = 1 << 2 // A descriptor was due that had not been loaded.
+	GeneratorEventsUnsorted             uint32 = 1 << 3 // A descriptor's time is before its predecessor's.
 	GeneratorEventsBadFlow              uint32 = 1 << 4 // A descriptor names a flow that is not enabled or not below flows.
-	GeneratorEventsBadLength            uint32 = 1 << 5 // A frame length is below 64 B, above max_packet_bytes, or no whole number of lanes.
-	GeneratorEventsRefused              uint32 = 1 << 8 // A write or command did not fit the state.
+	GeneratorEventsBadLength            uint32 = 1 << 5 // A frame length is below 64 B, above max_packet_bytes, or not a whole number of lanes.
+	GeneratorEventsRefused              uint32 = 1 << 8 // A write or command was not allowed in the state.
 	GeneratorEventsValue                uint32 = 1 << 9 // A write was refused because its value is outside the built limits.
 	GeneratorStopAfterResetValue        uint32 = 0x0
 	GeneratorFlowsResetValue            uint32 = 0x0
 	GeneratorDescriptorsResetValue      uint32 = 0x0
 	GeneratorMemSelectResetValue        uint32 = 0x0
-	GeneratorMemSelectMemoryMask        uint32 = 0x3 // Which one.
+	GeneratorMemSelectMemoryMask        uint32 = 0x3 // Selected memory.
 	GeneratorMemSelectMemoryShift              = 0
 	GeneratorMemSelectMemoryDescriptors uint32 = 0 << 0
 	GeneratorMemSelectMemoryFlows       uint32 = 1 << 0
@@ -321,19 +321,19 @@ const (
 	GeneratorMemDataResetValue          uint32 = 0x0
 	GeneratorMemLengthResetValue        uint32 = 0x0
 	GeneratorMemCommandCRC              uint32 = 1 << 0 // Compute mem_crc over mem_length words.
-	GeneratorMemCommandClear            uint32 = 1 << 1 // Forget everything loaded.
-	GeneratorMemStatusBusy              uint32 = 1 << 0 // A command or burst is under way.
+	GeneratorMemCommandClear            uint32 = 1 << 1 // Clear the memory.
+	GeneratorMemStatusBusy              uint32 = 1 << 0 // A command or burst is in progress.
 )
 
-// Block model: The parameter server behind the queue, where no real one is (capability server_model).
+// Block model: Model of the parameter server behind the queue, for builds without a real one (capability server_model).
 const (
 	ModelBase     uint32 = 0x104000
 	ModelBytes    uint32 = 0x1000
-	ModelType     uint32 = 0x104000 // RO. Four letters that say which block this is.
+	ModelType     uint32 = 0x104000 // RO. Four letters that identify the block.
 	ModelVersion  uint32 = 0x104004 // RO. Version of the block: major, minor, patch.
-	ModelNext     uint32 = 0x104008 // RO, BAR2 bytes. Where the next block starts; 0 ends the list.
-	ModelControl  uint32 = 0x104020 // RW. What the server does.
-	ModelAckDelay uint32 = 0x104024 // RW, cycles. From the last bit of an update at the server to the ACK's passage through VNP4-2.
+	ModelNext     uint32 = 0x104008 // RO, BAR2 bytes. Address of the next block; 0 ends the list.
+	ModelControl  uint32 = 0x104020 // RW. Behaviour of the server.
+	ModelAckDelay uint32 = 0x104024 // RW, cycles. Time from the last bit of an update at the server to the ACK's passage through VNP4-2.
 )
 
 // Bits and resets of block model.
@@ -351,69 +351,69 @@ const (
 	ModelAckDelayResetValue uint32 = 0xfa
 )
 
-// Block aggregator: A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in its own segment, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.
+// Block aggregator: A switch program in front of the queue (capability aggregator): it adds up the updates of a cluster, each cluster in its own segment, and its sums reach the queue as one update each. Updates that reach it while the queue is disabled or frozen are counted in queue.lost_before_engine. Registers marked idle are writable when the queue's are.
 const (
 	AggregatorBase              uint32 = 0x105000
 	AggregatorBytes             uint32 = 0x1000
-	AggregatorType              uint32 = 0x105000 // RO. Four letters that say which block this is.
+	AggregatorType              uint32 = 0x105000 // RO. Four letters that identify the block.
 	AggregatorVersion           uint32 = 0x105004 // RO. Version of the block: major, minor, patch.
-	AggregatorNext              uint32 = 0x105008 // RO, BAR2 bytes. Where the next block starts; 0 ends the list.
-	AggregatorBuiltSlots        uint32 = 0x10500c // RO. Segments in this build; with a program clusters run from 0 to this minus 1.
-	AggregatorBuiltPrograms     uint32 = 0x105010 // RO. Bit n says that the program of code n is built; bit 0, which passes updates on, always is.
+	AggregatorNext              uint32 = 0x105008 // RO, BAR2 bytes. Address of the next block; 0 ends the list.
+	AggregatorBuiltSlots        uint32 = 0x10500c // RO. Segments in this build; with a program, clusters run from 0 to this minus 1.
+	AggregatorBuiltPrograms     uint32 = 0x105010 // RO. Bit n is set if the program with code n is built; bit 0 (pass, which forwards updates) is always set.
 	AggregatorBuiltLanes        uint32 = 0x105014 // RO. Lanes that a segment stores.
-	AggregatorCommand           uint32 = 0x105028 // CMD. Acts once.
-	AggregatorProgram           uint32 = 0x105030 // RW, idle. What becomes of updates in front of the queue. Enabling the queue after it was changed starts the table and the counters anew.
-	AggregatorH                 uint32 = 0x105034 // RW, idle, vectors. Contributions that complete a sum, 1 to 65,535. As with program, a change starts the table anew.
-	AggregatorResults           uint32 = 0x105038 // RW, idle. Where sums go (capability downlinks).
-	AggregatorDownlinkIncrement uint32 = 0x10503c // RW, idle, B/cycle in 8.24. Rate of each downlink, on which queue.limiter_overhead is charged too; any number of sums may wait there. Not 0, at most 64.0.
-	AggregatorSegments          uint32 = 0x105040 // RW, idle, segments. Segments of a cluster's vector (capability wire_formats), 1 to built_slots: a flow's seg says which, and clusters run from 0 to built_slots divided by it, minus 1. As with program, a change starts the table anew.
+	AggregatorCommand           uint32 = 0x105028 // CMD. Commands; each acts once.
+	AggregatorProgram           uint32 = 0x105030 // RW, idle. Program that processes updates in front of the queue. Enabling the queue after a change resets the table and the counters.
+	AggregatorH                 uint32 = 0x105034 // RW, idle, vectors. Contributions that complete a sum, 1 to 65,535. As with program, a change resets the table.
+	AggregatorResults           uint32 = 0x105038 // RW, idle. Destination of sums (capability downlinks).
+	AggregatorDownlinkIncrement uint32 = 0x10503c // RW, idle, B/cycle in 8.24. Rate of each downlink, including queue.limiter_overhead; any number of sums may wait there. Not 0, at most 64.0.
+	AggregatorSegments          uint32 = 0x105040 // RW, idle, segments. Segments of a cluster's vector (capability wire_formats), 1 to built_slots: a flow's seg selects one, and clusters run from 0 to built_slots divided by this, minus 1. As with program, a change resets the table.
 	AggregatorOccupied          uint32 = 0x105060 // RO, segments. Segments that hold a partial sum now.
-	AggregatorPeakOccupied      uint32 = 0x105064 // RO, segments. Most since the last clear.
+	AggregatorPeakOccupied      uint32 = 0x105064 // RO, segments. Most segments with a partial sum since the last clear.
 	AggregatorDownlinkWaiting   uint32 = 0x105068 // RO, frames. Sums that have left the queue and are on their way to workers.
-	AggregatorInspectIndex      uint32 = 0x105080 // RW. Which partial sum the inspector shows, in the order of the segments from 0; writing it fills the inspect registers. Refused unless the queue is frozen.
-	AggregatorInspectState      uint32 = 0x105084 // RO. What there is.
-	AggregatorInspectIdentity   uint32 = 0x105088 // RO. Whose sum it is.
-	AggregatorInspectSize       uint32 = 0x10508c // RO. How much is inside.
+	AggregatorInspectIndex      uint32 = 0x105080 // RW. Partial sum that the inspector shows, in the order of the segments from 0; writing it fills the inspect registers. Refused unless the queue is frozen.
+	AggregatorInspectState      uint32 = 0x105084 // RO. State of the partial sum.
+	AggregatorInspectIdentity   uint32 = 0x105088 // RO. Worker and cluster of the sum.
+	AggregatorInspectSize       uint32 = 0x10508c // RO. Size of the content.
 	AggregatorInspectSegment    uint32 = 0x105090 // RO. Segment of the table.
 	AggregatorInspectGeneration uint32 = 0x105098 // RO, 64 bit, ns. Generation time of the newest contributor.
-	AggregatorInspectSince      uint32 = 0x1050a0 // RO, 64 bit, cycles. When the first contribution came, in common.cycles.
-	AggregatorCount0            uint32 = 0x105200 // RO, 64 bit. Counter 0 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount1            uint32 = 0x105208 // RO, 64 bit. Counter 1 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount2            uint32 = 0x105210 // RO, 64 bit. Counter 2 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount3            uint32 = 0x105218 // RO, 64 bit. Counter 3 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount4            uint32 = 0x105220 // RO, 64 bit. Counter 4 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount5            uint32 = 0x105228 // RO, 64 bit. Counter 5 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount6            uint32 = 0x105230 // RO, 64 bit. Counter 6 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount7            uint32 = 0x105238 // RO, 64 bit. Counter 7 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount8            uint32 = 0x105240 // RO, 64 bit. Counter 8 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount9            uint32 = 0x105248 // RO, 64 bit. Counter 9 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount10           uint32 = 0x105250 // RO, 64 bit. Counter 10 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount11           uint32 = 0x105258 // RO, 64 bit. Counter 11 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount12           uint32 = 0x105260 // RO, 64 bit. Counter 12 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount13           uint32 = 0x105268 // RO, 64 bit. Counter 13 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount14           uint32 = 0x105270 // RO, 64 bit. Counter 14 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount15           uint32 = 0x105278 // RO, 64 bit. Counter 15 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount16           uint32 = 0x105280 // RO, 64 bit. Counter 16 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount17           uint32 = 0x105288 // RO, 64 bit. Counter 17 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount18           uint32 = 0x105290 // RO, 64 bit. Counter 18 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount19           uint32 = 0x105298 // RO, 64 bit. Counter 19 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount20           uint32 = 0x1052a0 // RO, 64 bit. Counter 20 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount21           uint32 = 0x1052a8 // RO, 64 bit. Counter 21 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount22           uint32 = 0x1052b0 // RO, 64 bit. Counter 22 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount23           uint32 = 0x1052b8 // RO, 64 bit. Counter 23 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount24           uint32 = 0x1052c0 // RO, 64 bit. Counter 24 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount25           uint32 = 0x1052c8 // RO, 64 bit. Counter 25 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount26           uint32 = 0x1052d0 // RO, 64 bit. Counter 26 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount27           uint32 = 0x1052d8 // RO, 64 bit. Counter 27 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount28           uint32 = 0x1052e0 // RO, 64 bit. Counter 28 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount29           uint32 = 0x1052e8 // RO, 64 bit. Counter 29 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount30           uint32 = 0x1052f0 // RO, 64 bit. Counter 30 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCount31           uint32 = 0x1052f8 // RO, 64 bit. Counter 31 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	AggregatorCarriedVectors    uint32 = 0x105300 // RO, 64 bit, vectors. Contributions that were held at the last clear; they add to what came in.
-	AggregatorDroppedVectors    uint32 = 0x105308 // RO, 64 bit, vectors. Contributions inside the sums that the queue dropped.
-	AggregatorResultsOut        uint32 = 0x105310 // RO, 64 bit, frames. Copies of sums that reached workers by downlinks.
-	AggregatorOccupancyIntegral uint32 = 0x105318 // RO, 64 bit, segment cycles. Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that it is the same whenever it is looked at. From version 1.3 of the block on.
-	AggregatorOccupancyCycles   uint32 = 0x105320 // RO, 64 bit, cycles. Cycles that occupancy_integral was counted over, so that the two give the mean: from the first update since the last clear, or from the clear where sums were held across it, to the latest update, or to a discard of sums behind it. From version 1.4 of the block on.
+	AggregatorInspectSince      uint32 = 0x1050a0 // RO, 64 bit, cycles. When the first contribution arrived, in common.cycles.
+	AggregatorCount0            uint32 = 0x105200 // RO, 64 bit. Counter 0 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount1            uint32 = 0x105208 // RO, 64 bit. Counter 1 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount2            uint32 = 0x105210 // RO, 64 bit. Counter 2 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount3            uint32 = 0x105218 // RO, 64 bit. Counter 3 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount4            uint32 = 0x105220 // RO, 64 bit. Counter 4 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount5            uint32 = 0x105228 // RO, 64 bit. Counter 5 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount6            uint32 = 0x105230 // RO, 64 bit. Counter 6 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount7            uint32 = 0x105238 // RO, 64 bit. Counter 7 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount8            uint32 = 0x105240 // RO, 64 bit. Counter 8 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount9            uint32 = 0x105248 // RO, 64 bit. Counter 9 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount10           uint32 = 0x105250 // RO, 64 bit. Counter 10 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount11           uint32 = 0x105258 // RO, 64 bit. Counter 11 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount12           uint32 = 0x105260 // RO, 64 bit. Counter 12 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount13           uint32 = 0x105268 // RO, 64 bit. Counter 13 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount14           uint32 = 0x105270 // RO, 64 bit. Counter 14 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount15           uint32 = 0x105278 // RO, 64 bit. Counter 15 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount16           uint32 = 0x105280 // RO, 64 bit. Counter 16 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount17           uint32 = 0x105288 // RO, 64 bit. Counter 17 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount18           uint32 = 0x105290 // RO, 64 bit. Counter 18 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount19           uint32 = 0x105298 // RO, 64 bit. Counter 19 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount20           uint32 = 0x1052a0 // RO, 64 bit. Counter 20 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount21           uint32 = 0x1052a8 // RO, 64 bit. Counter 21 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount22           uint32 = 0x1052b0 // RO, 64 bit. Counter 22 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount23           uint32 = 0x1052b8 // RO, 64 bit. Counter 23 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount24           uint32 = 0x1052c0 // RO, 64 bit. Counter 24 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount25           uint32 = 0x1052c8 // RO, 64 bit. Counter 25 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount26           uint32 = 0x1052d0 // RO, 64 bit. Counter 26 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount27           uint32 = 0x1052d8 // RO, 64 bit. Counter 27 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount28           uint32 = 0x1052e0 // RO, 64 bit. Counter 28 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount29           uint32 = 0x1052e8 // RO, 64 bit. Counter 29 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount30           uint32 = 0x1052f0 // RO, 64 bit. Counter 30 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCount31           uint32 = 0x1052f8 // RO, 64 bit. Counter 31 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	AggregatorCarriedVectors    uint32 = 0x105300 // RO, 64 bit, vectors. Contributions in partial sums at the last clear; they add to those that arrived.
+	AggregatorDroppedVectors    uint32 = 0x105308 // RO, 64 bit, vectors. Contributions in sums that the queue dropped.
+	AggregatorResultsOut        uint32 = 0x105310 // RO, 64 bit, frames. Copies of sums that reached workers over downlinks.
+	AggregatorOccupancyIntegral uint32 = 0x105318 // RO, 64 bit, segment cycles. Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that the value does not depend on when it is read. Since version 1.3 of the block.
+	AggregatorOccupancyCycles   uint32 = 0x105320 // RO, 64 bit, cycles. Cycles that occupancy_integral covers, so that the quotient is the mean: from the first update since the last clear, or from the clear itself if it kept partial sums, to the latest update, or to a later discard of sums. Since version 1.4 of the block.
 )
 
 // Bits and resets of block aggregator.
@@ -427,9 +427,9 @@ const (
 	AggregatorVersionPatchMask            uint32 = 0xffff // Repairs.
 	AggregatorVersionPatchShift                  = 0
 	AggregatorNextResetValue              uint32 = 0x0
-	AggregatorCommandClear                uint32 = 1 << 0 // Discard every partial sum, counted by the program as cleared. So does queue.command.flush.
+	AggregatorCommandClear                uint32 = 1 << 0 // Discard every partial sum; the program counts them as cleared. queue.command.flush does the same.
 	AggregatorProgramResetValue           uint32 = 0x0
-	AggregatorProgramProgramMask          uint32 = 0x1f // Which program; pass is none.
+	AggregatorProgramProgramMask          uint32 = 0x1f // The program; pass means none.
 	AggregatorProgramProgramShift                = 0
 	AggregatorProgramProgramPass          uint32 = 0 << 0
 	AggregatorProgramProgramIswitch       uint32 = 1 << 0
@@ -439,11 +439,11 @@ const (
 	AggregatorProgramProgramXagg          uint32 = 5 << 0
 	AggregatorHResetValue                 uint32 = 0x1
 	AggregatorResultsResetValue           uint32 = 0x0
-	AggregatorResultsToWorkers            uint32 = 1 << 0 // To the workers of their cluster, by one downlink each, once they have left the queue; otherwise to the server.
+	AggregatorResultsToWorkers            uint32 = 1 << 0 // To the workers of their cluster, over one downlink each, after they have left the queue; while 0, to the server.
 	AggregatorDownlinkIncrementResetValue uint32 = 0x40000000
 	AggregatorSegmentsResetValue          uint32 = 0x1
 	AggregatorInspectIndexResetValue      uint32 = 0x0
-	AggregatorInspectStateValid           uint32 = 1 << 0 // The index is below the number of segments that are occupied, and the queue is frozen.
+	AggregatorInspectStateValid           uint32 = 1 << 0 // The index is below the number of occupied segments, and the queue is frozen.
 	AggregatorInspectIdentityWorkerMask   uint32 = 0xffff // Newest contributor.
 	AggregatorInspectIdentityWorkerShift         = 0
 	AggregatorInspectIdentityClusterMask  uint32 = 0xffff0000 // Cluster id.
@@ -459,7 +459,7 @@ type QueueCounters struct {
 	SnapshotCycle     uint64 `json:"snapshot_cycle"`     // common.cycles at the snapshot.
 	CoveredCycles     uint64 `json:"covered_cycles"`     // Cycles since the last clear.
 	In                uint64 `json:"in"`                 // Updates that reached the engine: the sum of the seven classes.
-	InBytes           uint64 `json:"in_bytes"`           // L2 bytes of these.
+	InBytes           uint64 `json:"in_bytes"`           // Their L2 bytes.
 	Appended          uint64 `json:"appended"`           // Took a free slot.
 	Aggregated        uint64 `json:"aggregated"`         // Merged into a waiting update.
 	Replaced          uint64 `json:"replaced"`           // Replaced a waiting update of the same worker.
@@ -468,29 +468,29 @@ type QueueCounters struct {
 	DroppedReward     uint64 `json:"dropped_reward"`     // Dropped by reward.
 	DroppedMismatch   uint64 `json:"dropped_mismatch"`   // Had another lane count than the waiting update.
 	DeliveredFrames   uint64 `json:"delivered_frames"`   // Frames whose last bit left.
-	DeliveredBytes    uint64 `json:"delivered_bytes"`    // L2 bytes of these.
-	DeliveredUpdates  uint64 `json:"delivered_updates"`  // Sum of the counts of these.
+	DeliveredBytes    uint64 `json:"delivered_bytes"`    // Their L2 bytes.
+	DeliveredUpdates  uint64 `json:"delivered_updates"`  // Sum of their counts.
 	FlushedFrames     uint64 `json:"flushed_frames"`     // Frames discarded by flush.
-	FlushedUpdates    uint64 `json:"flushed_updates"`    // Sum of the counts of these.
-	DiscardedUpdates  uint64 `json:"discarded_updates"`  // Sum of the counts that replacements of either kind took out.
+	FlushedUpdates    uint64 `json:"flushed_updates"`    // Sum of their counts.
+	DiscardedUpdates  uint64 `json:"discarded_updates"`  // Sum of the counts that replacements of either kind removed.
 	QueuedFrames      uint64 `json:"queued_frames"`      // Slots in use at the snapshot.
-	QueuedUpdates     uint64 `json:"queued_updates"`     // Sum of the counts of these.
+	QueuedUpdates     uint64 `json:"queued_updates"`     // Sum of their counts.
 	CarriedFrames     uint64 `json:"carried_frames"`     // Slots that were in use at the last clear; they add to appended in the identity of frames.
-	CarriedUpdates    uint64 `json:"carried_updates"`    // Sum of the counts of these.
-	Bypassed          uint64 `json:"bypassed"`           // Frames that were no matter of the engine: not OLAF, or from an unknown source.
+	CarriedUpdates    uint64 `json:"carried_updates"`    // Sum of their counts.
+	Bypassed          uint64 `json:"bypassed"`           // Frames that the engine did not process: not OLAF, or from an unknown source.
 	Malformed         uint64 `json:"malformed"`          // OLAF frames with a wrong checksum or length; dropped.
 	Misidentified     uint64 `json:"misidentified"`      // Updates whose header disagreed with the tables; forwarded with the tables' identity.
 	LostBeforeEngine  uint64 `json:"lost_before_engine"` // Updates that arrived while the queue was disabled or frozen.
 	LaneSaturations   uint64 `json:"lane_saturations"`   // Gradient sums that saturated.
 	RewardSaturations uint64 `json:"reward_saturations"` // Reward sums that saturated.
-	CountSaturations  uint64 `json:"count_saturations"`  // Counts that saturated; voids the identity over counts.
+	CountSaturations  uint64 `json:"count_saturations"`  // Counts that saturated; they invalidate the identity over counts.
 	LockedCollisions  uint64 `json:"locked_collisions"`  // Arrivals whose cluster had an update leaving and none waiting.
-	BusyCycles        uint64 `json:"busy_cycles"`        // Cycles of the output that the delivered frames took, rounded down.
-	StallCycles       uint64 `json:"stall_cycles"`       // Cycles of the output booked by dequeue and merge work.
-	OccupancyIntegral uint64 `json:"occupancy_integral"` // Sum over all cycles of the updates inside, the leaving one included; over covered_cycles it is the mean.
+	BusyCycles        uint64 `json:"busy_cycles"`        // Output cycles that the delivered frames took, rounded down.
+	StallCycles       uint64 `json:"stall_cycles"`       // Output cycles booked by dequeue and merge work.
+	OccupancyIntegral uint64 `json:"occupancy_integral"` // Sum over all cycles of the updates in the queue, including the leaving one; divided by covered_cycles, it is the mean.
 	AcksIn            uint64 `json:"acks_in"`            // ACKs that came from the parameter server.
 	AcksOut           uint64 `json:"acks_out"`           // Copies sent to workers.
-	AcksNoGroup       uint64 `json:"acks_no_group"`      // ACKs whose source is no known server or whose cluster has no multicast group; dropped.
+	AcksNoGroup       uint64 `json:"acks_no_group"`      // ACKs whose source is not a known server or whose cluster has no multicast group; dropped.
 }
 
 // pointers lists the counters in the order of their registers.
@@ -559,7 +559,7 @@ func (c *QueueCounters) At(addr uint32) *uint64 {
 // GeneratorCounters is the snapshot bank of block generator, in the order of its registers.
 type GeneratorCounters struct {
 	SentPackets   uint64 `json:"sent_packets"`    // Packets sent since the last clear.
-	SentBytes     uint64 `json:"sent_bytes"`      // L2 bytes of these.
+	SentBytes     uint64 `json:"sent_bytes"`      // Their L2 bytes.
 	LatePackets   uint64 `json:"late_packets"`    // Packets that left after their descriptor's time because the bus was still busy with their predecessor.
 	LateCyclesMax uint64 `json:"late_cycles_max"` // Longest such delay.
 	LateCyclesSum uint64 `json:"late_cycles_sum"` // Sum of such delays.
@@ -600,43 +600,43 @@ func (c *GeneratorCounters) At(addr uint32) *uint64 {
 
 // AggregatorCounters is the snapshot bank of block aggregator, in the order of its registers.
 type AggregatorCounters struct {
-	Count0            uint64 `json:"count_0"`            // Counter 0 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count1            uint64 `json:"count_1"`            // Counter 1 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count2            uint64 `json:"count_2"`            // Counter 2 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count3            uint64 `json:"count_3"`            // Counter 3 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count4            uint64 `json:"count_4"`            // Counter 4 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count5            uint64 `json:"count_5"`            // Counter 5 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count6            uint64 `json:"count_6"`            // Counter 6 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count7            uint64 `json:"count_7"`            // Counter 7 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count8            uint64 `json:"count_8"`            // Counter 8 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count9            uint64 `json:"count_9"`            // Counter 9 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count10           uint64 `json:"count_10"`           // Counter 10 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count11           uint64 `json:"count_11"`           // Counter 11 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count12           uint64 `json:"count_12"`           // Counter 12 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count13           uint64 `json:"count_13"`           // Counter 13 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count14           uint64 `json:"count_14"`           // Counter 14 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count15           uint64 `json:"count_15"`           // Counter 15 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count16           uint64 `json:"count_16"`           // Counter 16 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count17           uint64 `json:"count_17"`           // Counter 17 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count18           uint64 `json:"count_18"`           // Counter 18 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count19           uint64 `json:"count_19"`           // Counter 19 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count20           uint64 `json:"count_20"`           // Counter 20 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count21           uint64 `json:"count_21"`           // Counter 21 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count22           uint64 `json:"count_22"`           // Counter 22 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count23           uint64 `json:"count_23"`           // Counter 23 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count24           uint64 `json:"count_24"`           // Counter 24 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count25           uint64 `json:"count_25"`           // Counter 25 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count26           uint64 `json:"count_26"`           // Counter 26 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count27           uint64 `json:"count_27"`           // Counter 27 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count28           uint64 `json:"count_28"`           // Counter 28 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count29           uint64 `json:"count_29"`           // Counter 29 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count30           uint64 `json:"count_30"`           // Counter 30 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	Count31           uint64 `json:"count_31"`           // Counter 31 of the program, in the order in which 'olafctl system program show' lists them; 0 where it has fewer.
-	CarriedVectors    uint64 `json:"carried_vectors"`    // Contributions that were held at the last clear; they add to what came in.
-	DroppedVectors    uint64 `json:"dropped_vectors"`    // Contributions inside the sums that the queue dropped.
-	ResultsOut        uint64 `json:"results_out"`        // Copies of sums that reached workers by downlinks.
-	OccupancyIntegral uint64 `json:"occupancy_integral"` // Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that it is the same whenever it is looked at. From version 1.3 of the block on.
-	OccupancyCycles   uint64 `json:"occupancy_cycles"`   // Cycles that occupancy_integral was counted over, so that the two give the mean: from the first update since the last clear, or from the clear where sums were held across it, to the latest update, or to a discard of sums behind it. From version 1.4 of the block on.
+	Count0            uint64 `json:"count_0"`            // Counter 0 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count1            uint64 `json:"count_1"`            // Counter 1 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count2            uint64 `json:"count_2"`            // Counter 2 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count3            uint64 `json:"count_3"`            // Counter 3 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count4            uint64 `json:"count_4"`            // Counter 4 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count5            uint64 `json:"count_5"`            // Counter 5 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count6            uint64 `json:"count_6"`            // Counter 6 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count7            uint64 `json:"count_7"`            // Counter 7 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count8            uint64 `json:"count_8"`            // Counter 8 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count9            uint64 `json:"count_9"`            // Counter 9 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count10           uint64 `json:"count_10"`           // Counter 10 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count11           uint64 `json:"count_11"`           // Counter 11 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count12           uint64 `json:"count_12"`           // Counter 12 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count13           uint64 `json:"count_13"`           // Counter 13 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count14           uint64 `json:"count_14"`           // Counter 14 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count15           uint64 `json:"count_15"`           // Counter 15 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count16           uint64 `json:"count_16"`           // Counter 16 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count17           uint64 `json:"count_17"`           // Counter 17 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count18           uint64 `json:"count_18"`           // Counter 18 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count19           uint64 `json:"count_19"`           // Counter 19 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count20           uint64 `json:"count_20"`           // Counter 20 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count21           uint64 `json:"count_21"`           // Counter 21 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count22           uint64 `json:"count_22"`           // Counter 22 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count23           uint64 `json:"count_23"`           // Counter 23 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count24           uint64 `json:"count_24"`           // Counter 24 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count25           uint64 `json:"count_25"`           // Counter 25 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count26           uint64 `json:"count_26"`           // Counter 26 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count27           uint64 `json:"count_27"`           // Counter 27 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count28           uint64 `json:"count_28"`           // Counter 28 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count29           uint64 `json:"count_29"`           // Counter 29 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count30           uint64 `json:"count_30"`           // Counter 30 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	Count31           uint64 `json:"count_31"`           // Counter 31 of the program, in the order of 'olafctl system program show'; 0 if it has fewer.
+	CarriedVectors    uint64 `json:"carried_vectors"`    // Contributions in partial sums at the last clear; they add to those that arrived.
+	DroppedVectors    uint64 `json:"dropped_vectors"`    // Contributions in sums that the queue dropped.
+	ResultsOut        uint64 `json:"results_out"`        // Copies of sums that reached workers over downlinks.
+	OccupancyIntegral uint64 `json:"occupancy_integral"` // Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that the value does not depend on when it is read. Since version 1.3 of the block.
+	OccupancyCycles   uint64 `json:"occupancy_cycles"`   // Cycles that occupancy_integral covers, so that the quotient is the mean: from the first update since the last clear, or from the clear itself if it kept partial sums, to the latest update, or to a later discard of sums. Since version 1.4 of the block.
 }
 
 // pointers lists the counters in the order of their registers.

@@ -176,10 +176,10 @@ func FindRegister(name string) (Ref, error) {
 		near = suggest.NearestNames(strings.ToLower(name), all, 3)
 	}
 	if len(near) > 0 {
-		return Ref{}, fmt.Errorf("no register is named %q; did you mean %s?", name,
+		return Ref{}, fmt.Errorf("there is no register %q; did you mean %s?", name,
 			strings.Join(near[:min(4, len(near))], ", "))
 	}
-	return Ref{}, fmt.Errorf("no register is named %q; 'olafctl device reg list' names them", name)
+	return Ref{}, fmt.Errorf("there is no register %q; 'olafctl device reg list' lists them", name)
 }
 
 // RegisterAt returns the register at a byte offset in BAR2. high is true for the high word of a 64-bit register.
@@ -287,7 +287,7 @@ func validateMap() error {
 				return fmt.Errorf("%s.%s lies outside its block", b.Name, r.Name)
 			}
 			if r.Doc == "" {
-				return fmt.Errorf("%s.%s has no sentence", b.Name, r.Name)
+				return fmt.Errorf("%s.%s has no description", b.Name, r.Name)
 			}
 			var seen uint32
 			for _, f := range r.Fields {
