@@ -64,14 +64,14 @@ func TestFaultsInMidRun(t *testing.T) {
 		runs       int    // runs that begin
 		do         func() error
 	}{
-		{"program taken off", "the program arrive at the cable from workers to switch was taken off in the middle of the run", 2,
+		{"program detached", "the program arrive was detached from the cable from workers to switch during the run", 2,
 			func() error {
 				return testbedtest.DetachPrograms("arrive")
 			}},
 		{"server's cable down", "the cable from switch to server is down at switch", 2, func() error {
 			return testbedtest.DoAtInterface("server", netlink.LinkSetDown)
 		}},
-		{"cable gone", "device is gone: the cable from switch to server was taken away", 1, func() error {
+		{"cable gone", "device is gone: the cable from switch to server was removed", 1, func() error {
 			return testbedtest.DoAtInterface("server", netlink.LinkDel)
 		}},
 	} {

@@ -460,7 +460,7 @@ func (c *Card) CheckAttached() error {
 		case err != nil:
 			return c.goneError(a.at)
 		case number != a.number:
-			return fmt.Errorf("%w: the program %s at the cable %s was taken off in the middle of the run",
+			return fmt.Errorf("%w: the program %s was detached from the cable %s during the run",
 				fpga.ErrDoubtful, a.name, c.nameOf(a.at))
 		}
 	}

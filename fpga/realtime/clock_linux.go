@@ -109,7 +109,7 @@ var (
 // PriorityRight is the right to run timing threads before all other programs. Without it, the threads compete with
 // other programs and process fewer frames.
 var PriorityRight = netlab.Right{Name: "CAP_SYS_NICE", Number: unix.CAP_SYS_NICE,
-	For: "let threads that keep time go before other programs"}
+	For: "run timing threads before other programs"}
 
 // OwnThread locks the calling goroutine to a thread with exact timers and, if permitted, real-time priority. The thread
 // must sleep regularly; the kernel reserves a part of every second for other threads. The thread is bound to a

@@ -76,7 +76,8 @@ func (h Hosts) checkHosts(b *Backend) error {
 	case h.hasForeign() && b.Forwards:
 		return fmt.Errorf("%w: %s forwards packets only over virtual cables", netlab.ErrNetwork, b.Address)
 	case outside && !server.InPlace && len(server.MAC) != macBytes:
-		return fmt.Errorf("%w: the server behind %s has the MAC %q", netlab.ErrNetwork, server.Interface, server.MAC)
+		return fmt.Errorf("%w: the server behind %s has the MAC address %q", netlab.ErrNetwork, server.Interface,
+			server.MAC)
 	}
 	return nil
 }
@@ -145,7 +146,7 @@ func (c *Card) findInPlace(name string) (*netlab.Interface, error) {
 	}
 	s, err := at.State()
 	if err == nil && !s.Up {
-		err = fmt.Errorf("%w: interface %s is down; ip link set %s up", netlab.ErrNetwork, name, name)
+		err = fmt.Errorf("%w: interface %s is down; run 'ip link set %s up'", netlab.ErrNetwork, name, name)
 	}
 	return at, err
 }

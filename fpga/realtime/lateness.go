@@ -103,10 +103,12 @@ func (p *pacing) report(zeroNS int64) *fpga.Pacing {
 	service := p.busyNS / int64(p.late.n)
 	switch {
 	case t.LatenessNS.P99*100 > service*latePercent:
-		t.Withheld = fmt.Sprintf("the pacer was late: by %v for one frame in a hundred, which is more than %d %% of the service time of %v",
+		t.Withheld = fmt.Sprintf("the pacer was late: one frame in a hundred by %v, which is more than %d %% of the "+
+			"service time of %v",
 			time.Duration(t.LatenessNS.P99), latePercent, time.Duration(service))
 	case p.stallNS*100 > p.busyNS*stallPercent:
-		t.Withheld = fmt.Sprintf("the pacer stalled: %v in all, which is more than %d %% of the %v that the output was busy",
+		t.Withheld = fmt.Sprintf("the pacer stalled: for %v in total, which is more than %d %% of the %v that the "+
+			"output was busy",
 			time.Duration(p.stallNS), stallPercent, time.Duration(p.busyNS))
 	}
 	return t

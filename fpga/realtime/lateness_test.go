@@ -42,9 +42,9 @@ func TestWithheld(t *testing.T) {
 		{"nothing", nil, 0, ""},
 		{"in time", nil, 1000, ""},
 		{"a quarter is not too late", slices.Repeat([]int64{250_000}, 1000), 1000, ""},
-		{"the p99 is late", slices.Repeat([]int64{270_000}, 20), 1000, "late: by 270µs"},
+		{"the p99 is late", slices.Repeat([]int64{270_000}, 20), 1000, "late: one frame in a hundred by 270µs"},
 		{"few stalls", []int64{5_000_000}, 1000, ""},
-		{"one long stall", []int64{21_000_000}, 1000, "stalled: 21ms in all, which is more than 2 % of the 1s"},
+		{"one long stall", []int64{21_000_000}, 1000, "stalled: for 21ms in total, which is more than 2 % of the 1s"},
 	} {
 		var p pacing
 		for i := range c.frames {

@@ -60,7 +60,7 @@ func (c *Card) measureRates() error {
 	ended.Wait()
 	c.carry = m.served.Load() * int64(olaf.Second/olaf.Nanosecond) / m.tookNS
 	if c.carry == 0 {
-		return errors.Join(fmt.Errorf("%w: no frame gets from the workers to the server", netlab.ErrNetwork), m.refused,
+		return errors.Join(fmt.Errorf("%w: no frame reaches the server from the workers", netlab.ErrNetwork), m.refused,
 			c.failure)
 	}
 	c.rates = Rates{Senders: perSecond(m.sendNS, m.sent), Pacer: perSecond(m.serveNS, m.served.Load())}
@@ -223,16 +223,16 @@ func (c *Card) checkLoad(limit int64, l *load) *regfile.Reason {
 		return nil
 	}
 	return regfile.UnfitCommand(fmt.Sprintf(
-		"this machine carried %d frames a second when it was measured, and at most half of that is accepted, %v "+
-			"of %v each; the workers offer %v, %s; try %s, or --time-scale 1/%d: outputs of up to %d frames a "+
-			"second were measured to keep time on a quiet machine, and with more ages are withheld the more often",
+		"this machine carried %d frames a second when it was measured, and a run may use half of that, %v of %v "+
+			"each; the workers offer %v, %s; try %s, or --time-scale 1/%d: on a quiet machine, outputs of up to %d "+
+			"frames a second were measured to keep time, and above that ages are withheld more often",
 		2*limit, roundDown(l.rateOf(limit)), olaf.Size(l.size), roundNearest(l.offeredRate()), describeOutput(out),
 		l.suggestFlags(offered, served, limit), int64(1/fittingShare(offered, served, limit))+1, timely))
 }
 
 func describeOutput(out engine.Output) string {
 	if out.Rate == 0 {
-		return "the output contains no time"
+		return "the output is not paced"
 	}
 	return fmt.Sprintf("the output serves %v", roundNearest(out.Rate.Rate()))
 }

@@ -147,7 +147,7 @@ func fixedLimits(low, high uint32) func(*Card) (uint32, uint32) {
 var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
 	regmap.GeneratorControl: func(c *Card, v uint32) *regfile.Reason {
 		if v&regmap.GeneratorControlWire != 0 && c.generator.at == nil {
-			return regfile.BadValue("its generator can only feed its own queue")
+			return regfile.BadValue("its generator can feed only its own queue")
 		}
 		return nil
 	},
@@ -187,7 +187,7 @@ var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
 	},
 	regmap.ModelControl: func(_ *Card, v uint32) *regfile.Reason {
 		if v&regmap.ModelControlAck != 0 {
-			return regfile.BadValue("no parameter server is modelled here: what answers is a real one")
+			return regfile.BadValue("this device has no model of a parameter server: a real one answers")
 		}
 		return nil
 	},
@@ -219,14 +219,15 @@ var commands = map[uint32]func(*Card, uint32) *regfile.Reason{
 	regmap.GeneratorCommand: func(c *Card, v uint32) *regfile.Reason {
 		c.raiseEvents()
 		if v == regmap.GeneratorCommandArm && c.file.Reg(regmap.AggregatorProgram) != 0 {
-			return regfile.BadState("the program that aggregator.program names is for hosts that wait, and no " +
-				"update of the generator passes it; choose pass")
+			return regfile.BadState("the program in aggregator.program is for hosts that wait for answers and passes " +
+				"no update from the generator; choose pass")
 		}
 		if v == regmap.GeneratorCommandArm && c.role()&regmap.CommonRoleGenerator == 0 {
 			return regfile.BadState("a queue between two interfaces has no generator; name one with --generator")
 		}
 		if v == regmap.GeneratorCommandArm && c.generator.at != nil && c.file.Reg(regmap.GeneratorControl)&regmap.GeneratorControlWire == 0 {
-			return regfile.BadState("a generator at an interface has no queue; use it as --generator of a device that has one")
+			return regfile.BadState("a generator at an interface has no queue; use it as --generator of a device " +
+				"with a queue")
 		}
 		return c.generator.runCommand(v)
 	},

@@ -316,7 +316,7 @@ func TestFramesUnderWay(t *testing.T) {
 func takenAway(t *testing.T, c *Card) {
 	must(t, c.attached[0].Close())
 	c.attached = c.attached[1:]
-	if faults := strings.Join(c.Faults(), "\n"); !strings.Contains(faults, "taken off") {
+	if faults := strings.Join(c.Faults(), "\n"); !strings.Contains(faults, "was detached from") {
 		t.Errorf("%q", faults)
 	}
 	must(t, c.in[0].B.Do(func() error {

@@ -87,7 +87,8 @@ func (c *Card) Arrivals() ([]fpga.Arrival, error) {
 	}
 	w, zero := &c.witness, c.generator.zero.Load()
 	if w.beyond > 0 {
-		return nil, fmt.Errorf("%w: %d arrivals are not kept, as there were more than %d", fpga.ErrDoubtful, w.beyond,
+		return nil, fmt.Errorf("%w: %d arrivals were not recorded, because there were more than %d", fpga.ErrDoubtful,
+			w.beyond,
 			keptArrivals)
 	}
 	out := make([]fpga.Arrival, len(w.arrivals))
@@ -114,18 +115,18 @@ func (c *Card) Faults() (faults []string) {
 		}
 	}
 	if _, err := c.generator.readCounters(false); err != nil {
-		faults = append(faults, fmt.Sprintf("the workers' interface refused frames: %v", err))
+		faults = append(faults, fmt.Sprintf("the workers' interface rejected frames: %v", err))
 	}
 	c.mu.Lock()
 	unsent, err := c.pacer.stats.unsent, c.pacer.stats.firstErr
 	c.mu.Unlock()
 	if unsent > 0 {
-		faults = append(faults, fmt.Sprintf("the interface towards the server refused %s: %v",
+		faults = append(faults, fmt.Sprintf("the interface towards the server rejected %s: %v",
 			olaf.Plural(unsent, "frame"), err))
 	}
 	for _, cable := range c.allCables() { // redirecting a frame to a peer without a listener loses it without an error
 		if lost, err := c.inFlightOn(cable); err == nil && lost != 0 {
-			faults = append(faults, fmt.Sprintf("%s did not get from the %s to the %s", olaf.Plural(lost, "frame"),
+			faults = append(faults, fmt.Sprintf("%s did not get from %s to %s", olaf.Plural(lost, "frame"),
 				cable.A.Node.Name(), cable.B.Node.Name()))
 		}
 	}
@@ -149,5 +150,5 @@ func (c *Card) CheckIntact() error {
 }
 
 func (c *Card) goneError(cable *netlab.Cable) error {
-	return fmt.Errorf("%w: the cable %s was taken away in the middle of the run", fpga.ErrGone, c.nameOf(cable))
+	return fmt.Errorf("%w: the cable %s was removed during the run", fpga.ErrGone, c.nameOf(cable))
 }

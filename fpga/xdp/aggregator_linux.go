@@ -77,7 +77,7 @@ func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 		return nil, fmt.Errorf("xdp: xagg: %w", err)
 	}
 	if build.Fragments < 1 || build.Lanes < 1 {
-		return nil, fmt.Errorf("xdp: xagg: %d fragments of %d lanes; there must be one at least", build.Fragments,
+		return nil, fmt.Errorf("xdp: xagg: %d fragments of %d lanes; use at least 1 of each", build.Fragments,
 			build.Lanes)
 	}
 	group := cmp.Or(build.Group, DefaultGroup)
@@ -233,7 +233,7 @@ func (a *Aggregator) NextCheck() (Check, bool, error) {
 		return Check{}, false, nil
 	}
 	if err != nil {
-		return Check{}, false, fmt.Errorf("xdp: xagg: take a check: %w", err)
+		return Check{}, false, fmt.Errorf("xdp: xagg: read a check: %w", err)
 	}
 	return Check{
 		Child: olaf.WorkerID(binary.NativeEndian.Uint16(b)), Epoch: binary.NativeEndian.Uint16(b[2:]),

@@ -38,11 +38,11 @@ func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.C
 	flags := map[Mode]link.XDPAttachFlags{Native: link.XDPDriverMode, Generic: link.XDPGenericMode}
 	f, ok := flags[mode]
 	if !ok {
-		return nil, fmt.Errorf("xdp: there is no mode %q; there are %s and %s", mode, Native, Generic)
+		return nil, fmt.Errorf("xdp: unknown mode %q; use %s or %s", mode, Native, Generic)
 	}
 	if mode == Native && at.MTU > netlab.MaxMTU {
-		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: an MTU of %d bytes is above the %d whose frames "+
-			"native mode shows in one piece; lower it, or use mode %s",
+		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: an MTU of %d bytes is above %d, the largest whose "+
+			"frames native mode passes in one piece; lower it, or use mode %s",
 			p.name, program, at.Name, ErrKernel, at.MTU, netlab.MaxMTU, Generic)
 	}
 	var attached link.Link
@@ -52,7 +52,7 @@ func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.C
 		return err
 	})
 	if errors.Is(err, unix.EOPNOTSUPP) && mode == Native {
-		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: its driver has no hook for programs; use mode %s", p.name,
+		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: its driver does not support XDP; use mode %s", p.name,
 			program, at.Name, ErrKernel, Generic)
 	}
 	if err != nil {

@@ -162,7 +162,7 @@ func TestTooLargeForNative(t *testing.T) {
 	k := load(t, "olaf", Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
 	defer k.Close()
 	if _, err := k.Attach(c.B, Native); !errors.Is(err, ErrKernel) ||
-		!strings.Contains(err.Error(), "an MTU of 9000 bytes is above the 3000") {
+		!strings.Contains(err.Error(), "an MTU of 9000 bytes is above 3000") {
 		t.Errorf("%v", err)
 	}
 	l, err := k.Attach(c.B, Generic)
@@ -172,7 +172,7 @@ func TestTooLargeForNative(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := k.Attach(c.B, "fast"); err == nil || !strings.Contains(err.Error(), "there are native and generic") {
+	if _, err := k.Attach(c.B, "fast"); err == nil || !strings.Contains(err.Error(), "use native or generic") {
 		t.Errorf("%v", err)
 	}
 }

@@ -133,7 +133,7 @@ func (q *Queue) run(program string, ask, index uint32, frame []byte) (Exchange, 
 		return Exchange{}, fmt.Errorf("xdp: %s: %w: %w", program, ErrKernel, err)
 	}
 	if Verdict(verdict) != Pass {
-		return Exchange{}, fmt.Errorf("xdp: %s ended with %d", program, verdict)
+		return Exchange{}, fmt.Errorf("xdp: %s returned %d", program, verdict)
 	}
 	copy(frame, out[exchangeBytes:])
 	return decodeExchange(out), nil

@@ -43,7 +43,8 @@ func AttachFanout(at *netlab.Interface, group netip.Addr, to []Copy) (_ *Fanout,
 		return nil, fmt.Errorf("xdp: fanout: %w", err)
 	}
 	if len(to) < 1 || len(to) > MaxChildren || !group.Is4() {
-		return nil, fmt.Errorf("xdp: fanout: %d copies of frames for %v; use 1 to %d, and an IPv4 address", len(to), group,
+		return nil, fmt.Errorf("xdp: fanout: %d copies of frames to %v; use 1 to %d copies and an IPv4 address",
+			len(to), group,
 			MaxChildren)
 	}
 	spec.Maps["copies"].MaxEntries = uint32(len(to))
@@ -72,7 +73,7 @@ func AttachFanout(at *netlab.Interface, group netip.Addr, to []Copy) (_ *Fanout,
 		return err
 	})
 	if errors.Is(err, ebpf.ErrNotSupported) {
-		return nil, fmt.Errorf("%w programs before the network stack (tcx), to copy results; run Linux 6.6 or newer",
+		return nil, fmt.Errorf("%w programs before the network stack (tcx), which copy results; run Linux 6.6 or newer",
 			ErrFeature)
 	}
 	if err != nil {
@@ -99,7 +100,7 @@ func (f *Fanout) CheckAttached() error {
 		return fmt.Errorf("xdp: fanout: %w: %w", ErrKernel, err)
 	}
 	if at := info.TCX(); at == nil || int(at.Ifindex) != f.index {
-		return errors.New("the program fanout was detached")
+		return errors.New("the program fanout was detached from its interface")
 	}
 	return nil
 }

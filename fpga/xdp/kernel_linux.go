@@ -64,13 +64,13 @@ func (f *Feature) Remedy() string {
 
 // Features that the programs need, by their numbers in the kernel.
 var (
-	typesOfMaps = Feature{"BTF", "to find locks inside of maps", "4.18"}
+	typesOfMaps = Feature{"BTF", "to find locks in maps", "4.18"}
 	xdpPrograms = Feature{"XDP programs", "to process frames before the network stack", "4.8"}
 
 	mapFeatures = map[ebpf.MapType]Feature{
 		ebpf.Array:       {"array maps", "to store slots", "3.19"},
 		ebpf.PerCPUArray: {"arrays for each processor", "to count", "4.6"},
-		ebpf.ArrayOfMaps: {"maps of maps", "to replace the table of senders as a whole", "4.12"},
+		ebpf.ArrayOfMaps: {"maps of maps", "to replace the table of senders atomically", "4.12"},
 		ebpf.DevMap:      {"maps of interfaces", "to send frames on", "4.14"},
 		ebpf.Queue:       {"queues", "to announce groups to check", "4.20"},
 		ebpf.RingBuf:     {"ring buffers", "to log decisions", "5.8"},
@@ -84,8 +84,8 @@ var (
 		asm.FnSpinLock:      {"bpf_spin_lock", "to decide about one frame at a time", "5.1"},
 		asm.FnSpinUnlock:    {"bpf_spin_unlock", "to decide about one frame at a time", "5.1"},
 		asm.FnRingbufOutput: {"bpf_ringbuf_output", "to log decisions", "5.8"},
-		asm.FnLoop:          {"bpf_loop", "to wait where a test asks for it", "5.17"},
-		asm.FnXdpGetBuffLen: {"bpf_xdp_get_buff_len", "to know of frames in several pieces", "5.18"},
+		asm.FnLoop:          {"bpf_loop", "to wait at places that a test selects", "5.17"},
+		asm.FnXdpGetBuffLen: {"bpf_xdp_get_buff_len", "to recognise frames in several pieces", "5.18"},
 	}
 )
 
@@ -112,7 +112,7 @@ func FindMissingFeatures(k Kernel) (missing []Feature, err error) {
 func checkFeatures(k Kernel, spec *ebpf.CollectionSpec) error {
 	var errs []error
 	for _, f := range listMissing(k, spec) {
-		errs = append(errs, fmt.Errorf("%w %s, %s; %s", ErrFeature, f.Name, f.Use, f.Remedy()))
+		errs = append(errs, fmt.Errorf("%w %s, needed %s; %s", ErrFeature, f.Name, f.Use, f.Remedy()))
 	}
 	return olaf.ListErrors(errs)
 }

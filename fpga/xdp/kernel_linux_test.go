@@ -79,12 +79,12 @@ func TestFeatures(t *testing.T) {
 			all := map[any]bool{}
 			for what, f := range needs {
 				if f.Name == "" {
-					t.Errorf("nobody says what %v is for", what)
+					t.Errorf("no use is given for %v", what)
 					continue
 				}
 				all[what] = true
 				err := object.load(older{lacks: map[any]bool{what: true}})
-				want := "the kernel lacks " + f.Name + ", " + f.Use + "; run Linux " + f.Since + " or newer"
+				want := "the kernel lacks " + f.Name + ", needed " + f.Use + "; run Linux " + f.Since + " or newer"
 				if !errors.Is(err, ErrFeature) || errors.Is(err, ErrKernel) || !strings.HasPrefix(err.Error(), want) ||
 					strings.Contains(err.Error(), "\n") {
 					t.Errorf("without %v: %v; want %q", what, err, want)

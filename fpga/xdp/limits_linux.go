@@ -39,8 +39,9 @@ var remedies = []struct {
 }{
 	{syscall.EMFILE, "raise the limit of open files with 'ulimit -n 4096'"},
 	{syscall.ENFILE, "the system has too many open files; raise fs.file-max with sysctl"},
-	{syscall.ENOMEM, "no memory is left for it; free some, or raise the limit of the cgroup or of 'ulimit -l'"},
-	{syscall.EPERM, "a right is missing that 'olafctl testbed doctor' lists, or the container's seccomp profile forbids bpf"},
+	{syscall.ENOMEM, "out of memory; free some, or raise the limit of the cgroup or of 'ulimit -l'"},
+	{syscall.EPERM, "a required right is missing ('olafctl testbed doctor' lists them), or the container's seccomp " +
+		"profile forbids bpf"},
 }
 
 // withRemedy adds advice to an error returned by the kernel, if there is any.

@@ -14,7 +14,7 @@ import (
 
 // ErrKernel is returned if the kernel rejected an operation although rights and features are sufficient, for example
 // because of a limit.
-var ErrKernel = olaf.NewError(olaf.Device, "the kernel refuses")
+var ErrKernel = olaf.NewError(olaf.Device, "the kernel refused")
 
 // programs contains the parts that all objects have in common: programs, maps, the table of senders, counters in two
 // banks, and the decision log. Nothing is pinned, so everything is removed by Close or when the process ends.
@@ -154,7 +154,7 @@ func (p *programs) drain(bank uint32) (map[string]uint64, error) {
 func (p *programs) Arrive(frame []byte) (Verdict, error) {
 	v, err := p.collection.Programs["arrive"].Run(&ebpf.RunOptions{Data: frame, DataOut: frame})
 	if err != nil {
-		return 0, fmt.Errorf("xdp: %s: arrive: %w: %w", p.name, ErrKernel, err)
+		return 0, fmt.Errorf("xdp: %s: run on a frame: %w: %w", p.name, ErrKernel, err)
 	}
 	return Verdict(v), nil
 }

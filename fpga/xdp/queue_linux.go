@@ -52,7 +52,7 @@ type Queue struct {
 func LoadQueue(discipline string, build Build) (*Queue, error) {
 	load, ok := disciplines[discipline]
 	if !ok {
-		return nil, fmt.Errorf("xdp: there is no program for queue %q; there are %s", discipline,
+		return nil, fmt.Errorf("xdp: there is no program for queue %q, only for %s", discipline,
 			strings.Join(slices.Sorted(maps.Keys(disciplines)), ", "))
 	}
 	spec, err := load()
@@ -107,7 +107,7 @@ func (q *Queue) Configure(s Settings) error {
 		ring++ // the frame on the wire needs a place but is not counted
 	}
 	if s.Depth < 1 || ring > q.build.Slots {
-		return fmt.Errorf("xdp: %d slots; the programs were loaded with places for %d frames", s.Depth, q.build.Slots)
+		return fmt.Errorf("xdp: %d slots; the programs were loaded with room for %d frames", s.Depth, q.build.Slots)
 	}
 	q.settings = s
 	return q.configure()

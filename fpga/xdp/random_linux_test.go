@@ -186,7 +186,7 @@ func (d *differential) turn() {
 	d.want = append(d.want, Decision{Kind: Start, Slot: slot,
 		Update: olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}})
 	if x.Update != f.Update || x.Slot != int(slot) {
-		d.t.Fatalf("slot %d starts with %+v, the engine's %d with %+v", x.Slot, x.Update, slot, f.Update)
+		d.t.Fatalf("slot %d starts with %+v, but the engine starts slot %d with %+v", x.Slot, x.Update, slot, f.Update)
 	}
 	d.sameFrame(frame, &f)
 }

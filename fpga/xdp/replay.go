@@ -54,7 +54,7 @@ func (r *Replayer) Add(d *Decision) {
 func (r *Replayer) Compare(total uint64) Comparison {
 	c := r.found
 	if came := uint64(c.Checked + len(r.pending)); came != total || len(r.pending) > 0 {
-		c.Void = fmt.Sprintf("the log lacks %d of %d decisions, the first of them number %d", total-came, total, r.next)
+		c.Void = fmt.Sprintf("the log lacks %d of %d decisions, starting with number %d", total-came, total, r.next)
 	}
 	return c
 }
@@ -83,17 +83,17 @@ func (r *Replayer) decide(d *Decision) string {
 		r.leaving = engine.NoSlot
 		return ""
 	}
-	return fmt.Sprintf("kind %d is none", d.Kind)
+	return fmt.Sprintf("unknown kind %d", d.Kind)
 }
 
 func (r *Replayer) arrive(d *Decision) string {
 	u := d.Update
 	if int(u.Cluster) >= r.clusters || u.Count == 0 || u.GenNS >= olaf.GenModulus {
-		return fmt.Sprintf("an update that no queue admits: %+v", u)
+		return fmt.Sprintf("the update is invalid: %+v", u)
 	}
 	o := r.discipline.Offer(0, &u, nil, nil)
 	if o.Class != d.Class || o.Slot != d.Slot {
-		return fmt.Sprintf("%v in slot %d, the engine's is %v in slot %d", d.Class, d.Slot, o.Class, o.Slot)
+		return fmt.Sprintf("%v in slot %d, but the engine has %v in slot %d", d.Class, d.Slot, o.Class, o.Slot)
 	}
 	return ""
 }
@@ -101,14 +101,15 @@ func (r *Replayer) arrive(d *Decision) string {
 func (r *Replayer) start(d *Decision) string {
 	slot, _, ok := r.discipline.Lock()
 	if !ok {
-		return fmt.Sprintf("slot %d starts, the engine's output can't", d.Slot)
+		return fmt.Sprintf("slot %d starts, but the engine's output can't start", d.Slot)
 	}
 	r.leaving = slot
 	var f engine.Frame
 	r.discipline.View(slot, &f)
 	want := olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}
 	if slot != d.Slot || d.Update != want {
-		return fmt.Sprintf("slot %d starts with %+v, the engine's %d with %+v", d.Slot, d.Update, slot, want)
+		return fmt.Sprintf("slot %d starts with %+v, but the engine starts slot %d with %+v", d.Slot, d.Update, slot,
+			want)
 	}
 	return ""
 }
@@ -116,12 +117,12 @@ func (r *Replayer) start(d *Decision) string {
 func (r *Replayer) release(d *Decision) string {
 	leaving := r.leaving
 	if leaving == engine.NoSlot {
-		return fmt.Sprintf("slot %d is released, nothing leaves the engine", d.Slot)
+		return fmt.Sprintf("slot %d is released, but nothing is leaving the engine", d.Slot)
 	}
 	r.discipline.Release(leaving)
 	r.leaving = engine.NoSlot
 	if leaving != d.Slot {
-		return fmt.Sprintf("slot %d is released, the engine's is %d", d.Slot, leaving)
+		return fmt.Sprintf("slot %d is released, but the engine releases slot %d", d.Slot, leaving)
 	}
 	return ""
 }

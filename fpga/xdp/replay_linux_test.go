@@ -143,13 +143,16 @@ func TestReplayFindsDifferences(t *testing.T) {
 		{"nothing", func([]Decision) {}, ""},
 		{"out of order", func(d []Decision) { d[0], d[5] = d[5], d[0] }, ""},
 		{"class", func(d []Decision) { d[4].Class = engine.Aggregated },
-			"decision 4: aggregated in slot 1, the engine's is replaced in slot 1"},
-		{"slot", func(d []Decision) { d[2].Slot = 0 }, "decision 2: appended in slot 0, the engine's is appended in slot 1"},
+			"decision 4: aggregated in slot 1, but the engine has replaced in slot 1"},
+		{"slot", func(d []Decision) { d[2].Slot = 0 }, "decision 2: appended in slot 0, but the engine has appended " +
+			"in slot 1"},
 		{"frame", func(d []Decision) { d[1].Update.Count = 2 }, "decision 1: slot 0 starts with"},
-		{"release", func(d []Decision) { d[3].Slot = 1 }, "decision 3: slot 1 is released, the engine's is 0"},
-		{"start twice", func(d []Decision) { d[2] = d[1]; d[2].Number = 2 }, "decision 2: slot 0 starts, the engine's output can't"},
-		{"cluster", func(d []Decision) { d[0].Update.Cluster = 9 }, "decision 0: an update that no queue admits"},
-		{"kind", func(d []Decision) { d[5].Kind = 9 }, "decision 5: kind 9 is none"},
+		{"release", func(d []Decision) { d[3].Slot = 1 }, "decision 3: slot 1 is released, but the engine releases " +
+			"slot 0"},
+		{"start twice", func(d []Decision) { d[2] = d[1]; d[2].Number = 2 }, "decision 2: slot 0 starts, but the " +
+			"engine's output can't start"},
+		{"cluster", func(d []Decision) { d[0].Update.Cluster = 9 }, "decision 0: the update is invalid"},
+		{"kind", func(d []Decision) { d[5].Kind = 9 }, "decision 5: unknown kind 9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := NewReplayer("olaf", engine.Config{Slots: 2, Clusters: 4})

@@ -96,7 +96,8 @@ func (r *SumReplayer) replay(d *Decision) {
 	if int(d.Class) < len(decided) && decided[d.Class] == want {
 		r.found.Equal++
 	} else if r.found.First == "" {
-		r.found.First = fmt.Sprintf("decision %d about fragment %d: class %d, the program's is %s", d.Number,
+		r.found.First = fmt.Sprintf("decision %d about fragment %d: class %d, but the program's reference has %s",
+			d.Number,
 			d.Update.Seq, d.Class, r.describe.ClassName(want))
 	}
 }

@@ -28,7 +28,7 @@ var errFull = errors.New("no room")
 func (p *programs) SetSenders(list []Sender) error {
 	places := int(p.inner.ValueSize-senderHead) / senderBytes
 	if len(list) > places/2 {
-		return fmt.Errorf("xdp: %d senders; the programs were loaded with room for %d", len(list), places/2)
+		return fmt.Errorf("xdp: %d senders; the programs were loaded with room for %d senders", len(list), places/2)
 	}
 	table, err := senderTable(list, places)
 	if err != nil {
@@ -64,7 +64,7 @@ func senderTable(list []Sender, places int) ([]byte, error) {
 		}
 		multiplier += 0x3C6EF372 // the multiplier stays odd
 	}
-	return nil, fmt.Errorf("xdp: %d senders do not fit %d places", len(list), places)
+	return nil, fmt.Errorf("xdp: %d senders do not fit into %d places", len(list), places)
 }
 
 func layTable(list []Sender, places int, multiplier uint32) ([]byte, error) {
@@ -74,7 +74,7 @@ func layTable(list []Sender, places int, multiplier uint32) ([]byte, error) {
 	binary.NativeEndian.PutUint32(t[4:], uint32(shift))
 	for _, s := range list {
 		if !s.Address.Is4() || s.Address.IsUnspecified() {
-			return nil, fmt.Errorf("xdp: %v is no IPv4 address of a sender", s.Address)
+			return nil, fmt.Errorf("xdp: %v is not an IPv4 address of a sender", s.Address)
 		}
 		wire := s.Address.As4()
 		address := binary.NativeEndian.Uint32(wire[:])

@@ -351,7 +351,7 @@ func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 		return []Ability{{Name: "kernel features", Says: err.Error(), Remedy: "rebuild olafctl"}}
 	}
 	for _, f := range lacks {
-		all = append(all, Ability{Name: f.Name, Says: "not in this kernel, " + f.Use,
+		all = append(all, Ability{Name: f.Name, Says: "not in this kernel, needed " + f.Use,
 			Remedy: f.Remedy() + ", or use -d host:, which loads no programs"})
 	}
 	return all

@@ -102,7 +102,7 @@ func TestTakenAway(t *testing.T) {
 		}
 		return cmd
 	}})
-	if !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(`the program arrive was taken off w\d of s0`).MatchString(err.Error()) {
+	if !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(`the program arrive was detached from w\d of s0`).MatchString(err.Error()) {
 		t.Error(err)
 	}
 }
@@ -125,7 +125,7 @@ func TestCut(t *testing.T) {
 		gone = true
 		return exec.Command("sh", "-c", "echo this host has no network >&2; exit 1")
 	}})
-	if !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), "the cable from switch to server was taken away") {
+	if !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), "the cable from switch to server was removed") {
 		t.Error(err)
 	}
 }

@@ -222,8 +222,8 @@ func TestKilledHost(t *testing.T) {
 // remains.
 func TestTakenAway(t *testing.T) {
 	for name, says := range map[string]string{
-		"arrive": `the cable from w\d to s0: the program arrive was taken off w\d of s0`,
-		"pass":   `the cable from s0 to ps: the program pass was taken off s0 of ps`,
+		"arrive": `the cable from w\d to s0: the program arrive was detached from w\d of s0`,
+		"pass":   `the cable from s0 to ps: the program pass was detached from s0 of ps`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := config(t)

@@ -412,11 +412,16 @@ func TestInterfaceRefused(t *testing.T) {
 		says                string
 		queue               bool
 	}{
-		"not there":              {device: "card0", mode: Native, extra: ", virtual: true", says: "interface card0 for s: Link not found; 'ip link' lists those that there are"},
-		"virtual":                {device: "nic0", mode: Native, says: "is of kind veth and would end with the namespace; use a network card's, or say 'virtual: true' if it may"},
-		"loopback":               {device: "lo", mode: Native, extra: ", virtual: true", says: "interface lo for s leads nowhere"},
-		"in use":                 {device: "nic0", mode: Native, extra: ", virtual: true", before: func(g *ground) error { return g.nic.A.Address(netip.MustParsePrefix("198.51.100.7/24")) }, says: "has the address 198.51.100.7/24, which it would lose"},
-		"no hook":                {device: "card0", mode: Native, extra: ", virtual: true", before: hookless, says: "attach arrive to card0: the kernel refuses: its driver has no hook for programs; use mode generic"},
+		"not there": {device: "card0", mode: Native, extra: ", virtual: true", says: "interface card0 for s: Link " +
+			"not found; 'ip link' lists those that there are"},
+		"virtual":   {device: "nic0", mode: Native, says: "is of kind veth and would end with the namespace; use a " +
+			"network card's, or say 'virtual: true' if it may"},
+		"loopback":  {device: "lo", mode: Native, extra: ", virtual: true", says: "interface lo for s leads nowhere"},
+		"in use":    {device: "nic0", mode: Native, extra: ", virtual: " +
+			"true", before: func(g *ground) error { return g.nic.A.Address(netip.MustParsePrefix("198.51.100.7/24")) },
+			says: "has the address 198.51.100.7/24, which it would lose"},
+		"no hook": {device: "card0", mode: Native, extra: ", virtual: true", before: hookless,
+			says: "attach arrive to card0: the kernel refused: its driver does not support XDP; use mode generic"},
 		"too narrow":             {device: "nic0", mode: Generic, extra: ", virtual: true", before: narrow(600), says: "interface nic0 has an MTU of 600 bytes, the cable is to carry 1500"},
 		"of a queue, not there":  {device: "card0", mode: Native, queue: true, says: "interface card0 for switch: Link not found; 'ip link' lists those that there are"},
 		"of a queue, too narrow": {device: "nic0", mode: Generic, extra: ", virtual: true", queue: true, before: narrow(200), says: "interface nic0 has an MTU of 200 bytes, the cable is to carry 242"},

@@ -466,7 +466,7 @@ func (l *Lab) cableFaults(cable int) (faults []string) {
 			say("interface %s of %s is down", end.at.Name, end.of)
 		}
 		if a := l.attached[end.at]; s.Program != a.number && a.name != "" {
-			say("the program %s was taken off %s of %s", a.name, end.at.Name, end.of)
+			say("the program %s was detached from %s of %s", a.name, end.at.Name, end.of)
 		}
 	}
 	return faults

@@ -297,8 +297,8 @@ func TestFaults(t *testing.T) {
 		says string
 		do   func(*Lab)
 	}{
-		{"the cable from w0 to s0: the program arrive was taken off w0 of s0", off(0)},
-		{"the cable from s0 to ps: the program pass was taken off s0 of ps", off(2)},
+		{"the cable from w0 to s0: the program arrive was detached from w0 of s0", off(0)},
+		{"the cable from s0 to ps: the program pass was detached from s0 of ps", off(2)},
 		{"the cable from w1 to s0 is gone", func(l *Lab) { at(l, l.Adders[0].Planned.Node, "w1", netlink.LinkDel) }},
 		{"the cable from s0 to ps: interface s0 of ps is down", func(l *Lab) { at(l, l.Server(), "s0", netlink.LinkSetDown) }},
 		{"10 data packets came to the agent of s0, past its program", func(l *Lab) { l.Adders[0].agent.past.Store(10) }},
@@ -332,7 +332,8 @@ func TestQueueFaults(t *testing.T) {
 	if err := testbedtest.DetachPrograms("mark"); err != nil {
 		t.Fatal(err)
 	}
-	if faults := l.Faults(); len(faults) != 1 || !strings.Contains(faults[0], "the program mark at the cable from switch to server was taken off") {
+	if faults := l.Faults(); len(faults) != 1 || !strings.Contains(faults[0], "the program mark was detached from "+
+		"the cable from switch to server") {
 		t.Errorf("%q", faults)
 	}
 }

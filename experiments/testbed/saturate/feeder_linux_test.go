@@ -218,11 +218,11 @@ func TestTakenAway(t *testing.T) {
 				return netlink.LinkDel(link)
 			})
 		}},
-		"what adds": {`the cable from w\d to s0: the program arrive was taken off w\d of s0`,
+		"what adds": {`the cable from w\d to s0: the program arrive was detached from w\d of s0`,
 			func(*lab.Lab) error { return testbedtest.DetachPrograms("arrive") }},
-		"what listens": {"the cable from s0 to ps: the program pass was taken off s0 of ps",
+		"what listens": {"the cable from s0 to ps: the program pass was detached from s0 of ps",
 			func(*lab.Lab) error { return testbedtest.DetachPrograms("pass") }},
-		"both": {"the program (arrive|pass) was taken off",
+		"both": {"the program (arrive|pass) was detached from",
 			func(*lab.Lab) error { return testbedtest.DetachPrograms("arrive", "pass") }},
 	} {
 		t.Run(name, func(t *testing.T) {
