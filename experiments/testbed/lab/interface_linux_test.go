@@ -414,10 +414,10 @@ func TestInterfaceRefused(t *testing.T) {
 	}{
 		"not there": {device: "card0", mode: Native, extra: ", virtual: true", says: "interface card0 for s: Link " +
 			"not found; 'ip link' lists those that there are"},
-		"virtual":   {device: "nic0", mode: Native, says: "is of kind veth and would end with the namespace; use a " +
+		"virtual": {device: "nic0", mode: Native, says: "is of kind veth and would end with the namespace; use a " +
 			"network card's, or say 'virtual: true' if it may"},
-		"loopback":  {device: "lo", mode: Native, extra: ", virtual: true", says: "interface lo for s leads nowhere"},
-		"in use":    {device: "nic0", mode: Native, extra: ", virtual: " +
+		"loopback": {device: "lo", mode: Native, extra: ", virtual: true", says: "interface lo for s leads nowhere"},
+		"in use": {device: "nic0", mode: Native, extra: ", virtual: " +
 			"true", before: func(g *ground) error { return g.nic.A.Address(netip.MustParsePrefix("198.51.100.7/24")) },
 			says: "has the address 198.51.100.7/24, which it would lose"},
 		"no hook": {device: "card0", mode: Native, extra: ", virtual: true", before: hookless,
