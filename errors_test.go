@@ -67,7 +67,7 @@ var plainErrors = []string{
 	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
 	"experiments/bench/slowmotion.ErrOwnTime",
 	"experiments/testbed.ErrSet",
-	"experiments/testbed.ErrIncomplete", // has the kind of the error that it unwraps to
+	"backends.ErrIncomplete", // has the kind of the error that it unwraps to
 	"fpga/engine/enginetest.ErrFormat", "fpga/netlab.ErrAgain",
 	"fpga/pcie.ErrDenied", // has the kind of the error that it unwraps to
 	"internal/lockfile.ErrHeld",

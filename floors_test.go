@@ -24,13 +24,14 @@ var rooms = []struct {
 	{"fpga", 2}, {"p4ctl", 2}, {"pktgen", 2}, {"capture", 2},
 	{"experiments/system", 3}, {"experiments/netsim/tc", 3},
 	{"experiments/sweep/grid", 3},
-	{"experiments/bench/job", 5}, {"experiments/sched/play", 5},
-	{"experiments/bench/slowmotion", 6}, {"experiments/rl/onwire", 7}, {"experiments/sweep/cells", 8}, // before the folders that contain them
+	{"experiments/bench/job", 6}, {"experiments/sched/play", 6},
+	{"experiments/bench/slowmotion", 7}, {"experiments/rl/onwire", 8}, {"experiments/sweep/cells", 9}, // before the folders that contain them
 	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4}, {"experiments/sched", 4}, {"experiments/testbed", 4},
-	{"experiments/bench", 5}, {"experiments/sweep", 6}, {"experiments", 6},
-	{"experiments/paper", 7},
-	{"tui", 8},
-	{"cmd", 9}, {"docs", 9},
+	{"backends", 5},
+	{"experiments/bench", 6}, {"experiments/sweep", 7}, {"experiments", 7},
+	{"experiments/paper", 8},
+	{"tui", 9},
+	{"cmd", 10}, {"docs", 10},
 	{"", 0},
 }
 

@@ -37,6 +37,46 @@ func begins(file string, tree *ast.File) bool {
 	return tree.Name.Name == "main" && (filepath.Base(file) == "main.go" || !strings.HasPrefix(filepath.ToSlash(file), "cmd/"))
 }
 
+// openers lists the packages that open devices. Rooms get open functions through the table of devices that cmd builds,
+// so that they do not depend on the libraries of devices that they do not use.
+var openers = []string{"backends", "fpga/host", "fpga/pcie", "fpga/playback", "fpga/realtime", "fpga/rtl", "fpga/xdp"}
+
+// parts lists the openers that rooms import for other parts than devices: programs of the kernel and paced links, which
+// testbeds from files and loops on real wires place between hosts.
+var parts = map[string][]string{
+	"experiments/bench/wired":      {"fpga/host", "fpga/realtime"},
+	"experiments/rl/onwire":        {"fpga/xdp"},
+	"experiments/testbed/demo":     {"fpga/xdp"},
+	"experiments/testbed/lab":      {"fpga/realtime", "fpga/xdp"},
+	"experiments/testbed/saturate": {"fpga/xdp"},
+}
+
+// TestBackendsAreHandedDown checks that only the programs in cmd import rows of the table of devices, and that rooms do
+// not import the packages that open devices. Tests and their helpers may.
+func TestBackendsAreHandedDown(t *testing.T) {
+	for folder, files := range sources(t) {
+		folder = filepath.ToSlash(folder)
+		have := map[string]bool{}
+		for _, tree := range files {
+			for _, i := range tree.Imports {
+				opener, _ := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module+"/")
+				have[opener] = tree.Name.Name != "main" && slices.Contains(openers, opener)
+			}
+		}
+		top, _, _ := strings.Cut(folder, "/")
+		for _, opener := range openers {
+			allowed := slices.Contains(parts[folder], opener)
+			switch {
+			case have[opener] == allowed, strings.HasSuffix(folder, "test"):
+			case allowed:
+				t.Errorf("%s no longer imports %s: remove it from parts", folder, opener)
+			case opener == "backends" || top != "backends" && top != "fpga" && top != "cmd":
+				t.Errorf("%s imports %s: let cmd hand in a row of the table of devices (docs/reference/architecture.md)", folder, opener)
+			}
+		}
+	}
+}
+
 // asks reports whether a file mentions one of the builders, under any import name. A dot import counts as a mention.
 func asks(tree *ast.File) (found bool) {
 	named := map[string][]string{}

@@ -39,7 +39,6 @@ func addFakeCard(env *cli.Env) error {
 		return err
 	}
 	env.Bus, err = card.Bus(dir, function)
-	env.CardClock = card
 	if err != nil {
 		return err
 	}

@@ -17,11 +17,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
@@ -105,7 +106,7 @@ func play(t *testing.T, w world, command int, faults []pcietest.Fault) played {
 	case c.args == "device list":
 		out.code = run(t.Context(), p.env, args)
 	default:
-		out.code = run(t.Context(), p.env, append(args, "-d", testbedtest.CardAddress))
+		out.code = run(t.Context(), p.env, append(args, "-d", backendstest.CardAddress))
 	}
 	out.stdout, out.stderr = timeless(stdout.String()), stderr.String()
 	if p.card.OnLoad, p.card.OnStore = nil, nil; c.holds != nil {
@@ -125,7 +126,7 @@ func (p *patient) borrow(t *testing.T, args []string, stderr *bytes.Buffer) int 
 	defer stop()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, &lender, []string{"serve", "--listen", target, "-d", testbedtest.CardAddress})
+		ended <- run(ctx, &lender, []string{"serve", "--listen", target, "-d", backendstest.CardAddress})
 	}()
 	select {
 	case code := <-ended: // the card could not be opened
@@ -148,10 +149,11 @@ func (p *patient) borrow(t *testing.T, args []string, stderr *bytes.Buffer) int 
 func newPatient(t *testing.T, bus pcie.Bus, lab, sums bool) *patient {
 	env := testEnvironment(nil, nil)
 	if lab {
-		l := testbedtest.NewLab(t)
-		pci := testbed.CardDevice()
+		l := backendstest.NewLab(t)
+		env.Bus = *l.Bus
+		pci := backends.CardDevice(&env.Bus)
 		pci.Testbed = withCard(pci.Testbed, l.Access.Card)
-		env.Devices, env.Bus, env.CardClock = testbed.Devices{testbed.TwinDevice(), pci}, *l.Access.Bus, l
+		env.Devices = testbed.Devices{testbed.TwinDevice(), pci}
 		return &patient{l.Card, env}
 	}
 	cfg := twin.Config{}
@@ -166,7 +168,7 @@ func newPatient(t *testing.T, bus pcie.Bus, lab, sums bool) *patient {
 	}
 	card.Shell[0xB030], card.Shell[0xF010] = 40, 50
 	bus.Map = func(string, int64, bool) (pcie.Window, error) { return card, nil }
-	env.Bus, env.CardClock = bus, card
+	env.Bus, env.Bus.Clock = bus, card
 	return &patient{card, env}
 }
 
@@ -324,7 +326,7 @@ func newCampaign(t *testing.T) *campaign {
 	c.before = filepath.Join(t.TempDir(), "before.json")
 	p := newPatient(t, c.bus, false, false)
 	p.env.Stdout, p.env.Stderr = io.Discard, io.Discard
-	if run(t.Context(), p.env, []string{"reg", "snapshot", "-w", c.before, "-d", testbedtest.CardAddress}) != cli.ExitDone {
+	if run(t.Context(), p.env, []string{"reg", "snapshot", "-w", c.before, "-d", backendstest.CardAddress}) != cli.ExitDone {
 		t.Fatal("no snapshot of a healthy card")
 	}
 	for i := range faulted {

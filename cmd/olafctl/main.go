@@ -35,7 +35,7 @@ func start(ctx context.Context, env *cli.Env, args []string) int {
 func process() *cli.Env {
 	env := cli.System()
 	env.Systems, env.Programs = system.All(), programs.AllPrograms()
-	env.Devices, env.Published, env.Declared, env.Layouts = listDevices(env.Systems), listExperiments(env.Systems),
+	env.Devices, env.Published, env.Declared, env.Layouts = listDevices(env.Systems, &env.Bus), listExperiments(env.Systems),
 		env.Systems.FindDeclaration, layouts()
 	return env
 }

@@ -35,12 +35,14 @@ func (w *signalWriter) Write(b []byte) (int, error) {
 
 func testEnvironment(stdout, stderr io.Writer) *cli.Env {
 	systems := system.All()
-	return &cli.Env{
+	env := &cli.Env{
 		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Systems: systems, Programs: programs.AllPrograms(),
-		Devices: listDevices(systems), Published: listExperiments(systems), Declared: systems.FindDeclaration,
+		Published: listExperiments(systems), Declared: systems.FindDeclaration,
 		Getenv: func(string) string { return "" }, Now: time.Now,
 		Hostname: func() (string, error) { return "testhost", nil }, Executable: os.Executable,
 	}
+	env.Devices = listDevices(systems, &env.Bus)
+	return env
 }
 
 // TestSecondController checks that a running bench keeps its tables when another controller announces a lower or equal

@@ -220,7 +220,6 @@ func TestWatchACardBehindAnAgent(t *testing.T) {
 	dir := t.TempDir()
 	target := "unix:" + filepath.Join(dir, "s")
 	serveIn(t, func(env *cli.Env) {
-		env.CardClock = card
 		if env.Bus, err = card.Bus(dir, pcietest.OpenNIC()); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +236,6 @@ func TestAgentEndsWithItsCard(t *testing.T) {
 	dir := t.TempDir()
 	ready := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
 	env := testEnvironment(&bytes.Buffer{}, ready)
-	env.CardClock = card
 	if env.Bus, err = card.Bus(dir, pcietest.OpenNIC()); err != nil {
 		t.Fatal(err)
 	}

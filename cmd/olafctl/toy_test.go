@@ -20,7 +20,7 @@ var toyRows = []struct{ file, after, row string }{
 	{"fpga/program/programs/programs.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
 	{"fpga/program/programs/programs.go", "xagg.Describe()", ", echo.Describe()"},
 	{"experiments/system/system.go", "all := Set{", "echoSystem(), "},
-	{"cmd/olafctl/devices.go", "testbed.RTLDevice(), ", "testbed.Toy(), "},
+	{"cmd/olafctl/devices.go", "backends.RTLDevice(), ", "backends.Toy(), "},
 	{"results/export/formats.go", "var formats = []Format{\n", "listMarkdown,\n"},
 }
 
@@ -90,6 +90,7 @@ const sentPage = `package queues
 import (
 	"fmt"
 
+	"github.com/olafctl/olaf/backends"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"

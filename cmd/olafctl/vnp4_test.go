@@ -96,7 +96,6 @@ func (s *standIn) environment(t *testing.T, dir string, stdout, stderr io.Writer
 	t.Helper()
 	env := testEnvironment(stdout, stderr)
 	env.Executable = func() (string, error) { return s.program, nil }
-	env.CardClock = s.Card
 	env.OpenCapture = func(o live.Options) (testbed.Frames, error) {
 		if o.Interface != "fake0" || o.Stamps != live.Kernel {
 			return nil, fmt.Errorf("%w: %+v", live.ErrInterface, o)

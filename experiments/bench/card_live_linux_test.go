@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -39,7 +39,7 @@ func loopback(t *testing.T) (fd int) {
 
 // keepUp keeps a rig's card in step with the host's time and sends the card's frames on a real interface.
 type keepUp struct {
-	*testbedtest.Lab
+	*backendstest.Lab
 	t    *testing.T
 	fd   int
 	boot time.Time
@@ -80,7 +80,7 @@ func (k *keepUp) catchUp() {
 // kernel and host agree on the time.
 func TestBenchOnARealInterface(t *testing.T) {
 	fd := loopback(t)
-	r := testbedtest.NewLab(t)
+	r := backendstest.NewLab(t)
 	k := &keepUp{Lab: r, t: t, fd: fd, boot: time.Now().Add(-time.Millisecond)}
 	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
 		if offset == regmap.CommonCycles {
@@ -89,14 +89,14 @@ func TestBenchOnARealInterface(t *testing.T) {
 		}
 		return value
 	}
-	r.Access.Clock, r.Access.Card.Now = k, time.Now
+	r.Bus.Clock, r.Access.Card.Now = k, time.Now
 	r.Access.Card.Capture = func() (testbed.Frames, error) {
 		return live.Open(live.Options{Interface: "lo", Stamps: live.Kernel})
 	}
 	spec := cardSpec()
 	want := mustBench(t, spec, Options{})
 	for range 2 {
-		got := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
+		got := mustBench(t, spec, Options{Device: backendstest.CardAddress, Access: r.Access})
 		must(t, got.Err())
 		for c := range want.Outcome.Runs {
 			for i, w := range want.Outcome.Runs[c] {

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/internal/raced"
@@ -53,11 +54,11 @@ func sameRuns(t *testing.T, got, want *Outcome) {
 func TestBenchOnACard(t *testing.T) {
 	want := mustBench(t, cardSpec(), Options{})
 	t.Run("own", func(t *testing.T) {
-		r := testbedtest.NewLab(t)
-		got := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: 200})
+		r := backendstest.NewLab(t)
+		got := mustBench(t, cardSpec(), Options{Device: backendstest.CardAddress, Access: r.Access, AgeErrorPct: 200})
 		must(t, got.Err())
 		sameRuns(t, got.Outcome, want.Outcome)
-		if d := got.Outcome.Device; d.Address != testbedtest.CardAddress || d.Kind != "pcie" {
+		if d := got.Outcome.Device; d.Address != backendstest.CardAddress || d.Kind != "pcie" {
 			t.Errorf("it ran on %+v", d)
 		}
 		if c := &got.Outcome.captured.worst; c.UncertaintyNS != 800 || c.DriftNS > 10 || c.LateNS != 0 || c.YoungestNS <= 0 {
@@ -71,12 +72,12 @@ func TestBenchOnACard(t *testing.T) {
 		}
 	})
 	t.Run("agent", func(t *testing.T) {
-		r := testbedtest.NewLab(t)
-		s, err := testbed.ServeDevice(t.Context(), testbedtest.CardAddress,
+		r := backendstest.NewLab(t)
+		s, err := testbed.ServeDevice(t.Context(), backendstest.CardAddress,
 			testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: testbed.DeviceOptions{Access: r.Access}})
 		must(t, err)
 		for range 2 { // the second bench finds the first one's remains
-			got := mustBench(t, cardSpec(), Options{Device: "grpc:" + s.Target, Access: testbedtest.TestAccess(), AgeErrorPct: 200})
+			got := mustBench(t, cardSpec(), Options{Device: "grpc:" + s.Target, Access: backendstest.TestAccess(), AgeErrorPct: 200})
 			must(t, got.Err())
 			sameRuns(t, got.Outcome, want.Outcome)
 		}
@@ -88,24 +89,24 @@ func TestBenchOnACard(t *testing.T) {
 // within the clocks' known uncertainty, and that the generator feeds its own queue again afterwards.
 func TestBenchOnTwoCards(t *testing.T) {
 	want := mustBench(t, cardSpec(), Options{})
-	r := testbedtest.NewLab(t)
+	r := backendstest.NewLab(t)
 	r.AddGenerator(t)
-	r.Access.Generator = testbedtest.GeneratorAddress
-	got := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: 200})
+	r.Access.Generator = backendstest.GeneratorAddress
+	got := mustBench(t, cardSpec(), Options{Device: backendstest.CardAddress, Access: r.Access, AgeErrorPct: 200})
 	must(t, got.Err())
 	sameRuns(t, got.Outcome, want.Outcome)
-	if d := got.Outcome.Device; d.Address != testbedtest.CardAddress+" with the generator of "+testbedtest.GeneratorAddress {
+	if d := got.Outcome.Device; d.Address != backendstest.CardAddress+" with the generator of "+backendstest.GeneratorAddress {
 		t.Errorf("it ran on %s", d.Address)
 	}
 	if v := r.Generator.Load32(regmap.GeneratorControl); v != 0 {
 		t.Errorf("generator.control is %d after the bench", v)
 	}
-	bed, err := testbed.OpenTestbed(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access})
+	bed, err := testbed.OpenTestbed(t.Context(), backendstest.CardAddress, testbed.OpenOptions{Access: r.Access})
 	must(t, err)
 	must(t, errors.Join(bed.CheckCable(t.Context()), bed.Close()))
-	for name, generator := range map[string]string{"a twin's": "twin:", "its own, which is open": testbedtest.CardAddress} {
+	for name, generator := range map[string]string{"a twin's": "twin:", "its own, which is open": backendstest.CardAddress} {
 		r.Access.Generator = generator
-		_, err := testbed.OpenTestbed(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access})
+		_, err := testbed.OpenTestbed(t.Context(), backendstest.CardAddress, testbed.OpenOptions{Access: r.Access})
 		if kind, _ := olaf.KindOf(err); kind != olaf.Device {
 			t.Errorf("with %s generator: %v", name, err)
 		}
@@ -116,9 +117,9 @@ func TestBenchOnTwoCards(t *testing.T) {
 // failed left the generator connected to the output. An image with an older register map, which lacks this choice, must
 // work as before.
 func TestGeneratorFeedsItsQueue(t *testing.T) {
-	for name, spoil := range map[string]func(*testbedtest.Lab){
-		"left leading out": func(r *testbedtest.Lab) { r.Card.Store32(regmap.GeneratorControl, regmap.GeneratorControlWire) },
-		"map 1.4": func(r *testbedtest.Lab) {
+	for name, spoil := range map[string]func(*backendstest.Lab){
+		"left leading out": func(r *backendstest.Lab) { r.Card.Store32(regmap.GeneratorControl, regmap.GeneratorControlWire) },
+		"map 1.4": func(r *backendstest.Lab) {
 			slow := r.Card.OnLoad
 			r.Card.OnLoad = func(n int, offset, value uint32) uint32 {
 				switch offset {
@@ -131,9 +132,9 @@ func TestGeneratorFeedsItsQueue(t *testing.T) {
 			}
 		},
 	} {
-		r := testbedtest.NewLab(t)
+		r := backendstest.NewLab(t)
 		spoil(r)
-		got := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: 200})
+		got := mustBench(t, cardSpec(), Options{Device: backendstest.CardAddress, Access: r.Access, AgeErrorPct: 200})
 		if err := got.Err(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -146,8 +147,8 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
 	spec.Workload.UpdatesPerWorker = 300 // a run of 0.3 ms is polled several times
-	every := func(k int, times int) func(int, *testbedtest.Arrival) int {
-		return func(n int, _ *testbedtest.Arrival) int {
+	every := func(k int, times int) func(int, *backendstest.Arrival) int {
+		return func(n int, _ *backendstest.Arrival) int {
 			if n%k == 0 {
 				return times
 			}
@@ -155,16 +156,16 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		spoil func(*testbedtest.Lab)
+		spoil func(*backendstest.Lab)
 		why   string // part of the first reason; empty for a valid run
 	}{
-		"nothing":          {func(*testbedtest.Lab) {}, ""},
-		"late frames":      {func(r *testbedtest.Lab) { r.Wire.Latency = 5 * time.Millisecond }, ""},
-		"frames too late":  {func(r *testbedtest.Lab) { r.Wire.Latency = 2 * time.Second }, "lost on the cable from port 1 to fake0"},
-		"lost on the wire": {func(r *testbedtest.Lab) { r.Wire.Edit = every(100, 0) }, "lost on the cable from port 1 to fake0"},
-		"two receive queues": {func(r *testbedtest.Lab) {
-			var held testbedtest.Arrival
-			r.Wire.Edit = func(n int, a *testbedtest.Arrival) int {
+		"nothing":          {func(*backendstest.Lab) {}, ""},
+		"late frames":      {func(r *backendstest.Lab) { r.Wire.Latency = 5 * time.Millisecond }, ""},
+		"frames too late":  {func(r *backendstest.Lab) { r.Wire.Latency = 2 * time.Second }, "lost on the cable from port 1 to fake0"},
+		"lost on the wire": {func(r *backendstest.Lab) { r.Wire.Edit = every(100, 0) }, "lost on the cable from port 1 to fake0"},
+		"two receive queues": {func(r *backendstest.Lab) {
+			var held backendstest.Arrival
+			r.Wire.Edit = func(n int, a *backendstest.Arrival) int {
 				switch n % 100 {
 				case 1:
 					held = *a
@@ -176,21 +177,21 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 				return 0
 			}
 		}, ""},
-		"lost in the card": {func(r *testbedtest.Lab) {
-			r.Wire.Edit = func(int, *testbedtest.Arrival) int { r.Card.Ports[testbedtest.ServerPort].Running[0x500]--; return 0 }
+		"lost in the card": {func(r *backendstest.Lab) {
+			r.Wire.Edit = func(int, *backendstest.Arrival) int { r.Card.Ports[backendstest.ServerPort].Running[0x500]--; return 0 }
 		}, "lost inside the card, behind the queue"},
-		"twice": {func(r *testbedtest.Lab) { r.Wire.Edit = every(100, 2) }, "more than the queue delivered"},
-		"damaged": {func(r *testbedtest.Lab) {
-			r.Wire.Edit = func(_ int, a *testbedtest.Arrival) int { a.Data[17] ^= 1; return 1 }
+		"twice": {func(r *backendstest.Lab) { r.Wire.Edit = every(100, 2) }, "more than the queue delivered"},
+		"damaged": {func(r *backendstest.Lab) {
+			r.Wire.Edit = func(_ int, a *backendstest.Arrival) int { a.Data[17] ^= 1; return 1 }
 		}, "OLAF frames were damaged between the card and fake0"},
-		"unsynchronised": {func(r *testbedtest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, -37*time.Second }, "phc2sys"},
-		"stamps ahead": {func(r *testbedtest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, 37*time.Second },
+		"unsynchronised": {func(r *backendstest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, -37*time.Second }, "phc2sys"},
+		"stamps ahead": {func(r *backendstest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, 37*time.Second },
 			"stamped later than they were read"},
-		"clock step": {func(r *testbedtest.Lab) { r.Step = 1300 * time.Microsecond }, "a clock was set during the run"},
-		"interface removed": {func(r *testbedtest.Lab) { r.Wire.Broken = live.ErrGone },
+		"clock step": {func(r *backendstest.Lab) { r.Step = 1300 * time.Microsecond }, "a clock was set during the run"},
+		"interface removed": {func(r *backendstest.Lab) { r.Wire.Broken = live.ErrGone },
 			"the capture broke off: the interface is gone"},
-		"lost in the socket": {func(r *testbedtest.Lab) {
-			r.Wire.Edit = func(n int, _ *testbedtest.Arrival) int {
+		"lost in the socket": {func(r *backendstest.Lab) {
+			r.Wire.Edit = func(n int, _ *backendstest.Arrival) int {
 				if n%100 != 0 {
 					return 1
 				}
@@ -198,8 +199,8 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 				return 0
 			}
 		}, "lost in the socket's buffer at fake0"},
-		"lost in the network card": {func(r *testbedtest.Lab) {
-			r.Wire.Edit = func(n int, _ *testbedtest.Arrival) int {
+		"lost in the network card": {func(r *backendstest.Lab) {
+			r.Wire.Edit = func(n int, _ *backendstest.Arrival) int {
 				if n%100 != 0 {
 					return 1
 				}
@@ -207,20 +208,20 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 				return 0
 			}
 		}, "lost by the network card of fake0 or its driver"},
-		"others' frames lost": {func(r *testbedtest.Lab) {
-			r.Wire.Edit = func(int, *testbedtest.Arrival) int { r.Wire.Lost.RXDropped++; return 1 }
+		"others' frames lost": {func(r *backendstest.Lab) {
+			r.Wire.Edit = func(int, *backendstest.Arrival) int { r.Wire.Lost.RXDropped++; return 1 }
 		}, ""},
-		"wrong FCS": {func(r *testbedtest.Lab) {
-			r.Wire.Edit = func(int, *testbedtest.Arrival) int { r.Card.Ports[testbedtest.ServerPort].Running[0x5B8]++; return 1 }
+		"wrong FCS": {func(r *backendstest.Lab) {
+			r.Wire.Edit = func(int, *backendstest.Arrival) int { r.Card.Ports[backendstest.ServerPort].Running[0x5B8]++; return 1 }
 		}, "with a wrong FCS left port 1"},
-		"damaged at the other port": {func(r *testbedtest.Lab) {
-			r.Wire.Edit = func(int, *testbedtest.Arrival) int { r.Card.Ports[0].Running[0x6C0]++; return 1 }
+		"damaged at the other port": {func(r *backendstest.Lab) {
+			r.Wire.Edit = func(int, *backendstest.Arrival) int { r.Card.Ports[0].Running[0x6C0]++; return 1 }
 		}, "with a wrong FCS, too long or cut came to port 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := testbedtest.NewLab(t)
+			r := backendstest.NewLab(t)
 			c.spoil(r)
-			report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
+			report := mustBench(t, spec, Options{Device: backendstest.CardAddress, Access: r.Access})
 			run := &report.Outcome.Runs[0][0]
 			if c.why == "" {
 				if !run.Valid() {
@@ -254,9 +255,9 @@ func TestCountsThatFell(t *testing.T) {
 func TestAgesThatClocksLeaveOpen(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]
-	batched := func(r *testbedtest.Lab) { // an interrupt for 64 frames
+	batched := func(r *backendstest.Lab) { // an interrupt for 64 frames
 		var at time.Time
-		r.Wire.Edit = func(n int, a *testbedtest.Arrival) int {
+		r.Wire.Edit = func(n int, a *backendstest.Arrival) int {
 			if n%64 == 1 {
 				at = a.At.Add(10 * time.Microsecond)
 			}
@@ -265,19 +266,19 @@ func TestAgesThatClocksLeaveOpen(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		spoil    func(*testbedtest.Lab)
+		spoil    func(*backendstest.Lab)
 		percent  float64
 		withheld bool
 	}{
-		"a quick card":                          {func(r *testbedtest.Lab) { r.Slow(40 * olaf.Nanosecond) }, 0, false},
-		"a card as slow as PCIe":                {func(*testbedtest.Lab) {}, 0, true},
-		"the same, and it is accepted":          {func(*testbedtest.Lab) {}, 200, false},
-		"late stamps that give themselves away": {func(r *testbedtest.Lab) { r.Slow(40 * olaf.Nanosecond); batched(r) }, 0, true},
+		"a quick card":                          {func(r *backendstest.Lab) { r.Slow(40 * olaf.Nanosecond) }, 0, false},
+		"a card as slow as PCIe":                {func(*backendstest.Lab) {}, 0, true},
+		"the same, and it is accepted":          {func(*backendstest.Lab) {}, 200, false},
+		"late stamps that give themselves away": {func(r *backendstest.Lab) { r.Slow(40 * olaf.Nanosecond); batched(r) }, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := testbedtest.NewLab(t)
+			r := backendstest.NewLab(t)
 			c.spoil(r)
-			report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: c.percent})
+			report := mustBench(t, spec, Options{Device: backendstest.CardAddress, Access: r.Access, AgeErrorPct: c.percent})
 			must(t, report.Err())
 			run, said := &report.Outcome.Runs[0][0], strings.Join(report.Bench.Statements, "\n")
 			if run.Counters.Of("received") == 0 || run.Metrics.Of("aom_cluster_ns").Known() == c.withheld ||
@@ -296,11 +297,11 @@ func TestAgesThatClocksLeaveOpen(t *testing.T) {
 func TestFramesOfAnEarlierRun(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
-	r := testbedtest.NewLab(t)
-	var held *testbedtest.Arrival
-	r.Wire.Edit = func(n int, a *testbedtest.Arrival) int {
+	r := backendstest.NewLab(t)
+	var held *backendstest.Arrival
+	r.Wire.Edit = func(n int, a *backendstest.Arrival) int {
 		if n == 5 {
-			held = &testbedtest.Arrival{Ns: a.Ns, Data: slices.Clone(a.Data)}
+			held = &backendstest.Arrival{Ns: a.Ns, Data: slices.Clone(a.Data)}
 			return 0
 		}
 		if n == 700 {
@@ -310,7 +311,7 @@ func TestFramesOfAnEarlierRun(t *testing.T) {
 		}
 		return 1
 	}
-	report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
+	report := mustBench(t, spec, Options{Device: backendstest.CardAddress, Access: r.Access})
 	first, second := &report.Outcome.Runs[0][0], &report.Outcome.Runs[0][1]
 	if held != nil || first.Valid() || first.Counters.Of("capture_lost") != 1 {
 		t.Errorf("the first run: %+v, %q", first.Counters, first.Invalid)
@@ -328,7 +329,7 @@ func TestFramesOfAnEarlierRun(t *testing.T) {
 func TestInterfaceComesBack(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 4, "", spec.OutRates[:1]
-	r := testbedtest.NewLab(t)
+	r := backendstest.NewLab(t)
 	r.Wire.Broken = live.ErrGone
 	opened := 0
 	r.Access.Card.Capture = func() (testbed.Frames, error) {
@@ -342,7 +343,7 @@ func TestInterfaceComesBack(t *testing.T) {
 		r.Wire.Broken, r.Wire.Frames = nil, nil // earlier frames were not captured
 		return r.Wire, nil
 	}
-	report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
+	report := mustBench(t, spec, Options{Device: backendstest.CardAddress, Access: r.Access})
 	for i, want := range []string{live.ErrGone.Error(), live.ErrInterface.Error(), "", ""} {
 		run := &report.Outcome.Runs[0][i]
 		if run.Valid() != (want == "") || !strings.Contains(fmt.Sprint(run.Invalid), want) {
@@ -356,20 +357,20 @@ func TestInterfaceComesBack(t *testing.T) {
 
 // TestCardsThatAreNoTestbed checks that missing parts of a card are reported.
 func TestCardsThatAreNoTestbed(t *testing.T) {
-	r := testbedtest.NewLab(t)
+	r := backendstest.NewLab(t)
 	for name, c := range map[string]struct {
 		spoil func(*testbed.Access)
 		kind  error
 		says  string
 	}{
-		"no driver": {func(a *testbed.Access) { a.Card.Tables = nil }, testbed.ErrIncomplete, "add the tables' driver (--vnp4-1"},
-		"no capture": {func(a *testbed.Access) { a.Card.Capture = nil }, testbed.ErrIncomplete,
+		"no driver": {func(a *testbed.Access) { a.Card.Tables = nil }, backends.ErrIncomplete, "add the tables' driver (--vnp4-1"},
+		"no capture": {func(a *testbed.Access) { a.Card.Capture = nil }, backends.ErrIncomplete,
 			"add the parameter server's network interface (--capture"},
 		"no such interface": {func(a *testbed.Access) {
 			a.Card.Capture = func() (testbed.Frames, error) { return nil, live.ErrInterface }
 		}, live.ErrInterface, ""},
 		"driver fails": {func(a *testbed.Access) {
-			a.Card.Tables = func(*testbed.CardTables) (agent.Backend, func() error, error) {
+			a.Card.Tables = func(testbed.CardTables) (agent.Backend, func() error, error) {
 				return nil, nil, errors.New("no library")
 			}
 		}, nil, "the tables' driver: no library"},
@@ -377,12 +378,12 @@ func TestCardsThatAreNoTestbed(t *testing.T) {
 	} {
 		a := r.Access
 		c.spoil(&a)
-		_, err := testbed.OpenTestbed(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: a})
+		_, err := testbed.OpenTestbed(t.Context(), backendstest.CardAddress, testbed.OpenOptions{Access: a})
 		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	bed, err := testbed.OpenTestbed(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access}) // nothing remained locked
+	bed, err := testbed.OpenTestbed(t.Context(), backendstest.CardAddress, testbed.OpenOptions{Access: r.Access}) // nothing remained locked
 	must(t, err)
 	must(t, bed.Close())
 }
@@ -390,10 +391,10 @@ func TestCardsThatAreNoTestbed(t *testing.T) {
 // TestCardThatVanishes checks that a bench ends with the device's error, at any point.
 func TestCardThatVanishes(t *testing.T) {
 	for _, after := range []int{300, 1_000, 2_000} {
-		r := testbedtest.NewLab(t)
+		r := backendstest.NewLab(t)
 		r.Card.OnLoad = nil
 		r.Card.AllOnesFrom(after)
-		if _, err := MeasureSpec(t.Context(), cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access}); !errors.Is(err,
+		if _, err := MeasureSpec(t.Context(), cardSpec(), Options{Device: backendstest.CardAddress, Access: r.Access}); !errors.Is(err,
 			fpga.ErrGone) {
 			t.Errorf("after %d reads: %v", after, err)
 		}
@@ -407,8 +408,8 @@ func TestKeptRunOfACard(t *testing.T) {
 		st, err := store.Open(t.TempDir())
 		must(t, err)
 		k := NewKeeper(st, time.Unix(1_700_000_000, 0))
-		r := testbedtest.NewLab(t)
-		report := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: percent,
+		r := backendstest.NewLab(t)
+		report := mustBench(t, cardSpec(), Options{Device: backendstest.CardAddress, Access: r.Access, AgeErrorPct: percent,
 			Stream: NewStream(k)})
 		id, err := k.Finish(report)
 		must(t, err)
@@ -424,14 +425,14 @@ func TestKeptRunOfACard(t *testing.T) {
 
 // TestCardWithoutProvenance checks that a card without provenance is not configured for it.
 func TestCardWithoutProvenance(t *testing.T) {
-	r := testbedtest.NewLab(t)
+	r := backendstest.NewLab(t)
 	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
 		if offset == regmap.CommonCapabilities {
 			value &^= regmap.CommonCapabilitiesProvenance
 		}
 		return value
 	}
-	must(t, mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access}).Err())
+	must(t, mustBench(t, cardSpec(), Options{Device: backendstest.CardAddress, Access: r.Access}).Err())
 	if mode, err := r.Card.Twin().Read32(regmap.QueueMode); err != nil || mode&regmap.QueueModeProvenance != 0 {
 		t.Errorf("queue.mode is %#x, %v", mode, err)
 	}

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -34,8 +34,8 @@ func (a *agentTraffic) HandleRPC(_ context.Context, s stats.RPCStats) {
 func measureLent(tb testing.TB, runs int) (requests, bytes int64) {
 	spec, seen := usualSpec(), new(agentTraffic)
 	spec.Runs = runs
-	address := testbedtest.ServeTwin(tb, testbed.ServeOptions{Calls: seen})
-	if _, err := MeasureSpec(context.Background(), spec, Options{Device: address, Access: testbedtest.TestAccess()}); err != nil {
+	address := backendstest.ServeTwin(tb, testbed.ServeOptions{Calls: seen})
+	if _, err := MeasureSpec(context.Background(), spec, Options{Device: address, Access: backendstest.TestAccess()}); err != nil {
 		tb.Fatal(err)
 	}
 	return seen.requests.Load(), seen.bytes.Load()
@@ -56,7 +56,7 @@ func TestFarRunsCostLittle(t *testing.T) {
 // passes on a local and on a lent twin until it is empty, and that the counters are zero afterwards.
 func TestFarQueuesAreDrainedFirst(t *testing.T) {
 	local := reconfigure(t, "")
-	lent := reconfigure(t, testbedtest.ServeTwin(t, testbed.ServeOptions{}))
+	lent := reconfigure(t, backendstest.ServeTwin(t, testbed.ServeOptions{}))
 	if local != lent || local == 0 {
 		t.Errorf("cycle %d on the local twin and %d on the lent one, want equal ones", local, lent)
 	}
@@ -69,7 +69,7 @@ func reconfigure(t *testing.T, address string) uint32 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed, err := testbed.OpenTestbed(t.Context(), address, testbed.OpenOptions{Access: testbedtest.TestAccess(), Cards: 1})
+	bed, err := testbed.OpenTestbed(t.Context(), address, testbed.OpenOptions{Access: backendstest.TestAccess(), Cards: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

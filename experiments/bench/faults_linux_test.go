@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
@@ -41,7 +42,7 @@ func measureSabotaged(t *testing.T, do func() error) (m *Measurement, runs int, 
 	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
 	spec.OutRates, spec.Runs, spec.Versus = []olaf.Rate{2 * olaf.Mbps}, 2, ""
 	s := &saboteur{do: do}
-	device := testbed.KernelDevice()
+	device := backends.KernelDevice()
 	m, err = MeasureSpec(t.Context(), spec, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}},
 		Stream: NewStream(s)})
 	if errors.Is(err, netlab.ErrRights) {

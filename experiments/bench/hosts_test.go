@@ -12,15 +12,15 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
 // farLab is a laboratory whose cards and interface are on three hosts, each behind an agent.
 type farLab struct {
-	*testbedtest.Lab
+	*backendstest.Lab
 	server string // target of the host at whose interface frames arrive
 	// up and down are how long a message to that host takes, and its answer.
 	up, down olaf.Duration
@@ -30,14 +30,14 @@ type farLab struct {
 // newFarLab serves both cards and the interface's host.
 func newFarLab(t *testing.T) *farLab {
 	t.Helper()
-	l := &farLab{Lab: testbedtest.NewLab(t), up: 2 * olaf.Microsecond, down: 2 * olaf.Microsecond}
+	l := &farLab{Lab: backendstest.NewLab(t), up: 2 * olaf.Microsecond, down: 2 * olaf.Microsecond}
 	l.AddGenerator(t)
 	capture := l.Access.Card.Capture
 	l.Access.Card.Capture = nil
-	l.queue = serveFar(t, testbedtest.CardAddress, l.Access)
+	l.queue = serveFar(t, backendstest.CardAddress, l.Access)
 	alone := l.Access
 	alone.Card = testbed.CardAccess{}
-	generator := serveFar(t, testbedtest.GeneratorAddress, alone)
+	generator := serveFar(t, backendstest.GeneratorAddress, alone)
 
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	must(t, err)
@@ -56,9 +56,9 @@ func newFarLab(t *testing.T) *farLab {
 	t.Cleanup(server.Stop)
 	l.server = "unix:" + listener.Addr().String()
 
-	l.Access = testbedtest.TestAccess()
-	l.Access.Clock, l.Access.Generator = l, generator
-	l.Access.Card = testbed.CardAccess{ServerPort: testbedtest.ServerPort, Capture: func() (testbed.Frames, error) {
+	l.Access = backendstest.TestAccess()
+	l.Access.Now, l.Access.Generator = l.Now, generator
+	l.Access.Card = testbed.CardAccess{ServerPort: backendstest.ServerPort, Capture: func() (testbed.Frames, error) {
 		h, err := testbed.DialHost("ps", l.server, l.Now)
 		if err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func TestFarGeneratorNeedsServer(t *testing.T) {
 	if !errors.Is(err, testbed.ErrBackend) || !strings.Contains(err.Error(), "add --server ssh://HOST/INTERFACE") {
 		t.Errorf("error %v", err)
 	}
-	l.Access.Generator = testbedtest.ServeTwin(t, testbed.ServeOptions{})
+	l.Access.Generator = backendstest.ServeTwin(t, testbed.ServeOptions{})
 	l.Access.Card.Capture = func() (testbed.Frames, error) { return nil, errors.New("not reached") }
 	_, err = testbed.OpenTestbed(t.Context(), l.queue, testbed.OpenOptions{Access: l.Access})
 	if !errors.Is(err, testbed.ErrUnsupported) || !strings.Contains(err.Error(), "whose time is virtual") {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
 )
@@ -37,7 +38,7 @@ func TestIdleRuns(t *testing.T) {
 	t.Logf("load before: %s", strings.TrimSpace(string(load)))
 	began := time.Now()
 	m, err := MeasureSpec(t.Context(), spec, Options{Device: "xdp:",
-		Access: testbed.Access{Devices: testbed.Devices{testbed.KernelDevice()}},
+		Access: testbed.Access{Devices: testbed.Devices{backends.KernelDevice()}},
 		Twin:   true})
 	if err != nil {
 		t.Fatal(err)

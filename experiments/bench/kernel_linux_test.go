@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/frame"
@@ -29,7 +30,7 @@ func TestRealPackets(t *testing.T) {
 	w := &spec.Workload
 	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
 	spec.OutRates, spec.Runs = []olaf.Rate{2 * olaf.Mbps}, 1
-	for _, device := range []testbed.Device{testbed.KernelDevice(), testbed.HostDevice()} {
+	for _, device := range []testbed.Device{backends.KernelDevice(), backends.HostDevice()} {
 		t.Run(device.Prefix, func(t *testing.T) {
 			m, err := MeasureSpec(t.Context(), spec,
 				Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}, Twin: true})
@@ -70,7 +71,7 @@ func TestBothEnds(t *testing.T) {
 	tshark := peer.NeedProgram(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
 	must(t, os.WriteFile(lua, []byte(frame.DissectorScript()), 0o644))
-	for _, device := range []testbed.Device{testbed.KernelDevice(), testbed.HostDevice()} {
+	for _, device := range []testbed.Device{backends.KernelDevice(), backends.HostDevice()} {
 		for _, queue := range []string{"olaf", "fifo"} {
 			t.Run(device.Prefix+queue, func(t *testing.T) {
 				spec := usualSpec()
@@ -152,9 +153,9 @@ func TestARealBenchThatEndsAtAnyEventVerifies(t *testing.T) {
 		device testbed.Device
 		spec   Spec
 	}{
-		"queues in the kernel": {testbed.KernelDevice(), queues},
-		"queues on wires":      {testbed.HostDevice(), queues},
-		"loops on wires":       {testbed.HostDevice(system.All().Programs()...), loop},
+		"queues in the kernel": {backends.KernelDevice(), queues},
+		"queues on wires":      {backends.HostDevice(), queues},
+		"loops on wires":       {backends.HostDevice(system.All().Programs()...), loop},
 	} {
 		t.Run(name, func(t *testing.T) {
 			endEverywhere(t, 2, true, func(ctx context.Context, to *Stream) (*Measurement, error) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/remote"
 	"github.com/olafctl/olaf/p4ctl"
@@ -41,7 +41,7 @@ func startAndHang(address string) error {
 		return err
 	}
 	ctx := context.Background()
-	bed, err := testbed.OpenTestbed(ctx, address, testbed.OpenOptions{Access: testbedtest.TestAccess()})
+	bed, err := testbed.OpenTestbed(ctx, address, testbed.OpenOptions{Access: backendstest.TestAccess()})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func kill(t *testing.T, address string) {
 func openLent(t *testing.T, address string) fpga.Device {
 	t.Helper()
 	for {
-		dev, err := testbed.OpenDevice(t.Context(), address, testbed.DeviceOptions{Access: testbedtest.TestAccess()})
+		dev, err := testbed.OpenDevice(t.Context(), address, testbed.DeviceOptions{Access: backendstest.TestAccess()})
 		if err == nil {
 			return dev
 		}
@@ -124,10 +124,9 @@ func awaitUnheld(t *testing.T, target string) {
 
 // TestKilledBenchLeavesTheGeneratorStopped checks that a device survives its borrower.
 func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
-	for _, device := range []string{"twin:", testbedtest.CardAddress} {
+	for _, device := range []string{"twin:", backendstest.CardAddress} {
 		t.Run(device, func(t *testing.T) {
-			lab := testbedtest.NewLab(t)
-			lab.Access.Devices = testbedtest.TestDevices()
+			lab := backendstest.NewLab(t)
 			s, err := testbed.ServeDevice(t.Context(), device,
 				testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"),
 					Device: testbed.DeviceOptions{Access: lab.Access}})
@@ -140,7 +139,7 @@ func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
 			}
 			must(t, dev.Close())
 			awaitUnheld(t, s.Target)
-			report := mustBench(t, cardSpec(), Options{Device: address, Access: testbedtest.TestAccess(), AgeErrorPct: 200})
+			report := mustBench(t, cardSpec(), Options{Device: address, Access: backendstest.TestAccess(), AgeErrorPct: 200})
 			must(t, report.Err())
 			must(t, s.Close())
 		})
@@ -150,8 +149,8 @@ func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
 // TestBenchStopsWhatItFindsRunning checks that a bench stops a running generator on a card without an agent, which the
 // card's next owner has exclusively.
 func TestBenchStopsWhatItFindsRunning(t *testing.T) {
-	lab := testbedtest.NewLab(t)
-	dev, err := testbed.OpenDevice(t.Context(), testbedtest.CardAddress, testbed.DeviceOptions{Access: lab.Access})
+	lab := backendstest.NewLab(t)
+	dev, err := testbed.OpenDevice(t.Context(), backendstest.CardAddress, testbed.DeviceOptions{Access: lab.Access})
 	must(t, err)
 	plan, err := NewPlan(cardSpec())
 	must(t, err)
@@ -161,6 +160,6 @@ func TestBenchStopsWhatItFindsRunning(t *testing.T) {
 	must(t, errors.Join(err, rig.Generator.Arm(), rig.Generator.Start(), dev.Sleep(t.Context(), olaf.Microsecond), dev.Close(),
 		lab.Wire.Poll()))
 	lab.Wire.Frames = nil // not captured yet
-	report := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: lab.Access, AgeErrorPct: 200})
+	report := mustBench(t, cardSpec(), Options{Device: backendstest.CardAddress, Access: lab.Access, AgeErrorPct: 200})
 	must(t, report.Err())
 }

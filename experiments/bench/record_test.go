@@ -13,8 +13,8 @@ import (
 
 	"github.com/gopacket/gopacket/pcapgo"
 
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 )
 
 // TestRecordingIsOfTheRunItself checks that a capture is written during the runs, next to parallel ones, that it
@@ -59,8 +59,8 @@ func TestRecordingNeedsADeviceThatRecords(t *testing.T) {
 	r, err := s.Record(filepath.Join(t.TempDir(), "run.pcapng"), false)
 	must(t, err)
 	defer r.Abandon()
-	address := testbedtest.ServeTwin(t, testbed.ServeOptions{})
-	if _, err := MeasureSpec(t.Context(), s, Options{Device: address, Access: testbedtest.TestAccess(),
+	address := backendstest.ServeTwin(t, testbed.ServeOptions{})
+	if _, err := MeasureSpec(t.Context(), s, Options{Device: address, Access: backendstest.TestAccess(),
 		Stream: NewStream(r)}); !errors.Is(err,
 		testbed.ErrUnsupported) {
 		t.Errorf("%v", err)
@@ -133,7 +133,7 @@ func TestRecordingOfJoinedTwins(t *testing.T) {
 			}
 			r, err := s.Record(path, false)
 			must(t, err)
-			access := testbedtest.TestAccess()
+			access := backendstest.TestAccess()
 			access.Devices, access.Generator = nil, generator
 			mustBench(t, s, Options{Access: access, Stream: NewStream(r)})
 			must(t, errors.Join(r.Commit(), r.Abandon()))

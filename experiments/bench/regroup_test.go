@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/pktgen"
@@ -17,7 +17,7 @@ import (
 // TestRegroupingUnderLoad checks that every update is accounted for if workers move between clusters while the
 // generator runs. The identities must hold, and each update counts for its worker's cluster at its generation.
 func TestRegroupingUnderLoad(t *testing.T) {
-	for _, device := range []string{"twin:", testbedtest.ServeTwin(t, testbed.ServeOptions{})} {
+	for _, device := range []string{"twin:", backendstest.ServeTwin(t, testbed.ServeOptions{})} {
 		for config := range 4 { // Olaf and FIFO at 40 and 20 Gb/s
 			regroupUnderLoad(t, device, config)
 		}
@@ -38,7 +38,7 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 	spec.Runs = 1
 	plan, err := NewPlan(spec)
 	must(t, err)
-	bed, err := testbed.OpenTestbed(ctx, device, testbed.OpenOptions{Access: testbedtest.TestAccess()})
+	bed, err := testbed.OpenTestbed(ctx, device, testbed.OpenOptions{Access: backendstest.TestAccess()})
 	must(t, err)
 	defer bed.Close()
 	_, err = plan.Program(ctx, bed)

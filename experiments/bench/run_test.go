@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/p4ctl"
@@ -287,7 +287,7 @@ func TestRefusedSpecs(t *testing.T) {
 		}
 	}
 	if _, err := testbed.OpenTestbed(t.Context(), "pci:0000:3b:00.0",
-		testbed.OpenOptions{Access: testbedtest.TestAccess()}); err == nil {
+		testbed.OpenOptions{Access: backendstest.TestAccess()}); err == nil {
 		t.Error("a card opened where there is none")
 	}
 }

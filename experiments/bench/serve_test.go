@@ -10,8 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/olafctl/olaf/backends"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/playback"
 	"github.com/olafctl/olaf/fpga/program/programs"
@@ -29,13 +30,13 @@ func smallSpec() Spec {
 
 // TestBenchThroughAnAgent checks that numbers do not depend on the device's owner.
 func TestBenchThroughAnAgent(t *testing.T) {
-	address := testbedtest.ServeTwin(t, testbed.ServeOptions{})
+	address := backendstest.ServeTwin(t, testbed.ServeOptions{})
 	here, err := MeasureSpec(context.Background(), smallSpec(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second bench finds the first one's remains
-		there, err := MeasureSpec(context.Background(), smallSpec(), Options{Device: address, Access: testbedtest.TestAccess()})
+		there, err := MeasureSpec(context.Background(), smallSpec(), Options{Device: address, Access: backendstest.TestAccess()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,11 +108,11 @@ func TestJournalOutlivesTheAgent(t *testing.T) {
 		}
 		if i == 0 {
 			if _, err := MeasureSpec(context.Background(), smallSpec(),
-				Options{Device: "grpc:" + s.Target, Access: testbedtest.TestAccess()}); err != nil {
+				Options{Device: "grpc:" + s.Target, Access: backendstest.TestAccess()}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		bed, err := testbed.OpenTestbed(context.Background(), "grpc:"+s.Target, testbed.OpenOptions{Access: testbedtest.TestAccess()})
+		bed, err := testbed.OpenTestbed(context.Background(), "grpc:"+s.Target, testbed.OpenOptions{Access: backendstest.TestAccess()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,8 @@ func TestJournalOutlivesTheAgent(t *testing.T) {
 }
 
 func TestDevicesThatCannotBeOpened(t *testing.T) {
-	access := testbed.Access{Devices: append(testbedtest.TestDevices(), testbed.PlaybackDevice())}
+	var bus pcie.Bus
+	access := testbed.Access{Devices: testbed.Devices{backends.CardDevice(&bus), testbed.AgentDevice(), backends.PlaybackDevice()}}
 	for address, want := range map[string]struct {
 		kind error
 		says string
@@ -149,14 +151,14 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		bus  *pcie.Bus
+		bus  pcie.Bus
 		want error
 	}{
-		{"a card that is not there", &pcie.Bus{Sysfs: t.TempDir()}, pcie.ErrNoCard},
-		{"a card without its tables and a capture", testbedtest.NewLab(t).Access.Bus, testbed.ErrIncomplete},
+		{"a card that is not there", pcie.Bus{Sysfs: t.TempDir()}, pcie.ErrNoCard},
+		{"a card without its tables and a capture", *backendstest.NewLab(t).Bus, backends.ErrIncomplete},
 	} {
-		access.Bus = c.bus
-		if _, err := testbed.OpenTestbed(context.Background(), testbedtest.CardAddress,
+		bus = c.bus
+		if _, err := testbed.OpenTestbed(context.Background(), backendstest.CardAddress,
 			testbed.OpenOptions{Access: access}); !errors.Is(err,
 			c.want) {
 			t.Errorf("a bench on %s: %v, want %q", c.name, err, c.want)
@@ -167,11 +169,11 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 // BenchmarkBenchThroughAgent measures Table 1's 120 runs, in this process and through an agent.
 func BenchmarkBenchThroughAgent(b *testing.B) {
 	spec := usualSpec()
-	for name, address := range map[string]string{"twin": "twin:", "agent": testbedtest.ServeTwin(b, testbed.ServeOptions{})} {
+	for name, address := range map[string]string{"twin": "twin:", "agent": backendstest.ServeTwin(b, testbed.ServeOptions{})} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := MeasureSpec(context.Background(), spec,
-					Options{Device: address, Access: testbedtest.TestAccess(), Cards: 1}); err != nil {
+					Options{Device: address, Access: backendstest.TestAccess(), Cards: 1}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends"
 	"github.com/olafctl/olaf/experiments/bench/wired"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
@@ -44,7 +45,7 @@ func framedSystems(t *testing.T) (names []string) {
 // measureOnWires runs a specification on wires, if this process has the rights.
 func measureOnWires(t *testing.T, s Spec, o Options) *Measurement {
 	t.Helper()
-	device := testbed.HostDevice(system.All().Programs()...)
+	device := backends.HostDevice(system.All().Programs()...)
 	o.Device, o.Access.Devices = device.Prefix, testbed.Devices{device}
 	m, err := MeasureSpec(t.Context(), s, o)
 	if errors.Is(err, netlab.ErrRights) {
@@ -207,7 +208,7 @@ func TestNumbersOnWires(t *testing.T) {
 // whyRefused returns the reason why a specification is not measured.
 func whyRefused(t *testing.T, s Spec) error {
 	t.Helper()
-	device := testbed.HostDevice(system.All().Programs()...)
+	device := backends.HostDevice(system.All().Programs()...)
 	_, err := MeasureSpec(t.Context(), s, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)

@@ -83,7 +83,7 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 		}
 	}
 	if what.Interface != "" {
-		nic, err := findInterface(what.Interface, what.LeastMTU)
+		nic, err := FindInterface(what.Interface, what.LeastMTU)
 		if about.NIC = nic; err != nil {
 			fail("%v", err)
 		}
@@ -150,9 +150,9 @@ func (what *AboutRequest) checkRole(built uint32) error {
 	return fmt.Errorf("%s was built without a %s (common.role is %#x): %w", what.Device, role, built, fpga.ErrRefused)
 }
 
-// findInterface returns the interface of this host with the given name. The interface must be up and have at least the
+// FindInterface returns the interface of this host with the given name. The interface must be up and have at least the
 // given MTU.
-func findInterface(name string, leastMTU int) (*NIC, error) {
+func FindInterface(name string, leastMTU int) (*NIC, error) {
 	nic, err := describeInterface(name)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // TestWhyAHostCannotHaveItsRole checks that each fault of a host's device, interface or disk is reported on one line
 // with its remedy.
 func TestWhyAHostCannotHaveItsRole(t *testing.T) {
-	_, missing := findInterface("none0", 0)
+	_, missing := FindInterface("none0", 0)
 	card := AboutRequest{Device: "pci:0000:3b:00.0"}
 	sender := AboutRequest{Device: "pci:0000:3b:00.0", Generator: true}
 	for want, err := range map[string]error{

@@ -137,7 +137,7 @@ func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Ca
 		whole, clock = joined, generator
 	}
 	if o.Card.Capture != nil {
-		tap, err := newCardTap(clock, o.Card.Capture, o.Card.Mirror, o.hostClock(), o.Card.ServerPort)
+		tap, err := NewTap(clock, o.Card.Capture, o.Card.Mirror, o.hostClock(), o.Card.ServerPort)
 		if err != nil {
 			return Card{}, err
 		}

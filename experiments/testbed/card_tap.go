@@ -33,9 +33,9 @@ type farFrames interface {
 	Offset() (Offset, error)
 }
 
-// cardTap returns the frames that reached the parameter server behind a card. Their times are relative to the start of
-// the generator's run, which cardTap converts to the clock of the timestamps. Other users of the card share it.
-type cardTap struct {
+// Tap returns the frames that reached the parameter server behind a card. Their times are relative to the start of
+// the generator's run, which Tap converts to the clock of the timestamps. Other users of the card share it.
+type Tap struct {
 	card   fpga.Registers
 	open   func() (Frames, error)
 	frames Frames
@@ -71,14 +71,14 @@ type cardRun struct {
 }
 
 var (
-	_ capture.Tap   = (*cardTap)(nil)
-	_ fpga.Capturer = (*cardTap)(nil)
+	_ capture.Tap   = (*Tap)(nil)
+	_ fpga.Capturer = (*Tap)(nil)
 )
 
-// newCardTap starts a capture of arriving frames and, if there is a mirror, a capture of mirrored frames. It ignores
+// NewTap starts a capture of arriving frames and, if there is a mirror, a capture of mirrored frames. It ignores
 // the frames of a run that is already in progress.
-func newCardTap(card fpga.Registers, open func() (Frames, error), mirror *Mirror, now func() time.Time, port int) (*cardTap, error) {
-	t := &cardTap{card: card, open: open, now: now, port: port}
+func NewTap(card fpga.Registers, open func() (Frames, error), mirror *Mirror, now func() time.Time, port int) (*Tap, error) {
+	t := &Tap{card: card, open: open, now: now, port: port}
 	if err := t.openCapture(); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func newCardTap(card fpga.Registers, open func() (Frames, error), mirror *Mirror
 }
 
 // openCapture opens the capture at the interface. Frames that were dropped earlier are not counted.
-func (t *cardTap) openCapture() error {
+func (t *Tap) openCapture() error {
 	frames, err := t.open()
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (t *cardTap) openCapture() error {
 
 // resumeCapture restarts a broken capture after its error was reported. A card may be lent for a long time, and an
 // interface that went down may come up again.
-func (t *cardTap) resumeCapture() {
+func (t *Tap) resumeCapture() {
 	if !t.told {
 		return
 	}
@@ -136,7 +136,7 @@ func (n noFrames) Drops() (live.Drops, error) { return live.Drops{}, nil }
 func (n noFrames) Close() error               { return nil }
 
 // stampsNow returns the time, on the clock of the timestamps, at which the tap last looked for frames.
-func (t *cardTap) stampsNow() time.Time {
+func (t *Tap) stampsNow() time.Time {
 	if far, ok := t.frames.(farFrames); ok {
 		return far.Now()
 	}
@@ -146,7 +146,7 @@ func (t *cardTap) stampsNow() time.Time {
 // pair reads the card's clock and the clock of the timestamps at the same instant. If the timestamps come from another
 // host, the width of the pair includes twice the bound on the offset of that host's clock, so that no frame appears to
 // arrive before it was sent.
-func (t *cardTap) pair() (clockPair, error) {
+func (t *Tap) pair() (clockPair, error) {
 	far, ok := t.frames.(farFrames)
 	if !ok {
 		return pairClocks(t.card, t.now)
@@ -166,10 +166,10 @@ func (t *cardTap) pair() (clockPair, error) {
 }
 
 // Close ends the capture.
-func (t *cardTap) Close() error { return errors.Join(t.frames.Close(), t.copies.Close()) }
+func (t *Tap) Close() error { return errors.Join(t.frames.Close(), t.copies.Close()) }
 
 // beginRun resets the state for a new run.
-func (t *cardTap) beginRun(r cardRun) {
+func (t *Tap) beginRun(r cardRun) {
 	t.run = r
 	t.run.decoder = capture.NewDecoder(t)
 	t.run.decoder.SetOrigin(0) // Next returns times since the run's start
@@ -179,7 +179,7 @@ func (t *cardTap) beginRun(r cardRun) {
 }
 
 // Drain returns the arrivals since the last call. If the card is lost, the next access to a register reports it.
-func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
+func (t *Tap) Drain(buf []olaf.Observation) []olaf.Observation {
 	t.resumeCapture()
 	start, err := regmap.Read64(t.card, regmap.GeneratorStartCycle)
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 const takenAtMost = 1 << 16
 
 // decodeFrames decodes the frames that are available and appends them to buf.
-func (t *cardTap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
+func (t *Tap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
 	r := &t.run
 	if t.copies != nil {
 		t.copies.read()
@@ -247,7 +247,7 @@ func (t *cardTap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
 const reorderNS = int64(time.Millisecond)
 
 // nextInOrder returns the next packet in the order of timestamps.
-func (t *cardTap) nextInOrder(p *capture.Packet) error {
+func (t *Tap) nextInOrder(p *capture.Packet) error {
 	quiet := false
 	for !t.order.Pop(p, quiet) {
 		if quiet {
@@ -279,7 +279,7 @@ const aheadNS = int64(time.Millisecond)
 
 // Next returns the next frame of the run, with the time since the start of the run. It skips frames with earlier
 // timestamps, which belong to an earlier run.
-func (t *cardTap) Next(p *capture.Packet) error {
+func (t *Tap) Next(p *capture.Packet) error {
 	for {
 		if err := t.nextInOrder(p); err != nil {
 			return err
@@ -298,10 +298,10 @@ func (t *cardTap) Next(p *capture.Packet) error {
 }
 
 // Name returns the name of the interface. The decoder uses it in errors.
-func (t *cardTap) Name() string { return t.frames.Info().Interface }
+func (t *Tap) Name() string { return t.frames.Info().Interface }
 
 // Capture pairs the clocks again and returns the quality of the run's capture, including the queue's report.
-func (t *cardTap) Capture() (*fpga.Capture, error) {
+func (t *Tap) Capture() (*fpga.Capture, error) {
 	c, err := t.reportCapture()
 	if err != nil || t.queue == nil {
 		return c, err
@@ -317,7 +317,7 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 }
 
 // reportCapture returns the quality of the run's capture, without the queue's report.
-func (t *cardTap) reportCapture() (*fpga.Capture, error) {
+func (t *Tap) reportCapture() (*fpga.Capture, error) {
 	r, info, losses := &t.run, t.frames.Info(), t.run.decoder.Losses()
 	c := &fpga.Capture{
 		Interface: info.Interface, ServerPort: t.port, Hardware: info.Stamps == live.Hardware,

@@ -5,11 +5,11 @@ import (
 	"crypto/tls"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -20,9 +20,9 @@ type Access struct {
 	// Programs lists the switch programs whose tables agents and controllers here support; nil for none.
 	Programs []program.Description
 	TLS      *tls.Config // towards an agent; nil for a unix socket, loopback, or an otherwise secured network
-	Bus      *pcie.Bus   // where to look for cards; nil for this host
-	Clock    pcie.Clock  // for cards; nil for this host's
 	Card     CardAccess
+	// Now reads this host's clock; nil means time.Now.
+	Now func() time.Time
 	// Generator is the address of another device, whose generator sends to the queue of the one that is opened; empty for its
 	// own generator.
 	Generator string
@@ -30,7 +30,9 @@ type Access struct {
 	Wires Wires
 	// Owner is the user for whom devices are opened, user@host; empty for this process's user.
 	Owner string
-	// Reservations are this host's reservations; nil for the folder beside the cards' locks.
+	// Locks is the folder with the locks of this host's devices; empty for /run/lock.
+	Locks string
+	// Reservations are this host's reservations; nil for those in Locks.
 	Reservations *Reservations
 	SSH          sshlink.Options // how agents on other hosts are started
 	// Hosts replaces Binary and Sudo of SSH for some hosts.
@@ -53,19 +55,12 @@ func (a *Access) builtPrograms() []program.Description {
 	return slices.DeleteFunc(slices.Clone(a.Programs), func(d program.Description) bool { return d.Code == 0 })
 }
 
-func (a *Access) bus() pcie.Bus {
-	if a.Bus != nil {
-		return *a.Bus
-	}
-	return pcie.HostBus()
-}
-
 // DeviceOptions contains the options for opening only the registers of a device.
 type DeviceOptions struct {
 	Access
 	ReadOnly bool      // a card can then be shared and may run another image
 	DryRun   io.Writer // print every access and write nothing; nil for normal access
-	Force    bool      // see pcie.Options
+	Force    bool      // also allow a reset of a card that destroys its host's DMA contexts
 }
 
 // OpenDevice opens only the registers of a device, without tables and without a capture.

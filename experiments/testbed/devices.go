@@ -8,7 +8,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -72,9 +71,9 @@ func (a Ability) String() string {
 // else in the program names a backend. Help texts, completion, error messages, serve, live sessions, captures and the
 // run store use the row.
 //
-// To add a device, create a folder for it below fpga, with a Device that passes fpgatest. Add a function to this
-// package that returns the device's row; LocalDevice completes the row of a device in this process. Then add the device
-// to the set that cmd builds.
+// To add a device, create a folder for it below fpga, with a Device that passes fpgatest. Add a function to the package
+// backends that returns the device's row; LocalDevice completes the row of a device in this process, and SharedDevice
+// the row of hardware that one process lends to itself and to others. Then add the device to the set that cmd builds.
 type Device struct {
 	// Prefix is the beginning of the device's addresses, up to the name: twin:, grpc://.
 	Prefix string
@@ -114,8 +113,9 @@ type Device struct {
 	// Reach starts an agent for the device on another host until done is called; nil for devices on this host and
 	// behind agents.
 	Reach func(ctx context.Context, name string, a Access) (target string, done func() error, err error)
-	// Examine checks the device before it is opened; it may be nil. The returned device is open if it can be used.
-	Examine func(name string, a Access) (*pcie.Device, []pcie.Check, error)
+	// Examine opens the device and closes it again; it may be nil. It returns the checks that were made, and whether the
+	// device could be opened. The error is that of closing it.
+	Examine func(name string) (checks []fpga.Check, opened bool, err error)
 }
 
 // Scheme returns the part of the device's addresses before the first colon.

@@ -17,7 +17,13 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-var all = Devices{TwinDevice(), CardDevice(), AgentDevice(), PlaybackDevice()}
+// all contains the twin, agents, and two devices that are never opened.
+var all = Devices{
+	TwinDevice(),
+	SharedDevice(Device{Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables | TakesGenerator, Guarded: true}, nil, nil),
+	AgentDevice(),
+	SharedDevice(Device{Prefix: "playback:", Name: "FILE", NotCard: "it has registers alone"}, nil, nil),
+}
 
 func TestAddresses(t *testing.T) {
 	for _, c := range []struct{ address, prefix, name, says string }{

@@ -58,8 +58,8 @@ func ConnectHost(ctx context.Context, at sshlink.Address, a *Access) (*Host, err
 
 // hostClock returns the function that reads this host's clock.
 func (a *Access) hostClock() func() time.Time {
-	if a.Clock != nil {
-		return a.Clock.Now
+	if a.Now != nil {
+		return a.Now
 	}
 	return time.Now
 }

@@ -16,11 +16,11 @@ type Hosts struct {
 // Node is one host with the first of its addresses.
 type Node struct {
 	Address netip.Addr
-	start   func(*exec.Cmd) (Process, error)
+	Run     func(*exec.Cmd) (Process, error) // starts a program; see Start
 }
 
 // Start starts a program on the host. The program is killed when this process ends or the testbed is closed.
-func (n *Node) Start(cmd *exec.Cmd) (Process, error) { return n.start(cmd) }
+func (n *Node) Start(cmd *exec.Cmd) (Process, error) { return n.Run(cmd) }
 
 // Wires contains the cables of a switch: one that all workers share, and one for the server. A nil cable is virtual.
 type Wires struct{ Workers, Server *Wire }

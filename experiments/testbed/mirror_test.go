@@ -116,7 +116,7 @@ func TestMirrorNeedsNoClock(t *testing.T) {
 		if try%2 == 1 { // the packets of one interface, in the order of their stamps
 			source, copied = new(Mirror), new(mirrorFrames)
 		}
-		tap, err := newCardTap(l, func() (Frames, error) { return server, nil }, source, l.now, 1)
+		tap, err := NewTap(l, func() (Frames, error) { return server, nil }, source, l.now, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func mergePackets(a, b []capture.Packet, both bool) []capture.Packet {
 func TestMirrorThatMissesAnUpdate(t *testing.T) {
 	l := &mirrorLab{nowNS: 1e15}
 	server, mirror := &mirrorFrames{lab: l, name: "eth0"}, &mirrorFrames{lab: l, name: "eth1"}
-	tap, err := newCardTap(l, func() (Frames, error) { return server, nil }, &Mirror{Open: func() (Frames, error) { return mirror, nil }}, l.now, 1)
+	tap, err := NewTap(l, func() (Frames, error) { return server, nil }, &Mirror{Open: func() (Frames, error) { return mirror, nil }}, l.now, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestMirrorThatMissesAnUpdate(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	other := &hardwareFrames{mirrorFrames{lab: l, name: "eth2"}}
-	_, err = newCardTap(l, func() (Frames, error) { return server, nil }, &Mirror{Open: func() (Frames, error) { return other, nil }}, l.now, 1)
+	_, err = NewTap(l, func() (Frames, error) { return server, nil }, &Mirror{Open: func() (Frames, error) { return other, nil }}, l.now, 1)
 	if kind, _ := olaf.KindOf(err); kind != olaf.Usage {
 		t.Errorf("stamps of two clocks: %v", err)
 	}

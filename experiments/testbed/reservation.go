@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -276,7 +277,7 @@ func (a *Access) LocalReservations() *Reservations {
 	if a.Reservations != nil {
 		return a.Reservations
 	}
-	return &Reservations{Dir: filepath.Join(a.bus().Locks, "olafctl")}
+	return &Reservations{Dir: filepath.Join(cmp.Or(a.Locks, "/run/lock"), "olafctl")}
 }
 
 // OwnerName returns the user for whom devices are opened, as user@host.

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/regmap"
-	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
@@ -53,14 +51,12 @@ func TestServePrivately(t *testing.T) {
 // TestWhoReachesACard checks that hardware is lent to its user only, unless explicitly configured otherwise.
 func TestWhoReachesACard(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	card, err := pcietest.New(twin.Config{})
-	want(t, err)
-	bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
-	want(t, err)
-	access := Access{Devices: Devices{CardDevice(), AgentDevice()}, Bus: &bus, Clock: card}
+	card := TwinDevice()
+	card.Prefix, card.Name, card.Guarded = "pci:", "0000:3b:00.0", true
+	access := Access{Devices: Devices{card, AgentDevice()}}
 	lend := func(o ServeOptions) (*Service, error) {
 		o.Device.Access = access
-		return ServeDevice(t.Context(), "pci:"+pcietest.BDF, o)
+		return ServeDevice(t.Context(), card.Form(), o)
 	}
 	for range 2 { // the path is the same each time
 		s, err := lend(ServeOptions{})
@@ -104,4 +100,11 @@ func mustOwn(t *testing.T) string {
 	path, err := ownSocket("pci", "x")
 	want(t, err)
 	return strings.TrimPrefix(path, "unix:")
+}
+
+func want(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -27,8 +27,6 @@ type Options struct {
 	// Force allows a reset of the QDMA, which destroys the host's DMA contexts. It is still refused while a driver is
 	// bound.
 	Force bool
-	// Clock provides the time; nil means the host's clock.
-	Clock Clock
 	// Lost, if set, is called once when the card has disappeared, was reset, or was replaced.
 	Lost func(error)
 }
@@ -55,24 +53,6 @@ func (hostClock) Wait(ctx context.Context, d olaf.Duration) error {
 	}
 }
 
-// Outcome is the result of a Check.
-type Outcome string
-
-const (
-	Passed Outcome = "passed"
-	Noted  Outcome = "noted" // works, but the user should know
-	NotRun Outcome = "skipped"
-	Failed Outcome = "failed"
-)
-
-// Check describes one check that was made before a card was used, and its result.
-type Check struct {
-	Name    string  `json:"name"`
-	Outcome Outcome `json:"outcome"`
-	Seen    string  `json:"seen"`
-	Next    string  `json:"next,omitempty"` // advice
-}
-
 // Open checks the card at a PCI address, such as 0000:3b:00.0, and opens it. Until all checks have passed nothing is
 // written, except for the scratch register in the last check. Errors match ErrNoCard, ErrNotOurs, ErrBusy, ErrStale or
 // fpga.ErrGone and include advice. With Options.ReadOnly, a card with another image can also be opened, to read its
@@ -83,7 +63,7 @@ func Open(bus Bus, bdf string, o Options) (*Device, error) {
 }
 
 // Examine opens a card as Open does, and also returns the checks that were made, in order, up to the first failure.
-func Examine(bus Bus, bdf string, o Options) (*Device, []Check, error) {
+func Examine(bus Bus, bdf string, o Options) (*Device, []fpga.Check, error) {
 	x := &examination{bus: bus, options: o}
 	err := x.runChecks(bdf)
 	if err != nil && x.device != nil {
@@ -99,16 +79,16 @@ type examination struct {
 	options Options
 	card    Card
 	device  *Device
-	checks  []Check
+	checks  []fpga.Check
 }
 
-func (x *examination) addCheck(name string, outcome Outcome, seen, next string) {
-	x.checks = append(x.checks, Check{name, outcome, seen, next})
+func (x *examination) addCheck(name string, outcome fpga.Outcome, seen, next string) {
+	x.checks = append(x.checks, fpga.Check{Name: name, Outcome: outcome, Seen: seen, Next: next})
 }
 
 // addFailure records a failed check and returns its error, which consists of the kind, the finding and the advice.
 func (x *examination) addFailure(name string, kind error, seen, next string) error {
-	x.addCheck(name, Failed, seen, next)
+	x.addCheck(name, fpga.Failed, seen, next)
 	err := fmt.Errorf("%w: %s", kind, seen)
 	if next != "" {
 		err = fmt.Errorf("%w; %s", err, next)
@@ -135,19 +115,19 @@ func (x *examination) runChecks(bdf string) error {
 func (x *examination) findCard(bdf string) error {
 	card, err := x.bus.Find(bdf)
 	if err != nil {
-		x.addCheck("card", Failed, err.Error(), "")
+		x.addCheck("card", fpga.Failed, err.Error(), "")
 		return err
 	}
 	if card.State == Refused {
 		return x.addFailure("card", card.kind, card.BDF+": "+card.Why, "")
 	}
 	x.card = card
-	x.addCheck("card", Passed, fmt.Sprintf("%04x:%04x, BAR2 of %d MiB, memory decoding on", card.Vendor, card.Device,
+	x.addCheck("card", fpga.Passed, fmt.Sprintf("%04x:%04x, BAR2 of %d MiB, memory decoding on", card.Vendor, card.Device,
 		card.BAR2Bytes>>20), "")
 	if card.Driver == "" {
-		x.addCheck("driver", Passed, "none bound", "")
+		x.addCheck("driver", fpga.Passed, "none bound", "")
 	} else {
-		x.addCheck("driver", Noted, card.Driver+" is bound",
+		x.addCheck("driver", fpga.Noted, card.Driver+" is bound",
 			"do not run 'ethtool -S' during measurements: it latches and clears the MAC's counters")
 	}
 	return nil
@@ -156,11 +136,11 @@ func (x *examination) findCard(bdf string) error {
 func (x *examination) lockCard() error {
 	l, err := takeLock(x.bus.Locks, Slot(x.card.BDF), x.mayWrite())
 	if err != nil {
-		x.addCheck("lock", Failed, err.Error(), "")
+		x.addCheck("lock", fpga.Failed, err.Error(), "")
 		return fmt.Errorf("%s: %w", x.card.BDF, err)
 	}
-	x.addCheck("lock", Passed, map[bool]string{true: "exclusive", false: "shared with other readers"}[x.mayWrite()], "")
-	x.device = &Device{card: x.card, bus: x.bus, lock: l, options: x.options, clock: x.options.Clock}
+	x.addCheck("lock", fpga.Passed, map[bool]string{true: "exclusive", false: "shared with other readers"}[x.mayWrite()], "")
+	x.device = &Device{card: x.card, bus: x.bus, lock: l, options: x.options, clock: x.bus.Clock}
 	if x.device.clock == nil {
 		x.device.clock = hostClock{}
 	}
@@ -172,11 +152,11 @@ func (x *examination) findOthers() error {
 	users := findUsers(x.bus, Slot(x.card.BDF))
 	switch list := strings.Join(users, ", "); {
 	case x.bus.Proc == "":
-		x.addCheck("other programs", NotRun, "/proc is not available", "")
+		x.addCheck("other programs", fpga.NotRun, "/proc is not available", "")
 	case len(users) == 0:
-		x.addCheck("other programs", Passed, "no process that this user can see maps BAR2", "")
+		x.addCheck("other programs", fpga.Passed, "no process that this user can see maps BAR2", "")
 	case !x.mayWrite():
-		x.addCheck("other programs", Noted, list+" can access the registers",
+		x.addCheck("other programs", fpga.Noted, list+" can access the registers",
 			"values may be stale if they write at the same time")
 	default:
 		return x.addFailure("other programs", ErrBusy, list+" can access the registers without holding the lock",
@@ -207,7 +187,7 @@ func (x *examination) mapBAR() error {
 		w = newDryWindow(w, x.options.DryRun)
 	}
 	x.device.window, x.device.bar = w, info
-	x.addCheck("mapping", Passed, fmt.Sprintf("%d bytes", x.card.BAR2Bytes), "")
+	x.addCheck("mapping", fpga.Passed, fmt.Sprintf("%d bytes", x.card.BAR2Bytes), "")
 	return nil
 }
 
@@ -250,7 +230,7 @@ func (x *examination) checkLink() error {
 			"program an OpenNIC image with the OLAF box")
 	}
 	x.device.built = built
-	x.addCheck("answers", Passed, seen, "")
+	x.addCheck("answers", fpga.Passed, seen, "")
 	return nil
 }
 
@@ -270,11 +250,11 @@ func (x *examination) checkShell() error {
 	}
 	seen = fmt.Sprintf("%s, %s", seen, olaf.Plural(len(x.device.ports), "port"))
 	if version != expectedCMAC {
-		x.addCheck("ports", Noted, seen, fmt.Sprintf("olafctl was written for version %#x; compare the counters once "+
+		x.addCheck("ports", fpga.Noted, seen, fmt.Sprintf("olafctl was written for version %#x; compare the counters once "+
 			"with a known load", expectedCMAC))
 		return nil
 	}
-	x.addCheck("ports", Passed, seen, "")
+	x.addCheck("ports", fpga.Passed, seen, "")
 	return nil
 }
 
@@ -282,7 +262,7 @@ func (x *examination) checkShell() error {
 // register blocks.
 func (x *examination) handleMismatch(name, seen, next string) error {
 	if x.options.ReadOnly {
-		x.addCheck(name, Failed, seen, next)
+		x.addCheck(name, fpga.Failed, seen, next)
 		x.device.foreign = seen
 		return nil
 	}
@@ -322,7 +302,7 @@ func (x *examination) checkImage() error {
 	if err := d.checkClock(); err != nil {
 		return x.addFailure("clock", err, "", "")
 	}
-	x.addCheck("image", Passed, fmt.Sprintf("OLAF, register map %s, build %08x", d.mapVersion, d.hash), "")
+	x.addCheck("image", fpga.Passed, fmt.Sprintf("OLAF, register map %s, build %08x", d.mapVersion, d.hash), "")
 	return nil
 }
 
@@ -341,7 +321,7 @@ func (x *examination) checkScratch() error {
 	}
 	d.verified = d.clock.Now()
 	if !x.mayWrite() || !d.ours {
-		x.addCheck("writes arrive", NotRun, "this session does not write", "")
+		x.addCheck("writes arrive", fpga.NotRun, "this session does not write", "")
 		return nil
 	}
 	before := d.readStable(regmap.CommonScratch)
@@ -353,6 +333,6 @@ func (x *examination) checkScratch() error {
 				"the path to the card is broken: reseat the card, or reprogram it")
 		}
 	}
-	x.addCheck("writes arrive", Passed, "scratch holds two patterns", "")
+	x.addCheck("writes arrive", fpga.Passed, "scratch holds two patterns", "")
 	return d.takeErrors()
 }

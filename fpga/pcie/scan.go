@@ -75,6 +75,8 @@ type Bus struct {
 	Proc string
 	// Map opens a card's BAR2; if nil, the file is mapped. Tests use it to insert a scripted card.
 	Map func(path string, bytes int64, writable bool) (Window, error)
+	// Clock provides the time for the cards; nil means the host's clock.
+	Clock Clock
 }
 
 // HostBus returns the PCI bus of this host.

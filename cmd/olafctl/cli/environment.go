@@ -55,9 +55,8 @@ type Env struct {
 	Readers result.Readers
 	// SweepCommands returns the commands whose runs can be swept; WorkCommands adds those whose jobs only workers run.
 	SweepCommands, WorkCommands func(*Env) sweep.Commands
-	// Bus finds cards. CardClock is their clock; nil means this host's clock.
-	Bus       pcie.Bus
-	CardClock pcie.Clock
+	// Bus finds cards.
+	Bus pcie.Bus
 	// OpenCapture starts a capture from an interface.
 	OpenCapture func(live.Options) (testbed.Frames, error)
 	// TLS contains the flags for connections to agents.

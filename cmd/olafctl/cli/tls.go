@@ -280,6 +280,10 @@ func inShell(word string) string {
 func (e *Env) Access() (testbed.Access, error) {
 	config, err := e.TLS.Config(e.Now())
 	building := func() { fmt.Fprintln(e.Stderr, "building the logic's simulation once, which takes a minute or two…") }
-	return testbed.Access{Devices: e.Devices, Programs: e.Programs, TLS: config, Bus: &e.Bus, Clock: e.CardClock,
+	var now func() time.Time
+	if e.Bus.Clock != nil {
+		now = e.Bus.Clock.Now
+	}
+	return testbed.Access{Devices: e.Devices, Programs: e.Programs, TLS: config, Now: now, Locks: e.Bus.Locks,
 		SSH: e.sshOptions(), OpenCapture: e.OpenCapture, Building: building}, err
 }

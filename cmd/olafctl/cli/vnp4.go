@@ -40,7 +40,7 @@ func AddDriverCommand(serve *cobra.Command) {
 
 // openBackend returns a function that starts the driver in a child process. It returns nil if the driver flags are not
 // given.
-func (c *cardDriver) openBackend(env *Env) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
+func (c *cardDriver) openBackend(env *Env) (func(testbed.CardTables) (agent.Backend, func() error, error), error) {
 	switch {
 	case c.blocks == [2]string{}:
 		return nil, nil
@@ -65,7 +65,7 @@ func (c *cardDriver) openBackend(env *Env) (func(*testbed.CardTables) (agent.Bac
 			Config: symbol,
 			Base:   pcie.TablesBase + uint32(i)*pcie.TablesBytes/2, Size: pcie.TablesBytes / 2})
 	}
-	return func(card *testbed.CardTables) (agent.Backend, func() error, error) {
+	return func(card testbed.CardTables) (agent.Backend, func() error, error) {
 		o.Registers, o.Replication = card, card
 		b, err := vnp4.New(o)
 		if err != nil {

@@ -26,7 +26,7 @@ func (c *cardDriver) addFlags(cmd *cobra.Command) {
 // AddDriverCommand does nothing in this build.
 func AddDriverCommand(*cobra.Command) {}
 
-func (c *cardDriver) openBackend(*Env) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
+func (c *cardDriver) openBackend(*Env) (func(testbed.CardTables) (agent.Backend, func() error, error), error) {
 	if c.blocks != [2]string{} {
 		return nil, UsageError("--vnp4-1, --vnp4-2: this olafctl was built without the tables' driver; on Linux, go " +
 			"build -tags vnp4 ./cmd/olafctl")

@@ -16,7 +16,6 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/fpgatest"
-	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/pktgen"
 )
@@ -56,7 +55,7 @@ the suite found a difference.`,
 
 // doctor collects the results of the checks and of the conformance suite.
 type doctor struct {
-	checks []pcie.Check
+	checks []fpga.Check
 	failed bool // a check failed
 	missed bool // a case of the suite failed
 }
@@ -81,7 +80,7 @@ func (x *doctor) runChecks(ctx context.Context, env *cli.Env, device *cli.Device
 		if full {
 			fpgatest.CheckDevice(dev, func(r fpgatest.Result) { x.addResult(dev, r) })
 		} else {
-			x.addCheck("conformance", pcie.NotRun, "not asked for", "--full runs it; it resets the OLAF blocks")
+			x.addCheck("conformance", fpga.NotRun, "not asked for", "--full runs it; it resets the OLAF blocks")
 		}
 		return nil
 	})
@@ -89,31 +88,30 @@ func (x *doctor) runChecks(ctx context.Context, env *cli.Env, device *cli.Device
 		return err
 	}
 	if err != nil {
-		x.addCheck("close", pcie.Failed, cli.OneLine(err), "")
+		x.addCheck("close", fpga.Failed, cli.OneLine(err), "")
 	}
 	return nil
 }
 
 // examine checks a card in this host. opened reports whether the card could be opened.
 func (x *doctor) examine(env *cli.Env, row *testbed.Device, name string) (opened bool, err error) {
-	access, err := env.Access()
-	if err != nil {
+	if _, err := env.Access(); err != nil {
 		return false, err
 	}
-	d, checks, err := row.Examine(name, access)
-	x.checks = append(x.checks, checks...)
-	if err != nil {
-		x.failed = true
-		x.addCheck("registers", pcie.NotRun, "the card was not opened", "")
-		return false, nil
+	checks, opened, err := row.Examine(name)
+	for _, c := range checks {
+		x.addCheck(c.Name, c.Outcome, c.Seen, c.Next)
 	}
-	x.checkPorts(d)
-	return true, d.Close()
+	if !opened {
+		x.failed = true
+		x.addCheck("registers", fpga.NotRun, "the card was not opened", "")
+	}
+	return opened, err
 }
 
 // examined is an agent's answer to a request to examine a device on its host.
 type examined struct {
-	Checks []pcie.Check
+	Checks []fpga.Check
 	Opened bool // device was opened, or there was nothing to check before opening it
 }
 
@@ -139,7 +137,7 @@ func (x *doctor) examineFar(ctx context.Context, env *cli.Env, address string) (
 	if err != nil {
 		return false, err
 	}
-	x.addCheck("host", pcie.Passed, fmt.Sprintf("%s, an agent of this build; its clock differs by %v ± %v", at.Name(),
+	x.addCheck("host", fpga.Passed, fmt.Sprintf("%s, an agent of this build; its clock differs by %v ± %v", at.Name(),
 		time.Duration(offset.OffsetNS), time.Duration(offset.BoundNS)), "")
 	var there examined
 	if err := host.Call(ctx, examineCall, name, &there); err != nil {
@@ -165,38 +163,21 @@ func answerExamine(env *cli.Env, body json.RawMessage) (any, error) {
 	return examined{x.checks, opened}, err
 }
 
-func (x *doctor) addCheck(name string, outcome pcie.Outcome, seen, next string) {
-	x.checks = append(x.checks, pcie.Check{Name: name, Outcome: outcome, Seen: seen, Next: next})
-	x.failed = x.failed || outcome == pcie.Failed
-}
-
-// checkPorts checks the links of the MACs. A link that is down is only noted, because the registers still work.
-func (x *doctor) checkPorts(d *pcie.Device) {
-	for i := range d.Ports() {
-		name := fmt.Sprintf("port %d", i)
-		link, err := d.Link(i)
-		switch {
-		case err != nil:
-			x.addCheck(name, pcie.Failed, cli.OneLine(err), "")
-		case link.Up:
-			x.addCheck(name, pcie.Passed, fmt.Sprintf("up, RS-FEC %t", link.FEC), "")
-		default:
-			x.addCheck(name, pcie.Noted, link.Why,
-				fmt.Sprintf("RS-FEC is %t here and must be the same at the far end; check cable and optic", link.FEC))
-		}
-	}
+func (x *doctor) addCheck(name string, outcome fpga.Outcome, seen, next string) {
+	x.checks = append(x.checks, fpga.Check{Name: name, Outcome: outcome, Seen: seen, Next: next})
+	x.failed = x.failed || outcome == fpga.Failed
 }
 
 // checkRegisters checks the identity, the counters and the generator.
 func (x *doctor) checkRegisters(dev fpga.Device) {
 	id := dev.Identity()
-	x.addCheck("identity", pcie.Passed, fmt.Sprintf("%s, register map %s, build %s, %g MHz", id.Kind, id.MapVersion,
+	x.addCheck("identity", fpga.Passed, fmt.Sprintf("%s, register map %s, build %s, %g MHz", id.Kind, id.MapVersion,
 		id.Build, float64(id.ClockHz)/1e6), "")
 	if _, err := fpga.Snapshot(dev); err != nil {
-		x.addCheck("counters", pcie.Failed, cli.OneLine(err), "")
+		x.addCheck("counters", fpga.Failed, cli.OneLine(err), "")
 		return
 	}
-	x.addCheck("counters", pcie.Passed, "all banks latch and read", "")
+	x.addCheck("counters", fpga.Passed, "all banks latch and read", "")
 	x.checkGenerator(dev)
 }
 
@@ -206,13 +187,13 @@ func (x *doctor) checkGenerator(dev fpga.Device) {
 	state, err := pktgen.NewGenerator(dev).State()
 	switch {
 	case err != nil:
-		x.addCheck("generator", pcie.Failed, cli.OneLine(err), "")
+		x.addCheck("generator", fpga.Failed, cli.OneLine(err), "")
 	case state.Busy():
-		x.addCheck("generator", pcie.Noted, fmt.Sprintf("%v, but the program that started it is gone", state),
+		x.addCheck("generator", fpga.Noted, fmt.Sprintf("%v, but the program that started it is gone", state),
 			"'olafctl device reg write "+
 				"generator.command.abort=1 -d "+dev.Identity().Address+"' stops it; so does a bench")
 	default:
-		x.addCheck("generator", pcie.Passed, state.String(), "")
+		x.addCheck("generator", fpga.Passed, state.String(), "")
 	}
 }
 
@@ -221,16 +202,16 @@ func (x *doctor) checkGenerator(dev fpga.Device) {
 func (x *doctor) addResult(dev fpga.Device, r fpgatest.Result) {
 	name := "conformance " + r.Name
 	if len(r.Fails) == 0 {
-		x.checks = append(x.checks, pcie.Check{Name: name, Outcome: pcie.Passed})
+		x.checks = append(x.checks, fpga.Check{Name: name, Outcome: fpga.Passed})
 		return
 	}
 	if _, err := dev.Read32(regmap.CommonMagic); errors.Is(err, fpga.ErrGone) {
-		x.addCheck(name, pcie.Failed, cli.OneLine(err),
+		x.addCheck(name, fpga.Failed, cli.OneLine(err),
 			"the device was lost during this case; bring it back, and run the suite again")
 		return
 	}
 	x.missed = true
-	x.checks = append(x.checks, pcie.Check{Name: name, Outcome: pcie.Failed, Seen: strings.Join(r.Fails, "; "),
+	x.checks = append(x.checks, fpga.Check{Name: name, Outcome: fpga.Failed, Seen: strings.Join(r.Fails, "; "),
 		Next: "the image does not behave as docs/reference/registers.md describes"})
 }
 
@@ -239,7 +220,7 @@ func (x *doctor) printChecks(env *cli.Env, out cli.Format) error {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			Healthy bool         `json:"healthy"`
-			Checks  []pcie.Check `json:"checks"`
+			Checks  []fpga.Check `json:"checks"`
 		}{cli.Check("device"), !x.failed && !x.missed, x.checks})
 	}
 	list := cli.Grid{Header: []string{"CHECK", "RESULT", "SEEN", "NEXT STEP"}}

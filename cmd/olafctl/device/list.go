@@ -50,7 +50,7 @@ written; --sysfs skips these reads.`,
 
 // readImage reads the identity of a card's image and records why a card cannot be used.
 func (c *listedCard) readImage(env *cli.Env) {
-	d, err := pcie.Open(env.Bus, c.BDF, pcie.Options{ReadOnly: true, Clock: env.CardClock})
+	d, err := pcie.Open(env.Bus, c.BDF, pcie.Options{ReadOnly: true})
 	switch {
 	case errors.Is(err, pcie.ErrBusy):
 		c.Why = cli.OneLine(err)

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends/backendstest"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 )
 
 func okay(t *testing.T, err error) {
@@ -25,10 +25,10 @@ func TestCardIsWatched(t *testing.T) {
 	spec.Runs, spec.Workload.UpdatesPerWorker = 2, 60
 	plan, err := bench.NewPlan(spec)
 	okay(t, err)
-	r := testbedtest.NewLab(t)
+	r := backendstest.NewLab(t)
 	r.Wire.Latency = time.Millisecond
-	for _, o := range []Options{{Device: testbedtest.CardAddress, Access: r.Access},
-		{Device: testbedtest.ServeTwin(t, testbed.ServeOptions{}), Access: testbedtest.TestAccess()}} {
+	for _, o := range []Options{{Device: backendstest.CardAddress, Access: r.Access},
+		{Device: backendstest.ServeTwin(t, testbed.ServeOptions{}), Access: backendstest.TestAccess()}} {
 		l, err := OpenSession(t.Context(), plan, o)
 		okay(t, err)
 		for n := 0; !l.IsDone() && n < 1000; n++ {
@@ -41,7 +41,7 @@ func TestCardIsWatched(t *testing.T) {
 			q.Counters.Of("received") != q.Counters.Of("delivered") || q.Invalid != "" {
 			t.Errorf("%s: done %v, %+v, %q", o.Device, l.IsDone(), q.Counters, q.Invalid)
 		}
-		if shown := o.Device != testbedtest.CardAddress; q.MeanAoM[olaf.PerCluster].Known() != shown ||
+		if shown := o.Device != backendstest.CardAddress; q.MeanAoM[olaf.PerCluster].Known() != shown ||
 			q.Clusters[0].Peak.Known() != shown {
 			t.Errorf("%s: AoM %v; of a card no ages are shown", o.Device, q.MeanAoM)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/olafctl/olaf/backends"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
@@ -24,7 +25,7 @@ import (
 // bed opens a testbed for a training run; it skips the test if rights are missing.
 func bed(t *testing.T, workers int) *testbed.Testbed {
 	t.Helper()
-	device := testbed.KernelDevice()
+	device := backends.KernelDevice()
 	b, err := testbed.OpenTestbed(t.Context(), device.Prefix,
 		testbed.OpenOptions{Access: testbed.Access{Devices: testbed.Devices{device}}, Workers: workers, Addresses: GradientLayout().Packets()})
 	if errors.Is(err, netlab.ErrRights) {

@@ -130,7 +130,7 @@ func TestLinksAreProbed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			wires := &fakeWires{cables: c.cables, loses: c.loses, heard: map[string][][]byte{}, sent: map[string]int{}}
 			s := &Hosts{plan: rolePlan(t, c.text)}
-			s.access.Devices = testbed.Devices{testbed.CardDevice(), testbed.TwinDevice()}
+			s.access.Devices = testbed.Devices{cardRow, testbed.TwinDevice()}
 			for _, h := range s.plan.Hosts {
 				fails := map[string]error{}
 				for at, err := range c.fails {

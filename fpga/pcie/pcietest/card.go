@@ -280,7 +280,7 @@ func WriteSysfs(root string, f Function) error {
 
 // Bus returns a host that contains the card. Its sysfs and its lock files are in dir.
 func (c *Card) Bus(dir string, f Function) (pcie.Bus, error) {
-	bus := pcie.Bus{Sysfs: filepath.Join(dir, "devices"), Locks: dir,
+	bus := pcie.Bus{Sysfs: filepath.Join(dir, "devices"), Locks: dir, Clock: c,
 		Map: func(string, int64, bool) (pcie.Window, error) { return c, nil }}
 	return bus, WriteSysfs(bus.Sysfs, f)
 }

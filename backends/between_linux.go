@@ -1,12 +1,12 @@
-package testbed
+package backends
 
 import (
 	"fmt"
 
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
-	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -17,7 +17,7 @@ type betweenCard struct{ *realtime.Card }
 var _ fpga.Capturer = betweenCard{}
 
 // openBetween opens the queue that the text after "xdp:" in an address specifies.
-func openBetween(name string) (fpga.Device, error) {
+func openBetween(name string) (*testbed.Shared, error) {
 	b, err := parseBetween(name)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,9 @@ func openBetween(name string) (fpga.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xdp:%s: %w", name, err)
 	}
-	return betweenCard{card}, nil
+	tables := &testbed.SharedTables{Backend: &realtimeTables{card: card}, Profile: p4.Lab()}
+	return &testbed.Shared{Device: betweenCard{card}, Ports: 2,
+		Tables: func(func(func())) (*testbed.SharedTables, error) { return tables, nil }}, nil
 }
 
 // LogsArrivals returns false, because the times of arrivals are not on the generator's clock.
@@ -46,16 +48,11 @@ func (c betweenCard) Capture() (*fpga.Capture, error) {
 	return &fpga.Capture{Decisions: decisions, Others: &others, OthersNow: later, Withheld: c.Pacing().Withheld, Faults: c.Faults()}, nil
 }
 
-// tablesBetween returns the tables of a kernel queue between two interfaces.
-func tablesBetween(card fpga.Device) (agent.Backend, p4.Profile) {
-	return &realtimeTables{card: card.(betweenCard).Card}, p4.Lab()
-}
-
 // openNIC opens the generator that sends through an interface.
-func openNIC(name string) (fpga.Device, error) {
+func openNIC(name string) (*testbed.Shared, error) {
 	card, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{Generator: name})
 	if err != nil {
 		return nil, fmt.Errorf("nic:%s: %w", name, err)
 	}
-	return card, nil
+	return &testbed.Shared{Device: card}, nil
 }

@@ -1,6 +1,6 @@
-// Package testbedtest provides testbeds for tests: a fake card with its host and an interface at which the card's frames
-// arrive, and hosts in network namespaces on which sshd runs.
-package testbedtest
+// Package backendstest provides a software testbed for tests. It consists of a fake card, a host whose clock differs
+// from the card's, and an interface at which the card's frames arrive.
+package backendstest
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/backends"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
@@ -26,6 +27,7 @@ type Lab struct {
 	Card *pcietest.Card
 	// Generator is a second card, whose cable leads to the first one; nil before AddGenerator.
 	Generator *pcietest.Card
+	Bus       *pcie.Bus // the bus of both cards
 	tables    *agent.Embedded
 	Boot      time.Time
 	// The host's clock is off by offset and drifts by ppm; after Step on the card it is set forward by a second.
@@ -51,8 +53,9 @@ func NewLab(t *testing.T) *Lab {
 	bus, err := r.Card.Bus(t.TempDir(), pcietest.OpenNIC())
 	requireNoError(t, err)
 	r.Wire = &Wire{rig: r, Stamps: live.Kernel}
-	r.Access = testbed.Access{Devices: TestDevices(), Bus: &bus, Clock: r, Card: testbed.CardAccess{
-		Tables: func(*testbed.CardTables) (agent.Backend, func() error, error) {
+	bus.Clock, r.Bus = r, &bus
+	r.Access = testbed.Access{Devices: devicesOn(r.Bus), Now: r.Now, Locks: bus.Locks, Card: testbed.CardAccess{
+		Tables: func(testbed.CardTables) (agent.Backend, func() error, error) {
 			return r.tables, func() error { return nil }, nil
 		},
 		Capture:    func() (testbed.Frames, error) { return r.Wire, nil },
@@ -71,8 +74,8 @@ func (r *Lab) AddGenerator(t *testing.T) {
 	requireNoError(t, twin.Join(r.Generator.Twin(), r.Card.Twin()))
 	f := pcietest.OpenNIC()
 	f.BDF = "0000:5e:00.0"
-	requireNoError(t, pcietest.WriteSysfs(r.Access.Bus.Sysfs, f))
-	r.Access.Bus.Map = func(path string, _ int64, _ bool) (pcie.Window, error) {
+	requireNoError(t, pcietest.WriteSysfs(r.Bus.Sysfs, f))
+	r.Bus.Map = func(path string, _ int64, _ bool) (pcie.Window, error) {
 		if strings.Contains(path, f.BDF) {
 			return r.Generator, nil
 		}
@@ -222,7 +225,12 @@ func ServeTwin(tb testing.TB, o testbed.ServeOptions) string {
 
 // TestDevices returns the table of all devices that tests can open.
 func TestDevices() testbed.Devices {
-	return testbed.Devices{testbed.TwinDevice(), testbed.CardDevice(), testbed.AgentDevice()}
+	bus := pcie.HostBus()
+	return devicesOn(&bus)
+}
+
+func devicesOn(bus *pcie.Bus) testbed.Devices {
+	return testbed.Devices{testbed.TwinDevice(), backends.CardDevice(bus), testbed.AgentDevice()}
 }
 
 // TestAccess returns the access to the devices of TestDevices on this host.

@@ -1,4 +1,4 @@
-package testbed
+package backends
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
@@ -21,7 +22,7 @@ import (
 )
 
 // keyWriter is a driver that writes the key of every entry into the first table window.
-type keyWriter struct{ card *CardTables }
+type keyWriter struct{ card testbed.CardTables }
 
 func (*keyWriter) Verify(*configv1.P4Info, []byte) error { return nil }
 func (*keyWriter) AtomicBatches() bool                   { return false }
@@ -49,10 +50,10 @@ func TestCardBehindAnAgent(t *testing.T) {
 	bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
 	want(t, err)
 	stopped := false
-	s, err := ServeDevice(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
+	s, err := testbed.ServeDevice(context.Background(), "pci:"+pcietest.BDF, testbed.ServeOptions{
 		Listen: "unix:" + filepath.Join(t.TempDir(), "s"),
-		Device: DeviceOptions{Access: Access{Devices: Devices{CardDevice()}, Bus: &bus, Clock: card, Card: CardAccess{
-			Tables: func(c *CardTables) (agent.Backend, func() error, error) {
+		Device: testbed.DeviceOptions{Access: testbed.Access{Devices: testbed.Devices{CardDevice(&bus)}, Locks: bus.Locks, Card: testbed.CardAccess{
+			Tables: func(c testbed.CardTables) (agent.Backend, func() error, error) {
 				return &keyWriter{c}, func() error { stopped = true; return nil }, nil
 			}}}}})
 	want(t, err)
@@ -61,7 +62,7 @@ func TestCardBehindAnAgent(t *testing.T) {
 	tables := p4ctl.Tables{Workers: []p4ctl.Worker{{Address: netip.MustParseAddr("10.0.0.7"), Cluster: 2, ID: 7}}}.WithGroups(3)
 	_, err = session.Sync(context.Background(), tables)
 	want(t, err)
-	d, err := OpenDevice(context.Background(), "grpc:"+s.Target, DeviceOptions{Access: Access{Devices: Devices{AgentDevice()}}})
+	d, err := testbed.OpenDevice(context.Background(), "grpc:"+s.Target, testbed.DeviceOptions{Access: testbed.Access{Devices: testbed.Devices{testbed.AgentDevice()}}})
 	want(t, err)
 	want(t, d.Write32(regmap.ReplicationGroupIndex, 3))
 	if v, err := d.Read32(regmap.ReplicationMemberData); v != 3<<16|7 || err != nil {
@@ -88,7 +89,7 @@ func TestCardBehindAnAgent(t *testing.T) {
 	if !stopped {
 		t.Error("the driver was not ended")
 	}
-	again, err := pcie.Open(bus, pcietest.BDF, pcie.Options{Clock: card}) // the lock is free
+	again, err := pcie.Open(bus, pcietest.BDF, pcie.Options{}) // the lock is free
 	want(t, err)
 	want(t, again.Close())
 }
@@ -133,10 +134,10 @@ func TestTablesOfAReplacedCard(t *testing.T) {
 			want(t, card.Wait(context.Background(), olaf.Second))
 			bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
 			want(t, err)
-			s, err := ServeDevice(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
+			s, err := testbed.ServeDevice(context.Background(), "pci:"+pcietest.BDF, testbed.ServeOptions{
 				Listen: "unix:" + filepath.Join(t.TempDir(), "s"),
-				Device: DeviceOptions{Access: Access{Devices: Devices{CardDevice()}, Bus: &bus, Clock: card, Card: CardAccess{
-					Tables: func(c *CardTables) (agent.Backend, func() error, error) {
+				Device: testbed.DeviceOptions{Access: testbed.Access{Devices: testbed.Devices{CardDevice(&bus)}, Locks: bus.Locks, Card: testbed.CardAccess{
+					Tables: func(c testbed.CardTables) (agent.Backend, func() error, error) {
 						return &keyWriter{c}, func() error { return nil }, nil
 					}}}}})
 			want(t, err)

@@ -1,10 +1,11 @@
-package testbed
+package backends
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/rtl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -12,17 +13,18 @@ import (
 
 // RTLDevice returns the row of the device table for the card's logic, simulated with Verilator. Its size can be set in
 // the address. A testbed consists of any number of simulator processes that share the tables of one P4Runtime agent.
-func RTLDevice() Device {
-	return LocalDevice(Device{
-		Prefix:    "rtl:",
-		Name:      "[ports=1]",
-		Abilities: HasTables | VirtualTime | Repeats | Records | Copies | KeepsLogicTime,
-		NotCard:   "the simulation captures at the parameter server itself, and has its own tables",
+func RTLDevice() testbed.Device {
+	return testbed.LocalDevice(testbed.Device{
+		Prefix: "rtl:",
+		Name:   "[ports=1]",
+		Abilities: testbed.HasTables | testbed.VirtualTime | testbed.Repeats | testbed.Records | testbed.Copies |
+			testbed.KeepsLogicTime,
+		NotCard: "the simulation captures at the parameter server itself, and has its own tables",
 	}, openRTL)
 }
 
 // openRTL starts the simulator processes one after the other, because the first builds the program for the others.
-func openRTL(ctx context.Context, name string, o OpenOptions) (*Parts, error) {
+func openRTL(ctx context.Context, name string, o testbed.OpenOptions) (*testbed.Parts, error) {
 	build, err := rtl.ParseBuild(name)
 	if err != nil {
 		return nil, err
@@ -35,14 +37,14 @@ func openRTL(ctx context.Context, name string, o OpenOptions) (*Parts, error) {
 		build.Ports = o.ReadPorts
 	}
 	backend := new(agent.Embedded)
-	parts := &Parts{Tables: backend, Profile: p4.Twin()}
+	parts := &testbed.Parts{Tables: backend, Profile: p4.Twin()}
 	for range max(o.Cards, 1) {
-		c, err := rtl.Open(ctx, rtl.Config{Build: build, Tables: TablesOf(backend), Building: o.Building})
+		c, err := rtl.Open(ctx, rtl.Config{Build: build, Tables: testbed.TablesOf(backend), Building: o.Building})
 		if err != nil {
 			return parts, err
 		}
 		c.Record(o.Wire)
-		parts.Cards = append(parts.Cards, Card{c, c})
+		parts.Cards = append(parts.Cards, testbed.Card{Device: c, Tap: c})
 	}
 	return parts, nil
 }

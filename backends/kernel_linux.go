@@ -1,4 +1,4 @@
-package testbed
+package backends
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/host"
@@ -23,7 +24,7 @@ import (
 )
 
 // openKernel opens this machine's kernel as the switch between workers and a server in separate namespaces.
-func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
+func openKernel(_ context.Context, name string, o testbed.OpenOptions) (*testbed.Parts, error) {
 	if err := kernelNamed(name); err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 }
 
 // openHost opens the engine in this process as the switch.
-func openHost(built []program.Description, o OpenOptions) (*Parts, error) {
+func openHost(built []program.Description, o testbed.OpenOptions) (*testbed.Parts, error) {
 	p, err := openRealtime(host.NewBackend(built...), o)
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func openHost(built []program.Description, o OpenOptions) (*Parts, error) {
 type hostCard struct{ *realtimeCard }
 
 // StartControl implements Answerer.
-func (c hostCard) StartControl(o *Control) (func() (int64, error), error) {
+func (c hostCard) StartControl(o *testbed.Control) (func() (int64, error), error) {
 	var mu realtime.Lock
 	c.SetGate(func(w olaf.WorkerID, now olaf.Time) bool {
 		mu.Lock()
@@ -69,9 +70,9 @@ func (c hostCard) StartControl(o *Control) (func() (int64, error), error) {
 }
 
 // openRealtime opens a card that runs in real time, with its capture and its tables.
-func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
+func openRealtime(b realtime.Backend, o testbed.OpenOptions) (*testbed.Parts, error) {
 	if o.Workers > realtime.MaxHosts || o.Addresses > realtime.MaxAddresses {
-		return nil, fmt.Errorf("%w with %d workers of %d addresses; there are up to %d, of %d", ErrBackend, o.Workers,
+		return nil, fmt.Errorf("%w with %d workers of %d addresses; there are up to %d, of %d", testbed.ErrBackend, o.Workers,
 			o.Addresses, realtime.MaxHosts, realtime.MaxAddresses)
 	}
 	hosts := realtime.Hosts{Workers: o.Workers, Addresses: o.Addresses, Wires: map[int]realtime.Wire{}}
@@ -85,7 +86,7 @@ func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	tap, err := newCardTap(card, func() (frames Frames, err error) {
+	tap, err := testbed.NewTap(card, func() (frames testbed.Frames, err error) {
 		server := card.Server()
 		err = server.Do(func() error {
 			frames, err = live.Open(live.Options{Interface: server.Name, Stamps: live.Kernel})
@@ -98,27 +99,27 @@ func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 	}
 	tables := &realtimeTables{card: card}
 	card.SetTables(func() aggregator.Admission { return tables.Tables() })
-	return &Parts{
-		Cards:  []Card{{&realtimeCard{Card: card, tap: tap}, &realtimeTap{tap, card}}},
+	return &testbed.Parts{
+		Cards:  []testbed.Card{{Device: &realtimeCard{Card: card, tap: tap}, Tap: &realtimeTap{tap, card}}},
 		Tables: tables, Profile: p4.Lab(), Hosts: hostsOf(card, o.Workers),
 	}, nil
 }
 
 // hostsOf returns the namespaces in which the programs of workers and servers run.
-func hostsOf(card *realtime.Card, workers int) *Hosts {
+func hostsOf(card *realtime.Card, workers int) *testbed.Hosts {
 	if workers == 0 {
 		return nil
 	}
-	h := &Hosts{Carried: card.Carry(), Server: Node{card.ServerAddress(), startOn(card.Server().Node)}}
+	h := &testbed.Hosts{Carried: card.Carry(), Server: testbed.Node{Address: card.ServerAddress(), Run: startOn(card.Server().Node)}}
 	for i := range workers {
 		at, address := card.Worker(i)
-		h.Workers = append(h.Workers, Node{address, startOn(at.Node)})
+		h.Workers = append(h.Workers, testbed.Node{Address: address, Run: startOn(at.Node)})
 	}
 	return h
 }
 
-func startOn(n *netlab.Node) func(*exec.Cmd) (Process, error) {
-	return func(cmd *exec.Cmd) (Process, error) {
+func startOn(n *netlab.Node) func(*exec.Cmd) (testbed.Process, error) {
+	return func(cmd *exec.Cmd) (testbed.Process, error) {
 		p, err := n.Start(cmd)
 		if err != nil {
 			return nil, err // not a Process that contains a nil pointer
@@ -130,8 +131,8 @@ func startOn(n *netlab.Node) func(*exec.Cmd) (Process, error) {
 // realtimeCard is a card that closes its captures when it is closed.
 type realtimeCard struct {
 	*realtime.Card
-	tap  *cardTap
-	ends *Capture // nil without a recorder
+	tap  *testbed.Tap
+	ends *testbed.Capture // nil without a recorder
 }
 
 // RecordEnds starts or stops a capture of the frames sent by the workers and the frames received by the server.
@@ -147,13 +148,13 @@ func (c *realtimeCard) RecordEnds(on bool) error {
 	if err != nil || !on {
 		return err
 	}
-	at := []End{{Name: EndNames[0], At: c.Workers()}, {Name: EndNames[1], At: c.Server()}}
-	c.ends, err = OpenCapture(at...)
+	at := []testbed.End{{Name: testbed.EndNames[0], At: c.Workers()}, {Name: testbed.EndNames[1], At: c.Server()}}
+	c.ends, err = testbed.OpenCapture(at...)
 	return err
 }
 
 // Ends returns the current capture at both ends, or nil if there is none.
-func (c *realtimeCard) Ends() Ends {
+func (c *realtimeCard) Ends() testbed.Ends {
 	if c.ends == nil {
 		return nil // not an Ends that contains a nil pointer
 	}
@@ -168,7 +169,7 @@ func (c *realtimeCard) Close() error {
 // realtimeTap adds the card's report to a run's capture. The report shows whether the engine made the same decisions
 // and whether the output was on time.
 type realtimeTap struct {
-	*cardTap
+	*testbed.Tap
 	card *realtime.Card
 }
 
@@ -178,7 +179,7 @@ func (t *realtimeTap) Capture() (*fpga.Capture, error) {
 	if err := t.card.CheckIntact(); errors.Is(err, fpga.ErrGone) {
 		return nil, err
 	}
-	c, err := t.cardTap.Capture()
+	c, err := t.Tap.Capture()
 	if err != nil {
 		return nil, err
 	}

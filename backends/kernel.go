@@ -1,19 +1,22 @@
-package testbed
+package backends
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
 // KernelDevice returns the row of the device table for this machine's Linux kernel as the switch. XDP programs process
 // the packets between workers and a server in namespaces.
-func KernelDevice() Device {
-	return LocalDevice(Device{
+func KernelDevice() testbed.Device {
+	return testbed.LocalDevice(testbed.Device{
 		Prefix: "xdp:", Name: "[generic]",
-		Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | BenchesModels | Records | ShowsEnds, Guarded: true,
+		Abilities: testbed.HasTables | testbed.LogsArrivals | testbed.HasHosts | testbed.AddsModels | testbed.BenchesModels |
+			testbed.Records | testbed.ShowsEnds,
+		Guarded: true,
 		NotCard: "its server captures in its own namespace", Named: kernelNamed,
 		Variant: betweenDevice,
 	}, openKernel)
@@ -29,19 +32,23 @@ func kernelNamed(name string) error {
 	}
 	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
 		return fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; "+
-			"here it is xdp: alone", ErrBackend, "xdp:"+name, name)
+			"here it is xdp: alone", testbed.ErrBackend, "xdp:"+name, name)
 	}
-	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no XDP hook", ErrBackend, "xdp:"+name,
+	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no XDP hook", testbed.ErrBackend, "xdp:"+name,
 		"generic")
 }
 
 // HostDevice returns the row of the device table for this process's engine as the switch. It needs no right to load
 // programs, but is never used as a fallback. Hosts can run in a closed loop with some switch programs, which also run
 // in this process.
-func HostDevice(built ...program.Description) Device {
-	return LocalDevice(Device{
-		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop |
-			TakesPrograms | BenchesModels | AnswersUpdates, Guarded: true, Programs: built,
+func HostDevice(built ...program.Description) testbed.Device {
+	return testbed.LocalDevice(testbed.Device{
+		Prefix: "host:",
+		Abilities: testbed.HasTables | testbed.LogsArrivals | testbed.HasHosts | testbed.Records | testbed.ShowsEnds |
+			testbed.ClosesLoop | testbed.TakesPrograms | testbed.BenchesModels | testbed.AnswersUpdates,
+		Guarded: true, Programs: built,
 		NotCard: "its server captures in its own namespace",
-	}, func(_ context.Context, _ string, o OpenOptions) (*Parts, error) { return openHost(built, o) })
+	}, func(_ context.Context, _ string, o testbed.OpenOptions) (*testbed.Parts, error) {
+		return openHost(built, o)
+	})
 }

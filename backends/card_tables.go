@@ -1,4 +1,4 @@
-package testbed
+package backends
 
 import (
 	"fmt"
@@ -6,44 +6,42 @@ import (
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/regmap"
-	"github.com/olafctl/olaf/fpga/remote"
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// CardTables gives the driver of a card's tables access to the windows of the VitisNetP4 blocks, and to the replication
-// block with the multicast groups. Other users of the card share it.
-type CardTables struct {
-	server *remote.Server
-	device *pcie.Device
+// cardTables gives the driver of a card's tables access to the card, which other users share.
+type cardTables struct {
+	do   func(func()) // runs a function while no other user accesses the card
+	card *pcie.Device
 }
 
 // Read32 reads a register of the table windows.
-func (c *CardTables) Read32(addr uint32) (v uint32, err error) {
-	c.server.Do(func() { v, err = c.device.Tables().Read32(addr) })
+func (c *cardTables) Read32(addr uint32) (v uint32, err error) {
+	c.do(func() { v, err = c.card.Tables().Read32(addr) })
 	return v, err
 }
 
 // Write32 writes a register of the table windows.
-func (c *CardTables) Write32(addr, value uint32) (err error) {
-	c.server.Do(func() { err = c.device.Tables().Write32(addr, value) })
+func (c *cardTables) Write32(addr, value uint32) (err error) {
+	c.do(func() { err = c.card.Tables().Write32(addr, value) })
 	return err
 }
 
 // Check returns an error if the card is not the one that was opened.
-func (c *CardTables) Check() (err error) {
-	c.server.Do(func() { err = c.device.Check() })
+func (c *cardTables) Check() (err error) {
+	c.do(func() { err = c.card.Check() })
 	return err
 }
 
 // SetGroup sets the members of a multicast group. If the group could be written only in part, it is removed.
-func (c *CardTables) SetGroup(id uint32, members []agent.Member) (err error) {
-	c.server.Do(func() { err = setGroup(c.device, id, members) })
+func (c *cardTables) SetGroup(id uint32, members []agent.Member) (err error) {
+	c.do(func() { err = setGroup(c.card, id, members) })
 	return err
 }
 
 // DeleteGroup removes a multicast group.
-func (c *CardTables) DeleteGroup(id uint32) (err error) {
-	c.server.Do(func() { err = setGroup(c.device, id, nil) })
+func (c *cardTables) DeleteGroup(id uint32) (err error) {
+	c.do(func() { err = setGroup(c.card, id, nil) })
 	return err
 }
 
