@@ -14,7 +14,8 @@ import (
 )
 
 // cardRow is the row of the device table for cards that are never opened.
-var cardRow = testbed.Device{Prefix: "pci:", Uses: func(bdf string) []string { return []string{"pci:" + pcie.Slot(bdf)} }}
+var cardRow = testbed.Device{Prefix: "pci:", Name: "0000:3b:00.0",
+	Uses: func(bdf string) []string { return []string{"pci:" + pcie.Slot(bdf)} }}
 
 // TestAllHostsOrNone checks that a testbed of two hosts is not reserved at all if the second host is not available.
 func TestAllHostsOrNone(t *testing.T) {
