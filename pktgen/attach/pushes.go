@@ -117,8 +117,10 @@ func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 	w.accepted++
 	w.mu.Unlock()
 	message, bye, err := await(s, h.answer, func(d time.Duration) string {
-		return fmt.Sprintf("waits for %v to hand "+
-			"an update over", d)
+		if w.config.Floats && !w.config.Turns {
+			return fmt.Sprintf("waits for %v for the server's answer to update %d", d, h.round)
+		}
+		return fmt.Sprintf("waits for %v to hand an update over", d)
 	})
 	if err == nil {
 		_, err = s.conn.Write(message)
@@ -143,8 +145,11 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 			w.notePull(&model, values)
 		}
 		w.mu.Unlock()
-		if newer {
+		switch {
+		case newer:
 			return false, s.send(KindModel, model, values)
+		case w.config.Floats:
+			return false, s.reject(w.errNoModel(&p))
 		}
 		_, bye, err := await(s, changed, func(d time.Duration) string {
 			return fmt.Sprintf("waits for a model newer than version %d for %v", p.After, d)
@@ -223,6 +228,10 @@ func (w *Pushes) Compute(ctx context.Context, _ uint32) process.Computed {
 func (w *Pushes) convert() process.Computed {
 	h := &w.flying
 	w.numbers, w.lanes = Numbers{}, w.lanes[:0]
+	if w.config.Floats {
+		w.lanes = appendUpdate(w.lanes, h)
+		return process.Computed{Values: w.lanes}
+	}
 	for i, at := 0, 0; at == 0 || at < len(h.values); i, at = i+1, at+4*w.config.frame() {
 		w.lanes = append(w.lanes, uint32(w.config.code()), h.versions[i])
 		w.lanes = w.numbers.appendLanes(w.lanes, h.values[at:min(len(h.values), at+4*w.config.frame())], w.config.Scale)
@@ -259,8 +268,12 @@ func (w *Pushes) Answer(sent bool) {
 	w.flying.answer <- Append(nil, KindPushed, p, nil) // does not block: the channel has room for one answer
 }
 
-// Apply implements process.Work. It stores a frame of the model.
+// Apply implements process.Work. It stores a frame of the model, or with Config.Floats the whole model.
 func (w *Pushes) Apply(a *endpoint.Aggregate) {
+	if w.config.Floats {
+		w.applyModel(a)
+		return
+	}
 	if len(a.Values) < Overhead {
 		return
 	}

@@ -59,9 +59,16 @@ func (w *Pushes) AnswerPull() {
 	w.asking.answer <- Append(nil, KindModel, m, values) // does not block: the channel has room for one answer
 }
 
-// RefusePull answers a request for the model with an error. The client may request the model again.
-func (w *Pushes) RefusePull(err error) {
-	w.asking.answer <- Append(nil, KindError, Failure{CodeVector}, []byte(err.Error()))
+// RefusePull answers a request for a newer model with an error, because the model changes only with the worker's updates.
+// The client may request the model again.
+func (w *Pushes) RefusePull(p *Pull) {
+	w.asking.answer <- Append(nil, KindError, Failure{CodeVector}, []byte(w.errNoModel(p).Error()))
+}
+
+// errNoModel returns the error for a request for a model that does not come before the worker's next update.
+func (w *Pushes) errNoModel(p *Pull) error {
+	return fmt.Errorf("worker %d waits for a model newer than version %d, and %s has none for it before its next update; "+
+		"pull without waiting", w.config.Worker, p.After, w.config.System)
 }
 
 // SetModel replaces the model of a worker with Config.Floats. The values are in little-endian float32, and the version

@@ -65,6 +65,10 @@ func (*Updates) Apply(a *endpoint.Aggregate) { a.Values = nil }
 func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.config.Floats {
+		u.applyFloats(a, done)
+		return
+	}
 	if len(a.Values) < Overhead || int32(a.Values[0]) != int32(a.Vectors)*u.config.code() {
 		if u.refused++; u.refused == 1 {
 			u.say("worker %d sends with another scale than this server's, which is %g, or without --attach; its updates "+
@@ -78,11 +82,32 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	var n Numbers
 	k.values = n.appendValues(nil, a.Values[Overhead:], u.config.Scale)
 	k.update = Update{
-		Number: u.number, Count: a.Vectors, First: uint32(a.First / u.config.Lanes * u.config.frame()),
+		Count: a.Vectors, First: uint32(a.First / u.config.Lanes * u.config.frame()),
 		Job: uint32(a.Job), Worker: uint32(a.Worker),
 		Vector: a.Vector, VersionSum: uint64(a.Values[1]), GenNS: a.Trace.NewestNS, Reward: float32(a.Reward) / 256,
 		Dropped: uint32(a.Dropped), Waiting: uint32(a.Waiting), Saturated: n.Saturated,
 	}
+	u.store(k)
+}
+
+// applyFloats stores an update that travelled as float32. The caller must hold u.mu.
+func (u *Updates) applyFloats(a *endpoint.Aggregate, done func()) {
+	update, values, ok := readUpdate(a)
+	if !ok {
+		if u.refused++; u.refused == 1 {
+			u.say("worker %d waits for sums; start it with the same --mode as this server, and with --attach; its vectors are "+
+				"refused", a.Worker)
+		}
+		a.Values = modelLanes(0, nil)
+		done()
+		return
+	}
+	u.store(&arrival{a: a, done: done, update: update, values: values})
+}
+
+// store numbers an update and passes it to the client. The caller must hold u.mu.
+func (u *Updates) store(k *arrival) {
+	k.update.Number = u.number
 	u.number++
 	k.update.Version = u.versions[place{k.update.Job, k.update.First}]
 	u.arrivals <- k
@@ -188,7 +213,10 @@ func (u *Updates) reply(k *arrival, values []byte) {
 	u.versions[place{k.update.Job, k.update.First}] = version
 	u.mu.Unlock()
 	k.a.Values = nil
-	if len(values) > 0 {
+	switch {
+	case u.config.Floats:
+		k.a.Values = modelLanes(version, values)
+	case len(values) > 0:
 		var n Numbers
 		k.a.Values = n.appendLanes([]uint32{uint32(u.config.code()), version}, values, u.config.Scale)
 	}

@@ -148,6 +148,27 @@ func (l Layout) cut(values []uint32, i int) []uint32 {
 	return values[i*l.PerPacket:][:l.Lanes(i)]
 }
 
+// startLength returns the length of a vector that is about to arrive, or 0 if only its last packet will show the length.
+func (l Layout) startLength() int {
+	if l.Varies {
+		return 0
+	}
+	return l.Values
+}
+
+// lengthAt returns the length of a vector that ends with a packet.
+func (l Layout) lengthAt(last *program.Packet) int {
+	return min(packet(last)*l.PerPacket+int(last.Lanes), l.Values)
+}
+
+// packetOf sets the fields of p for packet i of a vector. If lengths vary, it marks the last packet.
+func (l Layout) packetOf(p *program.Packet, i int) {
+	p.Seg, p.Lanes = uint64(i), uint16(l.Lanes(i))
+	if p.Flags &^= program.Last; l.Varies && i == l.Packets()-1 {
+		p.Flags |= program.Last
+	}
+}
+
 // Config contains the settings that all endpoints have in common.
 type Config struct {
 	Job     olaf.ClusterID

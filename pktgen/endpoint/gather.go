@@ -84,3 +84,9 @@ func (g *gather) zero(i int) {
 }
 
 func (g *gather) isWhole() bool { return g.left == 0 }
+
+// hasAll reports whether g has all packets of a vector of the given length, which is 0 if unknown.
+func (g *gather) hasAll(length int) bool {
+	l := Layout{Values: length, PerPacket: g.layout.PerPacket}
+	return length > 0 && g.low >= l.Packets()
+}

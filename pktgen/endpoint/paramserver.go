@@ -15,6 +15,7 @@ type psWorker struct {
 	seen  uint32 // the server's number for the last update
 	busy  bool
 	sum   gather
+	whole int // length of the answer; 0 before its last packet if lengths vary
 	out   program.Packet
 	apply Aggregate
 }
@@ -24,7 +25,15 @@ func NewPSWorker(cfg Config, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &psWorker{cfg: cfg, host: host, sum: newGather(cfg.Layout)}, nil
+	w := &psWorker{cfg: cfg, host: host, sum: newGather(cfg.Layout)}
+	w.restart()
+	return w, nil
+}
+
+// restart prepares for the next answer.
+func (w *psWorker) restart() {
+	w.sum.restart()
+	w.whole = w.cfg.startLength()
 }
 
 func (w *psWorker) Start(olaf.Time) { w.compute() }
@@ -38,31 +47,26 @@ func (w *psWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.tally[computed]++
 	w.tally[sentVectors]++
 	w.busy = false
-	w.cfg.fit(values)
-	w.sum.fit(w.cfg.Layout)
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Count: 1,
 		Trace: program.NewTrace(w.cfg.Worker, w.ready, nanoseconds(now)),
 	}
 	w.out.ReadSum = uint64(w.seen)
-	w.tally[sentPackets] += sendVector(w.host, &w.cfg, Server, &w.out, values)
+	w.tally[sentPackets] += sendVector(w.host, w.cfg.Layout, Server, &w.out, values)
 }
 
 // sendVector sends all packets of a vector to a peer and returns their number. The packets' other fields are taken from
-// p. If lengths vary, it marks the last packet.
-func sendVector(host Host, cfg *Config, to Peer, p *program.Packet, values []uint32) uint64 {
-	n := cfg.Packets()
-	for i := range n {
-		if cfg.opens(i) {
+// p.
+func sendVector(host Host, l Layout, to Peer, p *program.Packet, values []uint32) uint64 {
+	l.fit(values)
+	for i := range l.Packets() {
+		if l.opens(i) {
 			host.Message()
 		}
-		p.Seg, p.Lanes = uint64(i), uint16(cfg.Lanes(i))
-		if cfg.Varies && i == n-1 {
-			p.Flags |= program.Last
-		}
-		host.Send(to, p, cfg.cut(values, i))
+		l.packetOf(p, i)
+		host.Send(to, p, l.cut(values, i))
 	}
-	return uint64(n)
+	return uint64(l.Packets())
 }
 
 func (w *psWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
@@ -72,18 +76,24 @@ func (w *psWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 	w.tally[received]++
 	w.seen = uint32(p.Value)
-	if !w.sum.isWhole() {
+	if p.Flags&program.Last != 0 && w.cfg.Varies {
+		w.whole = w.cfg.lengthAt(p)
+	}
+	if !w.sum.hasAll(w.whole) {
 		return
 	}
 	w.busy = true
-	w.apply = Aggregate{Number: w.ready, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
+	w.apply = Aggregate{Number: w.ready, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0]}
+	if w.sum.values != nil {
+		w.apply.Values = w.sum.values[:w.whole]
+	}
 	w.host.Apply(&w.apply)
 }
 
 func (w *psWorker) OnApplied(olaf.Time) {
 	w.tally[updates]++
 	w.ready++
-	w.sum.restart()
+	w.restart()
 	if !w.Done() {
 		w.compute()
 	}
@@ -128,16 +138,11 @@ func NewPSServer(cfg Config, sync bool, host Host) (Endpoint, error) {
 // restart prepares for the next vector from a worker.
 func (s *server) restart(w int) {
 	s.from[w].restart()
-	if s.lengths[w] = s.cfg.Values; s.cfg.Varies {
-		s.lengths[w] = 0
-	}
+	s.lengths[w] = s.cfg.startLength()
 }
 
 // isWhole reports whether all packets of a worker's vector have arrived.
-func (s *server) isWhole(w int) bool {
-	l := Layout{Values: s.lengths[w], PerPacket: s.cfg.PerPacket}
-	return l.Values > 0 && s.from[w].low >= l.Packets()
-}
+func (s *server) isWhole(w int) bool { return s.from[w].hasAll(s.lengths[w]) }
 
 func (s *server) Start(olaf.Time)                {}
 func (s *server) OnComputed(olaf.Time, []uint32) {}
@@ -150,7 +155,7 @@ func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 	s.tally[received]++
 	if p.Flags&program.Last != 0 && s.cfg.Varies {
-		s.lengths[w] = packet(p)*s.cfg.PerPacket + int(p.Lanes)
+		s.lengths[w] = s.cfg.lengthAt(p)
 	}
 	if s.isWhole(w) {
 		s.line = append(s.line, w)
@@ -178,9 +183,10 @@ func (s *server) advance() {
 	}
 	s.busy = true
 	s.apply = Aggregate{Number: s.version}
-	take := s.line[:1]
-	if s.sync {
-		take = s.line
+	take := s.line
+	if !s.sync {
+		take = s.line[:1]
+		s.apply.Worker, s.apply.Waiting = olaf.WorkerID(take[0]), len(s.line)-1
 	}
 	for _, w := range take {
 		s.add(&s.from[w], s.lengths[w])
@@ -222,7 +228,7 @@ func (s *server) OnApplied(olaf.Time) {
 		w := s.line[0]
 		s.line = append(s.line[:0], s.line[1:]...)
 		s.restart(w)
-		s.tally[sentPackets] += sendVector(s.host, &s.cfg, Peer(w), &s.out, s.apply.Values)
+		s.tally[sentPackets] += sendVector(s.host, s.cfg.Layout, Peer(w), &s.out, s.apply.Values)
 	}
 	s.advance()
 }
@@ -236,7 +242,7 @@ func (s *server) answerAll() {
 	l := s.cfg.Layout
 	l.fit(s.apply.Values)
 	for i := range l.Packets() {
-		s.out.Seg, s.out.Lanes = uint64(i), uint16(l.Lanes(i))
+		l.packetOf(&s.out, i)
 		for w := range s.from {
 			if l.opens(i) {
 				s.host.Message()

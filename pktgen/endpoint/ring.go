@@ -106,11 +106,8 @@ func (w *ringWorker) pass() {
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Index: uint32(w.step), Count: uint16(w.chunks[c].Vectors), Trace: w.chunks[c],
 	}
-	cfg := Config{Layout: l}
-	if l.Messages > l.Packets() {
-		cfg.Messages = l.Packets()
-	}
-	w.tally[sentPackets] += sendVector(w.host, &cfg, next, &w.out, values)
+	l.Messages = min(l.Messages, l.Packets())
+	w.tally[sentPackets] += sendVector(w.host, l, next, &w.out, values)
 }
 
 func (w *ringWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {

@@ -96,6 +96,55 @@ func TestVectorsOfAnyLength(t *testing.T) {
 	}
 }
 
+// TestAnswersOfAnyLength lets workers of a parameter server that do not wait for each other send updates of different
+// lengths, and the server answer each with a model of another length. Every answer arrives, and only its frames travel.
+func TestAnswersOfAnyLength(t *testing.T) {
+	s, err := system.All().Find("ps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mode, err := s.Mode("async")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lengths := []int{5000, 1, 700, 366, 367, 3000}
+	next := func(length int) int { return lengths[(slices.Index(lengths, length)+1)%len(lengths)] }
+	spec := &Spec{System: s, Mode: mode}
+	spec.Network.Link = closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: 24}
+	spec.Network.Workers = 2
+	parts, j, err := spec.Build(longestLength, uint32(len(lengths)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Varies, j.Limit = true, olaf.Second
+	sent := func(worker int, round uint32) int { return lengths[(int(round)+worker)%len(lengths)] }
+	j.Values = func(_ olaf.Time, worker int, round uint32) []uint32 {
+		return slices.Repeat([]uint32{round}, sent(worker, round))
+	}
+	frames, rounds := uint64(0), [2]uint32{}
+	j.Applied = func(_ olaf.Time, host int, a *endpoint.Aggregate) {
+		if host == spec.Network.Workers {
+			for _, length := range []int{len(a.Values), next(len(a.Values))} {
+				frames += uint64(2 * ((length + parts.PerPacket - 1) / parts.PerPacket)) // on two links
+			}
+			a.Values = slices.Repeat([]uint32{a.Values[0] + 100}, next(len(a.Values)))
+			return
+		}
+		if want := next(sent(host, rounds[host])); len(a.Values) != want || a.Values[want-1] != rounds[host]+100 {
+			t.Errorf("worker %d: answer %d has %d values, the last one %d; want %d values of %d", host, rounds[host], len(a.Values),
+				a.Values[len(a.Values)-1], want, rounds[host]+100)
+		}
+		rounds[host]++
+	}
+	r, err := closedloop.Run(context.Background(), spec.Network, j, parts, false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if total := uint32(len(lengths)); rounds != [2]uint32{total, total} || r.Frames != frames {
+		t.Errorf("workers got %v answers in %d frames, want %d each in %d", rounds, r.Frames, total, frames)
+	}
+}
+
 // TestVectorsOfUnequalLengths lets one worker's vector be longer in the second round: SwitchML's and the ring's workers
 // end the round without a sum. The server's answer is as long as the longest vector, so that all can compare the lengths.
 func TestVectorsOfUnequalLengths(t *testing.T) {
@@ -104,7 +153,7 @@ func TestVectorsOfUnequalLengths(t *testing.T) {
 		sums, _ := lengthsRun(t, name, system.Options{}, 0, 2, length)
 		for worker, all := range sums {
 			if len(all) != 2 || len(all[0]) != 400 || (len(all[1]) == 0) != (name != "ps") {
-				t.Errorf("%s: worker %d gets %d sums; want one of 400 values, and then none, or from a server one of its length",
+				t.Errorf("%s: worker %d gets %d sums; want one of 400 values, and then none, or from a server the longest",
 					name, worker, len(all))
 			}
 		}

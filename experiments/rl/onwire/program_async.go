@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -76,6 +75,7 @@ func (a *attempt) startAsync(ctx context.Context, jobs *Jobs) (*asyncNet, error)
 	if n.parts, n.job, err = n.spec.Build(a.Values, a.rounds()); err != nil {
 		return n, err
 	}
+	n.job.Varies = n.parts.Server != nil
 	c := attach.Config{System: a.system, Workers: a.Workers, Largest: a.Values, Lanes: a.Values + attach.Overhead,
 		Floats: true, Turns: true}
 	if n.updates, err = attach.NewUpdates(c, n.fail, a.Say); err != nil {
@@ -161,8 +161,7 @@ func (n *asyncNet) begin(k int, vector uint32) olaf.Duration {
 		case m.pushes.CanPull(a.Pull):
 			m.pushes.AnswerPull()
 		default:
-			m.pushes.RefusePull(fmt.Errorf("worker %d waits for a model newer than version %d, and %s has none for it before "+
-				"its next update; pull without waiting", k, a.Pull.After, n.spec.Name()))
+			m.pushes.RefusePull(a.Pull)
 		}
 	}
 }
@@ -170,10 +169,11 @@ func (n *asyncNet) begin(k int, vector uint32) olaf.Duration {
 // takeUpdate stores an update from a worker's client and returns its computing time.
 func (n *asyncNet) takeUpdate(k int, vector uint32, a *attach.Asked) olaf.Duration {
 	m := n.members[k]
-	m.values = append(m.values[:0], make([]uint32, n.Values)...)
-	for i := range len(a.Values) / 4 {
-		m.values[i] = binary.LittleEndian.Uint32(a.Values[4*i:])
+	least := 1
+	if n.parts.Server == nil { // results of iSwitch are counted by segment, so that every vector needs all segments
+		least = n.Values
 	}
+	m.values = appendLanes(m.values[:0], a.Values, least)
 	n.flying[program.ContributionMark(olaf.WorkerID(k), vector)] = asyncUpdate{k, vector, a.Reward, a.Version}
 	if n.compute > 0 {
 		return n.compute
@@ -182,6 +182,17 @@ func (n *asyncNet) takeUpdate(k int, vector uint32, a *attach.Asked) olaf.Durati
 		m.began = a.Since
 	}
 	return olaf.Duration(a.At.Sub(m.began)) * olaf.Nanosecond
+}
+
+// appendLanes appends little-endian float32 values to lanes, and zeros until there are the given number.
+func appendLanes(lanes []uint32, values []byte, least int) []uint32 {
+	for i := 0; i < len(values); i += 4 {
+		lanes = append(lanes, binary.LittleEndian.Uint32(values[i:]))
+	}
+	for len(lanes) < least {
+		lanes = append(lanes, 0)
+	}
+	return lanes
 }
 
 // handOver returns a worker's update at the time when it is due.
@@ -206,11 +217,7 @@ func (n *asyncNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	case host == n.Workers: // the server
 		m := n.members[n.flying[a.Trace.Inside].worker]
 		m.coming = n.askServer(a, []uint64{a.Trace.Inside})
-		for i := range a.Values {
-			if a.Values[i] = 0; 4*i < len(m.coming.values) {
-				a.Values[i] = binary.LittleEndian.Uint32(m.coming.values[4*i:])
-			}
-		}
+		a.Values = appendLanes(nil, m.coming.values, 1)
 	case n.parts.Server != nil:
 		n.members[host].model = n.members[host].coming
 	default:
