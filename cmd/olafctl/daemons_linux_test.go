@@ -59,18 +59,23 @@ func (d *daemon) end(t *testing.T) (code int, out string) {
 type daemonJob struct {
 	sw      *daemon
 	hosts   []*daemon
-	sockets []string
+	sockets []string // of the workers
+	server  string   // socket of the server, if a program attaches to it
 }
 
-// startDaemons starts a switch for two workers and the commands that the switch prints.
-func startDaemons(ctx context.Context, t *testing.T, system, marker string) *daemonJob {
+// startDaemons starts a switch for two workers and the commands that the switch prints. mode may be empty.
+func startDaemons(ctx context.Context, t *testing.T, system, mode, marker string) *daemonJob {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "daemons") // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	j := &daemonJob{sw: startDaemon(ctx, t, "switch", "olafctl testbed switch --workers 2 --values 1000 --system "+system, marker)}
+	command := "olafctl testbed switch --workers 2 --values 1000 --system " + system
+	if mode != "" {
+		command += " --mode " + mode
+	}
+	j := &daemonJob{sw: startDaemon(ctx, t, "switch", command, marker)}
 	hosts := 2
 	if system == "ps" || system == "atp" {
 		hosts++
@@ -87,6 +92,8 @@ func startDaemons(ctx context.Context, t *testing.T, system, marker string) *dae
 	for i, h := range j.hosts {
 		if i < 2 {
 			j.sockets = append(j.sockets, fmt.Sprintf("unix:%s/w%d.sock", folder, i))
+		} else {
+			j.server = "unix:" + folder + "/ps.sock"
 		}
 		if line, err := h.out.ReadString('\n'); err != nil || !strings.Contains(line, "listening") {
 			_, _ = h.end(t)
@@ -96,9 +103,9 @@ func startDaemons(ctx context.Context, t *testing.T, system, marker string) *dae
 	return j
 }
 
-// TestDaemonsAroundASwitch starts the commands that 'testbed switch' prints, for every system whose workers wait,
-// around a switch in user space. It checks that any client can attach, also repeatedly, that all sums are exact, and
-// that Ctrl-C ends every process and leaves nothing behind.
+// TestDaemonsAroundASwitch starts the commands that 'testbed switch' prints, for every system, around a switch in user
+// space. It checks that any client can attach, also repeatedly, that all sums are exact, that a server's program answers
+// each update of workers that do not wait, and that Ctrl-C ends every process and leaves nothing behind.
 func TestDaemonsAroundASwitch(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for namespaces and packet sockets")
@@ -112,15 +119,20 @@ func TestDaemonsAroundASwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, system := range []string{"switchml", "iswitch", "atp", "ps", "ring"} {
-		t.Run(system, func(t *testing.T) {
+	for _, name := range []string{"switchml", "iswitch", "atp", "ps", "ring", "ps async"} {
+		t.Run(name, func(t *testing.T) {
+			system, mode, _ := strings.Cut(name, " ")
 			traces, marker := testbedtest.RecordTraces(t), fmt.Sprintf("OLAF_TEST_MARK=%d:%s.", os.Getpid(), t.Name())
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			j := startDaemons(ctx, t, system, marker)
-			test := exec.CommandContext(ctx, python, "-B", filepath.Join(client, "tests", "test_client.py"), "Sums")
-			test.Env = append(os.Environ(), "PYTHONPATH="+client, "OLAF_TEST_SYSTEM="+system,
-				"OLAF_TEST_SUMS="+strings.Join(j.sockets, ","))
+			j := startDaemons(ctx, t, system, mode, marker)
+			class, sockets := "Sums", strings.Join(j.sockets, ",")
+			if mode != "" {
+				class = "Answers"
+			}
+			test := exec.CommandContext(ctx, python, "-B", filepath.Join(client, "tests", "test_client.py"), class)
+			test.Env = append(os.Environ(), "PYTHONPATH="+client, "OLAF_TEST_SYSTEM="+system, "OLAF_TEST_SUMS="+sockets,
+				"OLAF_TEST_PUSHES="+sockets, "OLAF_TEST_ANSWERS="+j.server)
 			if out, err := test.CombinedOutput(); err != nil {
 				t.Errorf("the client's test ends with %v\n%s", err, out)
 			}
@@ -221,7 +233,7 @@ func TestEndOfTheSwitchEndsItsHosts(t *testing.T) {
 	traces, marker := testbedtest.RecordTraces(t), fmt.Sprintf("OLAF_TEST_MARK=%d:%s.", os.Getpid(), t.Name())
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	j := startDaemons(ctx, t, "ring", marker)
+	j := startDaemons(ctx, t, "ring", "", marker)
 	if err := j.sw.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

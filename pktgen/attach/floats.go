@@ -29,9 +29,14 @@ func (c *Config) digitsRoom() int {
 	return floatDigits
 }
 
-// FloatsJob returns the number of float32 values in the longest vector of a worker that waits, if the endpoint converts
-// float32 values. It includes the numbers before the values.
-func (c *Config) FloatsJob() int { return c.digitsRoom() + c.Largest }
+// FloatsJob returns the number of lanes for the longest vector of a worker whose endpoint takes float32 values. It
+// includes the numbers before the values.
+func (c *Config) FloatsJob() int {
+	if !c.Waits {
+		return updateHead + c.Largest
+	}
+	return c.digitsRoom() + c.Largest
+}
 
 // appendFloats appends a client's vector with its digits, padded to a whole frame, and to the full length if the round
 // needs it. It counts the values that the conversion changes.
@@ -119,6 +124,11 @@ func (r *Rounds) applyFloats(a *endpoint.Aggregate) {
 	if a.Unequal {
 		r.end(fmt.Errorf("%w: this worker's vector has %d values in round %d, and another's has another length; all must "+
 			"be of one length in a round", ErrDisagree, length, r.flying.round))
+		return
+	}
+	if len(a.Values) < r.config.digitsRoom()+length {
+		r.end(fmt.Errorf("%w: the answer to this worker's vector is shorter than the vector; start the server with the same "+
+			"--mode and --values as the workers", ErrDisagree))
 		return
 	}
 	inside := readDigits(a.Values, 1)

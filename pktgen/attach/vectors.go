@@ -19,10 +19,6 @@ const (
 	modelHead  = 2
 )
 
-// UpdateJob returns the number of lanes for the longest update that travels as float32, if it has up to the given number
-// of values.
-func UpdateJob(largest int) int { return updateHead + largest }
-
 // appendUpdate appends a client's update as float32.
 func appendUpdate(lanes []uint32, h *handed) []uint32 {
 	ready := uint64(h.at.UnixNano()) % olaf.GenModulus

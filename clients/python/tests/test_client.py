@@ -1,6 +1,7 @@
 """Any client of the protocol must pass what is here. `go test ./pktgen/attach` starts the other side and sets OLAF_TEST_*.
 
-`go test ./cmd/olafctl -run Daemons` runs Sums with the daemons of every other system whose workers wait.
+`go test ./cmd/olafctl -run Daemons` runs Sums with the daemons of every other system whose workers wait, and Answers with
+those of a parameter server whose workers do not wait.
 """
 
 import os
@@ -13,6 +14,7 @@ import olaf
 
 SUMS = os.environ["OLAF_TEST_SUMS"].split(",")  # workers of one job, with a network that adds
 PUSH, SERVER = os.environ.get("OLAF_TEST_PUSH"), os.environ.get("OLAF_TEST_SERVER")
+PUSHES, ANSWERS = os.environ.get("OLAF_TEST_PUSHES", "").split(","), os.environ.get("OLAF_TEST_ANSWERS")
 SYSTEM = os.environ.get("OLAF_TEST_SYSTEM", "xagg")
 SCALE = {"xagg": 1e8, "atp": 1e6}.get(SYSTEM, 0)  # switchml derives one from each frame, and the others carry float32
 LARGEST = 1000
@@ -223,6 +225,54 @@ class Pushes(unittest.TestCase):
         self.assertEqual(stale[0], 0)
         self.assertEqual(stale[frames:], [0] * frames)  # computed on a whole model
         worker.detach()
+
+
+@unittest.skipUnless(ANSWERS, "no server that answers whole updates")
+class Answers(unittest.TestCase):
+    def test_server_answers_each_update_with_a_model_of_any_length(self):
+        updates, lengths = [], [LARGEST, 1, 700, 0]  # of an update; its answer has the next length
+
+        def serve():
+            for i in range(len(lengths) * len(PUSHES)):
+                server = olaf.Server(ANSWERS)  # attaches again for each update
+                u = server.take()
+                updates.append(u)
+                length = lengths[(lengths.index(len(u.values)) + 1) % len(lengths)]
+                server.reply(u, np.full(length, i, np.float32) if length else None)
+                server.detach()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        workers = [olaf.Worker(address) for address in PUSHES]
+        versions, sent = 0, []
+        for step, length in enumerate(lengths):
+            for k, worker in enumerate(workers):
+                self.assertEqual((worker.worker, worker.synchronous, worker.round, worker.largest), (k, False, step, LARGEST))
+                before = worker.pull()
+                with self.assertRaisesRegex(ValueError, "pull without waiting"):
+                    worker.pull(after=before.version)
+                values = np.arange(length, dtype=np.float32) * (k + 1)
+                values[-1:] = np.nan  # passes, because lanes are floats
+                pushed = worker.push(values, reward=step + k / 10)
+                self.assertEqual((pushed.round, pushed.withheld, pushed.numbers), (step, False, olaf.Numbers(0, 0, 0)))
+                sent.append((k, step, values, np.float32(step + k / 10), before.version))
+                answer, got = lengths[(step + 1) % len(lengths)], worker.pull()
+                if answer:
+                    np.testing.assert_array_equal(got.values, np.full(answer, versions, np.float32))
+                    self.assertEqual((got.version, got.torn), (versions + 1, False))
+                else:  # an ACK alone leaves the model
+                    self.assertEqual((got.version, len(got.values)), (before.version, len(before.values)))
+                versions += 1
+                worker.detach()
+                workers[k] = olaf.Worker(PUSHES[k])
+                self.assertEqual(workers[k].round, step + 1)
+        thread.join()
+        for i, (u, (k, step, values, reward, version)) in enumerate(zip(updates, sent)):
+            self.assertEqual((u.number, u.worker, u.vector, u.count, u.first, u.version, u.reward), (i, k, step, 1, 0, i, reward))
+            self.assertEqual(u.staleness, i - version)
+            np.testing.assert_array_equal(u.values, values)
+        for worker in workers:
+            worker.detach()
 
 
 class Recorders(unittest.TestCase):

@@ -64,15 +64,11 @@ func (f *switchFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if w.parts.Program == nil {
-		w.parts.Program, w.parts.Passes = w.spec.System.SwitchProgram(), true
-	}
-	w.parts.Root = w.parts.Program.New
 	var interfaces []string
 	if f.wire.interfaces != "" {
 		interfaces = strings.Split(f.wire.interfaces, ",")
 	}
-	stand, err := wired.OpenStand(w.net, w.job, w.parts, interfaces, func(format string, args ...any) {
+	stand, err := w.OpenSwitch(interfaces, func(format string, args ...any) {
 		fmt.Fprintf(env.Stderr, format+"\n", args...)
 	})
 	if err != nil {
@@ -96,7 +92,7 @@ func (f *switchFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 // printCommands prints a command for each host.
 func (f *switchFlags) printCommands(cmd *cobra.Command, env *cli.Env, s *wired.Stand) {
 	common := fmt.Sprintf("--system %s --workers %d", f.system, f.workers)
-	for _, name := range []string{"values", "slots", "program-profile"} {
+	for _, name := range []string{"values", "mode", "slots", "program-profile"} {
 		if at := cmd.Flags().Lookup(name); at.Changed {
 			common += fmt.Sprintf(" --%s %s", name, at.Value)
 		}
@@ -108,7 +104,9 @@ func (f *switchFlags) printCommands(cmd *cobra.Command, env *cli.Env, s *wired.S
 		}
 		role, own := "worker", fmt.Sprintf(" --worker %d --attach unix:/tmp/w%d.sock", i, i)
 		if i == f.workers {
-			role, own = "ps", ""
+			if role, own = "ps", ""; f.wire.mode == "async" {
+				own = " --attach unix:/tmp/ps.sock"
+			}
 		}
 		fmt.Fprintf(env.Stdout, "%s: %solafctl testbed %s %s --interface %s%s\n", name, enter, role, common, at, own)
 	}

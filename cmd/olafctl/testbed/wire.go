@@ -1,12 +1,12 @@
 package testbed
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,14 +14,10 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench/job"
-	"github.com/olafctl/olaf/experiments/bench/wired"
-	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/rl/onwire"
 	"github.com/olafctl/olaf/experiments/sweep/cells"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/attach"
-	"github.com/olafctl/olaf/pktgen/endpoint"
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
@@ -29,6 +25,7 @@ import (
 // job must have the same values.
 type wireFlags struct {
 	interfaces string
+	mode       string
 	options    system.Options
 }
 
@@ -47,6 +44,8 @@ func (f *wireFlags) add(cmd *cobra.Command) {
 
 // addOptions adds the flags that the switch needs as well.
 func (f *wireFlags) addOptions(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.mode, "mode", "", "async if the server's program answers each update of a worker (ps); default "+
+		"workers wait for the sum of all")
 	cmd.Flags().IntVar(&f.options.Slots, system.OptionSlots, 0, "slots of the switch's table; 0 for the system's default")
 	cmd.Flags().StringVar(&f.options.Profile, system.OptionProfile, "", "profile of the switch's program; default one whose "+
 		"sums are exact")
@@ -54,13 +53,13 @@ func (f *wireFlags) addOptions(cmd *cobra.Command) {
 
 // wireEndpoints contains the functions that run the workers and servers of systems around a switch in user space.
 var wireEndpoints = endpointSystem{(*workerFlags).runWire, (*serverFlags).runWire,
-	[]string{"interface", system.OptionSlots, system.OptionProfile, "workers"}}
+	[]string{"interface", "mode", system.OptionSlots, system.OptionProfile, "workers"}}
 
 // wireForeign lists flags that do not apply to systems around a switch in user space, because the system determines
 // frames and addresses.
 var wireForeign = []string{"listen", "line", "lanes", "scale", "training", "id", "every", "start"}
 
-// wireSystems returns the systems whose workers can wait for sums around a switch in user space.
+// wireSystems returns the systems whose hosts can run around a switch in user space.
 func wireSystems(env *cli.Env) (names []string) {
 	for i := range env.Systems {
 		s := &env.Systems[i]
@@ -71,97 +70,17 @@ func wireSystems(env *cli.Env) (names []string) {
 	return names
 }
 
-// wireLongest is the maximum time after which a host resends packets while the program of another host is computing.
-const wireLongest = olaf.Second
-
-// wiredJob is a job whose hosts are connected to a switch in user space.
-type wiredJob struct {
-	spec  *job.Spec
-	parts system.Parts
-	job   closedloop.Job
-	net   closedloop.Network
-}
-
-// build builds a job in which programs exchange vectors of up to the given number of values. Without a profile, it
-// chooses the first profile whose sums are exact.
-func (f *wireFlags) build(env *cli.Env, name string, workers, values int, timeout time.Duration) (*wiredJob, error) {
+// build builds a job in which programs exchange vectors of up to the given number of values. timeout is the time after
+// which a worker resends packets; 0 is the default for real packets.
+func (f *wireFlags) build(env *cli.Env, name string, workers, values int, timeout time.Duration) (*onwire.WireJob, error) {
 	if workers < 1 || values < 1 || values > attach.MaxValues {
 		return nil, cli.UsageError("--workers %d, --values %d; use 1 or more, and up to %d values", workers, values,
 			attach.MaxValues)
 	}
-	o := f.options
-	o.Longest = wireLongest
-	if timeout == 0 {
-		timeout = realTimeout
+	spec := func(o system.Options) (*job.Spec, error) {
+		return (&cells.Job{System: name, Mode: f.mode, Options: o}).Spec(env.Systems)
 	}
-	s, err := env.Systems.Find(name)
-	if err != nil {
-		return nil, err
-	}
-	mode := &s.Modes[0]
-	if slices.Contains(mode.Takes, system.OptionTimeout) {
-		o.Timeout = olaf.Duration(timeout) * olaf.Nanosecond
-	}
-	profiles := []string{o.Profile}
-	if o.Profile == "" && s.Program != nil {
-		profiles = append(profiles, s.Program.Profiles...)
-	}
-	for _, profile := range profiles {
-		o.Profile = profile
-		w := new(wiredJob)
-		if w.spec, err = (&cells.Job{System: name, Options: o}).Spec(env.Systems); err != nil {
-			return nil, err
-		}
-		if err = w.layOut(workers, values); err != nil || !w.parts.Inexact || profile == f.options.Profile && profile != "" {
-			return w, err
-		}
-	}
-	return nil, fmt.Errorf("%w: no profile of %s has exact sums; choose one with --%s", system.ErrOptions, name,
-		system.OptionProfile)
-}
-
-// layOut builds the parts of the system. The parts have room for a program's values and for the numbers that precede
-// the values.
-func (w *wiredJob) layOut(workers, values int) (err error) {
-	if w.parts, w.job, err = w.spec.Build(values, 1); err != nil {
-		return err
-	}
-	c := w.config(attach.Config{Largest: values})
-	w.net = w.spec.Network
-	w.net.Jobs, w.net.Workers = 1, workers
-	w.parts, w.job, err = w.spec.Build(c.FloatsJob(), 1)
-	w.job.Varies = true
-	return err
-}
-
-// config adds the settings of the system to the configuration of a worker.
-func (w *wiredJob) config(c attach.Config) attach.Config {
-	c.Conversion = &w.parts.Conversion
-	c.System, c.Waits, c.Lanes = w.spec.System.Name, true, w.parts.PerPacket+attach.Overhead
-	c.Floats, c.RefusesNaN = w.parts.Conversion.IsExact() || w.parts.Conversion.Block, w.parts.Conversion.Block
-	c.Scale, c.Inexact = w.parts.Conversion.Scale, w.parts.Inexact
-	return c
-}
-
-// frames returns the codec for the host with the given number, and a function that returns the destination of the
-// host's packets.
-func (w *wiredJob) frames(number int) (*wired.HostFrames, func(endpoint.Peer, *program.Packet) netip.AddrPort) {
-	codec := wired.NewHostFrames(&w.parts, w.net.Workers, number)
-	return codec, func(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
-		switch to {
-		case endpoint.Network:
-			return codec.Switch()
-		case endpoint.Server:
-			return codec.Host(w.net.Workers)
-		}
-		return codec.Host(int(to))
-	}
-}
-
-// endpointConfig returns the configuration of a host in a job with the given number of vectors.
-func (w *wiredJob) endpointConfig(worker int, vectors uint32) endpoint.Config {
-	return endpoint.Config{Job: closedloop.FirstJob, Worker: olaf.WorkerID(worker), Workers: w.net.Workers,
-		Layout: w.job.Layout, Updates: vectors, Line: w.net.Link.Rate}
+	return onwire.BuildWireJob(spec, f.options, workers, values, cmp.Or(timeout, realTimeout))
 }
 
 // openWire opens a socket on the interface that leads to the switch.
@@ -176,8 +95,24 @@ func (f *wireFlags) openWire(cmd *cobra.Command, system string) (wireConn, error
 	return openFrames(f.interfaces)
 }
 
+// openWork opens the socket of a host's program and returns the work that serves it.
+func (f *attachFlags) openWork(ctx context.Context, env *cli.Env, config attach.Config) (*attached, onwire.Computation, error) {
+	a, err := f.openPort(ctx, env, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	work, err := onwire.NewComputation(a.config, a.end, func(format string, args ...any) {
+		fmt.Fprintf(env.Stderr, format+"\n", args...)
+	})
+	if err != nil {
+		return nil, nil, a.closePort(err)
+	}
+	go a.port.Serve(work)
+	return a, work, nil
+}
+
 // runWire runs a worker connected to a switch in user space. An attached program provides the vectors and receives the
-// sums.
+// sums, or the models.
 func (f *workerFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	if !f.attach.isSet() {
 		return cli.UsageError("--system %s: its workers exchange a program's vectors; add --attach unix:PATH, or use "+
@@ -195,56 +130,34 @@ func (f *workerFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	defer conn.Close()
-	a, err := f.attach.openPort(cmd.Context(), env, w.config(attach.Config{Worker: f.number, Workers: f.job.Workers,
-		Largest: f.job.Values}))
+	a, work, err := f.attach.openWork(cmd.Context(), env, w.WorkerConfig(f.number))
 	if err != nil {
 		return err
 	}
-	rounds, err := attach.NewRounds(a.config, a.end)
-	if err != nil {
-		return a.closePort(err)
-	}
-	go a.port.Serve(rounds)
 	if err := f.attach.announceProgram(env, f.format, netip.AddrPort{}); err != nil {
 		return a.closePort(err)
 	}
-	vectors, most := f.countVectors(cmd), uint32(math.MaxUint32)
-	if w.parts.Numbers > 0 { // packet numbers in frames span all rounds
-		most = uint32(w.parts.Numbers / w.job.Packets())
-	}
-	codec, to := w.frames(f.number)
-	p := &endpoints.Player{Work: rounds, Check: rounds.Heard, Patience: f.attach.maxSilence(), To: to, Waits: true}
-	report, err := p.RunFrames(a.ctx, conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
-		return w.parts.Worker(w.endpointConfig(f.number, min(vectors, most)), h)
-	})
-	if err == nil && a.ctx.Err() == nil && vectors > most {
-		err = fmt.Errorf("%w: frames of %s number the packets of %d vectors of %d values; use fewer of them",
-			attach.ErrConfig, f.system, most, f.job.Values)
-	}
+	report, err := w.PlayWorker(a.ctx, conn, f.number, f.countVectors(cmd), work, f.attach.maxSilence())
 	err = a.closePort(err)
 	if report == nil {
 		return err
 	}
+	if pushes, pulled := work.(*attach.Pushes); pulled {
+		onwire.AddPulls(report.Counts, pushes.Pulls())
+	}
 	return errors.Join(err, f.reportSums(env, report, &endpoints.Sums{Worker: olaf.WorkerID(f.number)}, nil))
 }
 
-// forwardWork is the work of a server that only adds vectors.
-type forwardWork struct{ endpoints.Work }
-
-// Apply implements process.Work. It does nothing, because the sum itself is the answer.
-func (forwardWork) Apply(*endpoint.Aggregate) {}
-
-// runWire runs the server of a system in which the server adds vectors.
+// runWire runs the server of a system in which the server adds vectors or, with an attached program, answers updates.
 func (f *serverFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	w, err := f.wire.build(env, f.system, f.job.Workers, f.job.Values, 0)
+	if err != nil {
+		return err
+	}
+	config, err := w.ServerConfig(f.attach.isSet())
 	switch {
 	case err != nil:
 		return err
-	case w.parts.Server == nil:
-		return cli.UsageError("--system %s: it has no server; start its workers, and 'olafctl testbed switch'", f.system)
-	case f.attach.isSet():
-		return cli.UsageError("--attach: the server of %s only adds vectors; attach programs to the workers, or use 'olafctl "+
-			"train --program' with --mode async in virtual time for a program at the server", f.system)
 	case len(f.workers) > 0:
 		return cli.UsageError("--worker: --system %s needs the number of its workers only (--workers)", f.system)
 	}
@@ -253,6 +166,9 @@ func (f *serverFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	defer conn.Close()
+	if f.attach.isSet() {
+		return f.answerWire(cmd, env, w, config, conn)
+	}
 	if f.format == cli.JSONL {
 		err = cli.WriteLine(env.Stdout, onwire.Listening{})
 	} else {
@@ -261,15 +177,32 @@ func (f *serverFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	codec, to := w.frames(w.net.Workers)
-	p := &endpoints.Player{Work: forwardWork{}, Patience: forEver, To: to}
-	report, err := p.RunFrames(cmd.Context(), conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
-		return w.parts.Server(w.endpointConfig(w.net.Workers, math.MaxUint32), h)
-	})
+	report, err := w.PlayServer(cmd.Context(), conn, nil, forEver)
 	if report == nil || err != nil {
 		return explainEnd(cmd.Context(), err)
 	}
-	return f.printReport(cmd.Context(), env, struct {
+	return f.printWireReport(cmd.Context(), env, report)
+}
+
+// answerWire runs a server at which a program answers each update.
+func (f *serverFlags) answerWire(cmd *cobra.Command, env *cli.Env, w *onwire.WireJob, config attach.Config, conn wireConn) error {
+	a, work, err := f.attach.openWork(cmd.Context(), env, config)
+	if err != nil {
+		return err
+	}
+	if err := f.attach.announceProgram(env, f.format, netip.AddrPort{}); err != nil {
+		return a.closePort(err)
+	}
+	report, err := w.PlayServer(a.ctx, conn, work, f.attach.maxSilence())
+	if err = a.closePort(err); report == nil || err != nil && cmd.Context().Err() == nil {
+		return err
+	}
+	return f.printWireReport(cmd.Context(), env, report)
+}
+
+// printWireReport prints the report of a server around a switch in user space.
+func (f *serverFlags) printWireReport(ctx context.Context, env *cli.Env, report *endpoints.Report) error {
+	return f.printReport(ctx, env, struct {
 		cli.Head
 		endpoints.StationReport
 	}{cli.Info("ps"), endpoints.StationReport{Counts: report.Counts, Traffic: report.Traffic}}, report.Counts)

@@ -180,8 +180,9 @@ func (f *trainFlags) checkAsync(s *job.Spec) error {
 	switch {
 	case s.Mode.Sync:
 		return nil
-	case f.field.device != "":
-		return cli.UsageError("--mode %s: with a program it runs in virtual time; leave -d out", s.Mode.Name)
+	case f.field.device != "" && s.System.Program != nil:
+		return cli.UsageError("--mode %s: the workers of %s apply sums themselves, and with a program that is possible in "+
+			"virtual time only; leave -d out", s.Mode.Name, s.System.Name)
 	case f.job.loss > 0 && s.System.Program != nil:
 		return cli.UsageError("--loss: frames of %s do not name their sum, so that a lost one shifts all later sums, and "+
 			"workers' weights drift apart; leave the loss out", s.Name())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -16,10 +17,11 @@ import (
 // HostInterface is the name of the interface of a host in a namespace.
 const HostInterface = "uplink"
 
-// Stand is a running switch for one job with synchronous workers. The hosts are other processes.
+// Stand is a running switch for one job. The hosts are other processes.
 type Stand struct {
-	Names []string // host names, the server last
-	Paths []string // paths of the hosts' namespaces; empty for interfaces of this machine
+	Names []string       // host names, the server last
+	Paths []string       // paths of the hosts' namespaces; empty for interfaces of this machine
+	nodes []*netlab.Node // the hosts' namespaces
 	run   *run
 	hears []io.Closer
 	say   func(format string, args ...any)
@@ -90,7 +92,7 @@ func (s *Stand) layCables() (err error) {
 		if err != nil {
 			return err
 		}
-		s.Paths = append(s.Paths, cable.A.Node.Path())
+		s.Paths, s.nodes = append(s.Paths, cable.A.Node.Path()), append(s.nodes, cable.A.Node)
 		if err := r.addPort(i, cable.B); err != nil {
 			return err
 		}
@@ -130,9 +132,15 @@ func (s *Stand) useInterfaces(names []string) error {
 // Done returns a channel that is closed when the switch has failed.
 func (s *Stand) Done() <-chan struct{} { return s.run.sw.Done() }
 
-// Close stops the switch and removes the namespaces. It returns the counters of the program and of the switch.
-// "strange" counts frames in another format or without a known destination.
-func (s *Stand) Close() (counts map[string]uint64, err error) {
+// Start starts a program in the namespace of a host, by its index in Names. The program is killed when this process ends
+// or the stand is closed.
+func (s *Stand) Start(host int, cmd *exec.Cmd) (*netlab.Process, error) {
+	return s.nodes[host].Start(cmd)
+}
+
+// Stop stops the switch. It returns the counters of the program and of the switch. "strange" counts frames in another
+// format or without a known destination.
+func (s *Stand) Stop() (counts map[string]uint64, err error) {
 	err = s.run.sw.Close()
 	counts = map[string]uint64{"arrived": s.run.sw.Counts().Arrived, "left": s.run.sw.Counts().Left,
 		"strange": s.run.sw.Counts().Strange}
@@ -141,6 +149,12 @@ func (s *Stand) Close() (counts map[string]uint64, err error) {
 			counts[described.Ledger.Counters[i].Name] = n
 		}
 	}
+	return counts, err
+}
+
+// Close stops the switch and removes the namespaces. It returns the same counters as Stop.
+func (s *Stand) Close() (counts map[string]uint64, err error) {
+	counts, err = s.Stop()
 	return counts, errors.Join(err, s.closeAll())
 }
 

@@ -90,9 +90,10 @@ type ProgramRun struct {
 	Daemon []json.RawMessage `json:"workers"`
 }
 
-// place starts daemons at one address of the testbed.
+// place starts daemons on one host of the testbed.
 type place struct {
-	address netip.Addr
+	name    string     // default the address
+	address netip.Addr // at which the daemon listens; none if it exchanges frames with a switch
 	start   func(*exec.Cmd) (testbed.Process, error)
 }
 
@@ -101,6 +102,7 @@ type place struct {
 type stand struct {
 	workers  []place
 	server   place
+	common   []string // arguments of all daemons besides those of the training
 	worker   func(k int) []string
 	ps       []string
 	computes bool // a program computes at the server
@@ -209,9 +211,12 @@ func (a *attempt) socket(k int) string {
 
 // startDaemons starts the daemons of the server and the workers, and waits until they listen.
 func (a *attempt) startDaemons(ctx context.Context) error {
-	common := []string{"--system", a.system, "--values", strconv.Itoa(a.Values), "--lanes", strconv.Itoa(a.Lanes), "-o",
-		"jsonl"}
-	own := []string{"--scale", strconv.FormatFloat(a.Scale, 'g', -1, 64), "--attach"}
+	common := append([]string{"--system", a.system, "--values", strconv.Itoa(a.Values), "-o", "jsonl"}, a.common...)
+	own := []string{"--attach"}
+	if a.server.address.IsValid() {
+		common = append(common, "--lanes", strconv.Itoa(a.Lanes))
+		own = []string{"--scale", strconv.FormatFloat(a.Scale, 'g', -1, 64), "--attach"}
+	}
 	args := append(append([]string{"ps"}, common...), a.ps...)
 	if a.computes {
 		args = append(append(args, own...), a.socket(-1))
@@ -234,10 +239,14 @@ func (a *attempt) startDaemons(ctx context.Context) error {
 func (a *attempt) daemon(ctx context.Context, at place, args []string, prints bool) error {
 	listening := make(chan struct{})
 	var once sync.Once
-	args = append(args, "--listen", netip.AddrPortFrom(at.address, olaf.UDPPort).String())
-	k, err := launch(at.start, args[0]+" on "+at.address.String(), a.Olafctl(args...), nil, func(line []byte) {
+	name := args[0] + " on " + at.name
+	if at.address.IsValid() {
+		name = args[0] + " on " + at.address.String()
+		args = append(args, "--listen", netip.AddrPortFrom(at.address, olaf.UDPPort).String())
+	}
+	k, err := launch(at.start, name, a.Olafctl(args...), nil, func(line []byte) {
 		var l Listening
-		if json.Unmarshal(line, &l) == nil && l.Listening.IsValid() {
+		if json.Unmarshal(line, &l) == nil && (l.Listening.IsValid() || !at.address.IsValid()) {
 			once.Do(func() { close(listening) })
 		}
 	})
@@ -394,7 +403,7 @@ func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
 		return nil, err
 	}
 	r.Server, err = a.stopDaemon(ctx, a.daemons[0])
-	return r, errors.Join(err, r.countPulls())
+	return r, errors.Join(err, r.countReports())
 }
 
 // Names of the counts in attach.Pulls.
@@ -409,8 +418,10 @@ func AddPulls(counts map[string]uint64, p attach.Pulls) {
 	counts[modelsTorn] += p.Torn
 }
 
-// countPulls adds the numbers of models that the workers' clients pulled, taken from their reports, to the counts.
-func (r *ProgramRun) countPulls() error {
+// countReports adds the numbers of updates around a switch, and of models that the workers' clients pulled, to the
+// counts. It takes them from the workers' reports.
+func (r *ProgramRun) countReports() error {
+	_, wired := r.Counts["frames"]
 	for _, text := range r.Daemon {
 		var report struct {
 			Counts map[string]uint64 `json:"counts"`
@@ -420,6 +431,9 @@ func (r *ProgramRun) countPulls() error {
 		}
 		if pulled, counted := report.Counts[modelsPulled]; counted {
 			AddPulls(r.Counts, attach.Pulls{Models: pulled, Torn: report.Counts[modelsTorn]})
+		}
+		if wired {
+			r.Counts["vectors_computed"] += report.Counts["vectors_computed"]
 		}
 	}
 	return nil

@@ -21,13 +21,16 @@ import (
 )
 
 // Jobs contains the closed-loop systems through which programs train. Jobs are simulated. If Wired is set, they send
-// real frames through a switch in this process; their workers must then wait for the complete sum.
+// real frames through a switch in this process; their workers must then wait for the complete sum, or have a server.
 type Jobs struct {
 	Specs map[string]*job.Spec // by the systems' names
 	Wired bool
 	// Compute is the virtual time for a vector; 0 means the time that the program takes, one worker at a time.
 	Compute olaf.Duration
 }
+
+// hasDaemons reports whether the workers and the server of a system are processes, not threads.
+func (j *Jobs) hasDaemons(name string) bool { return j.Wired && !j.Specs[name].Mode.Sync }
 
 // mostRounds is the maximum number of updates from each worker in a network in this process.
 const mostRounds = 1 << 20
@@ -46,13 +49,15 @@ func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, erro
 	var runs []*ProgramRun
 	for _, name := range p.Systems {
 		for _, seed := range p.Seeds {
-			p.Say("%s, seed %d: %d workers %s", name, seed, p.Workers, map[bool]string{true: "around a switch on " + p.Device,
-				false: "in virtual time"}[jobs.Wired])
-			start := func(ctx context.Context, a *attempt) (localNet, error) { return a.startJob(ctx, jobs) }
-			if !jobs.Specs[name].Mode.Sync {
-				start = func(ctx context.Context, a *attempt) (localNet, error) { return a.startAsync(ctx, jobs) }
+			where := "in virtual time"
+			if jobs.Wired {
+				where = "around a switch on " + p.Device
 			}
-			r, err := p.run(ctx, &stand{computes: !jobs.Specs[name].Mode.Sync, local: start}, name, seed)
+			if jobs.hasDaemons(name) {
+				where = "and a server as processes " + where
+			}
+			p.Say("%s, seed %d: %d workers %s", name, seed, p.Workers, where)
+			r, err := p.runJob(ctx, jobs, name, seed)
 			if err != nil {
 				return nil, err
 			}
@@ -60,6 +65,19 @@ func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, erro
 		}
 	}
 	return p.report(runs), nil
+}
+
+// runJob trains through one of the jobs' systems with one seed.
+func (p *Program) runJob(ctx context.Context, jobs *Jobs, name string, seed uint64) (*ProgramRun, error) {
+	start := func(ctx context.Context, a *attempt) (localNet, error) { return a.startJob(ctx, jobs) }
+	spec := jobs.Specs[name]
+	switch {
+	case jobs.hasDaemons(name):
+		return p.runAnswered(ctx, spec, seed)
+	case !spec.Mode.Sync:
+		start = func(ctx context.Context, a *attempt) (localNet, error) { return a.startAsync(ctx, jobs) }
+	}
+	return p.run(ctx, &stand{computes: !spec.Mode.Sync, local: start}, name, seed)
 }
 
 // jobNet is a job of synchronous workers whose vectors are computed by programs.

@@ -66,7 +66,7 @@ func (p *Program) sumStand(bed *lab.Lab) *stand {
 	cable := func(node int) *lab.PlannedCable { return &bed.Plan.Cables[bed.Plan.Nodes[node].Up] }
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
 	on := func(node int, a netip.Addr) place {
-		return place{a, func(cmd *exec.Cmd) (testbed.Process, error) { return bed.Nodes[node].Start(cmd) }}
+		return place{address: a, start: func(cmd *exec.Cmd) (testbed.Process, error) { return bed.Nodes[node].Start(cmd) }}
 	}
 	adder := bed.Adders[0]
 	job := []string{"--id", strconv.Itoa(int(bed.Job)), "--workers", strconv.Itoa(p.Workers), "--line", "0bps"}

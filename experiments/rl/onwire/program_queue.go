@@ -77,10 +77,10 @@ func (p *Program) queueStand(ctx context.Context, bed *testbed.Testbed, system s
 	}
 	hosts, device := bed.Hosts, bed.Cards[0].Device
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
-	s := &stand{server: place{hosts.Server.Address, hosts.Server.Start}, computes: true, ps: []string{"--id", "0",
+	s := &stand{server: place{address: hosts.Server.Address, start: hosts.Server.Start}, computes: true, ps: []string{"--id", "0",
 		"--clusters", strconv.Itoa(p.Clusters)}}
 	for k := range hosts.Workers {
-		s.workers = append(s.workers, place{hosts.Workers[k].Address, hosts.Workers[k].Start})
+		s.workers = append(s.workers, place{address: hosts.Workers[k].Address, start: hosts.Workers[k].Start})
 		s.ps = append(s.ps, "--worker", at(hosts.Workers[k].Address))
 	}
 	s.worker = func(k int) []string {
