@@ -60,7 +60,8 @@ Other systems, and xagg in virtual time, have their own rules:
 | atp | int32 at 1e6; float32 in packets with a value beyond ±213, and where a sum reaches the end of int32 | vanished | those it needs |
 | switchml | int32, scaled by the largest value of any worker's packet | vanished | those it needs, and at most a pool of frames with exponents |
 | iswitch, ps, ring | float32; NaN and infinity pass | | those it needs |
-| iswitch, ps; ` + "`--mode async`" + ` | float32; NaN and infinity pass | | those of the longest: iswitch counts results by segment, and ps answers with the model |
+| ps; ` + "`--mode async`" + ` | float32; NaN and infinity pass | | those it needs, and those that the answer needs |
+| iswitch; ` + "`--mode async`" + ` | float32; NaN and infinity pass | | those of the longest, because workers count results by segment |
 
 While a worker waits, ` + "`waits`" + ` lists the workers whose vectors are missing, if they are known. They are known if the
 network runs in one process, and to daemons of xagg and ps. Frames of switchml, iswitch, atp and ring do not name them.
@@ -72,7 +73,13 @@ After lost or late frames a sum of iswitch may miss or repeat a vector, as publi
 With real frames through olaf, fifo and xagg, the first lanes of a frame carry a code of the scale, so that programs which
 disagree are refused. For systems that wait, the first frame also has the round, the vector's length and its reward; through a
 queue, every frame has the version of the model. Around ` + "`testbed switch`" + `, vectors begin with a one, the length, the round and
-the reward as digits of 7 bits in float32.
+the reward as digits of 7 bits in float32. With ` + "`--mode async`" + ` an update begins with six lanes: the bytes OLAF, the model's
+version, the update's number, its reward as float32, and its time in two halves. Its answer begins with the bytes OLAF and the
+version.
+
+A program attaches to the server of olaf, fifo, and ps with ` + "`--mode async`" + `. Through ps it gets whole updates, and its answer may
+have another length. The server of atp completes the sum of each packet by itself, so that it has no vector for a program, and
+asynchronous iswitch has no server: only in virtual time does one program apply its sums for all workers.
 `
 
 // pageKinds are the messages in the page's order.

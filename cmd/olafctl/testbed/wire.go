@@ -44,8 +44,8 @@ func (f *wireFlags) add(cmd *cobra.Command) {
 
 // addOptions adds the flags that the switch needs as well.
 func (f *wireFlags) addOptions(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.mode, "mode", "", "async if the server's program answers each update of a worker (ps); default "+
-		"workers wait for the sum of all")
+	cli.Choose(cmd, &f.mode, "mode", "sync if workers wait for the sum of all (the default), async if the server's program "+
+		"answers each update of a worker (ps)", "sync", "async")
 	cmd.Flags().IntVar(&f.options.Slots, system.OptionSlots, 0, "slots of the switch's table; 0 for the system's default")
 	cmd.Flags().StringVar(&f.options.Profile, system.OptionProfile, "", "profile of the switch's program; default one whose "+
 		"sums are exact")
