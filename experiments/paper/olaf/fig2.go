@@ -54,18 +54,11 @@ func shorten(schemes []scheme, o *experiments.Options) []scheme {
 }
 
 func runFig2(ctx context.Context, o experiments.Options) (result.Report, error) {
-	runs, seed := o.Seeds(5, 2)
 	schemes := fig2Schemes(&o)
-	f := experiments.NewResult("olaf/fig2", "Fig. 2", &o, struct {
-		Schemes []scheme `json:"schemes"`
-		Seed    uint64   `json:"seed"`
-		Runs    int      `json:"runs"`
-	}{schemes, seed, runs})
-	done, err := trainSchemes(ctx, &o, schemes, runs, seed)
-	if done == nil {
+	f, done, runs, err := trainFigure(ctx, &o, "olaf/fig2", "Fig. 2", schemes)
+	if f == nil {
 		return nil, err
 	}
-	f.Partial = err != nil
 
 	const spans, block = 20, 10
 	end := int64(0)
@@ -114,6 +107,22 @@ func trainingsOf(schemes []scheme, runs int, seed uint64) (jobs []rl.Config) {
 		}
 	}
 	return jobs
+}
+
+// trainFigure trains every scheme with every seed for a figure. It returns the figure without panels, and the results
+// by scheme and then by seed. The figure is nil if nothing was finished.
+func trainFigure(ctx context.Context, o *experiments.Options, name, artefact string, schemes []scheme) (f *result.Result, done [][]*learned, runs int, err error) {
+	runs, seed := o.Seeds(5, 2)
+	f = experiments.NewResult(name, artefact, o, struct {
+		Schemes []scheme `json:"schemes"`
+		Seed    uint64   `json:"seed"`
+		Runs    int      `json:"runs"`
+	}{schemes, seed, runs})
+	if done, err = trainSchemes(ctx, o, schemes, runs, seed); done == nil {
+		return nil, nil, 0, err
+	}
+	f.Partial = err != nil
+	return f, done, runs, err
 }
 
 // trainSchemes trains every scheme with every seed. The results are ordered by scheme and then by seed. They are nil if

@@ -42,18 +42,11 @@ func Fig3() []scheme {
 func fig3Schemes(o *experiments.Options) []scheme { return shorten(Fig3(), o) }
 
 func runFig3(ctx context.Context, o experiments.Options) (result.Report, error) {
-	runs, seed := o.Seeds(5, 2)
 	schemes := fig3Schemes(&o)
-	f := experiments.NewResult("olaf/fig3", "Fig. 3", &o, struct {
-		Schemes []scheme `json:"schemes"`
-		Seed    uint64   `json:"seed"`
-		Runs    int      `json:"runs"`
-	}{schemes, seed, runs})
-	done, err := trainSchemes(ctx, &o, schemes, runs, seed)
-	if done == nil {
+	f, done, runs, err := trainFigure(ctx, &o, "olaf/fig3", "Fig. 3", schemes)
+	if f == nil {
 		return nil, err
 	}
-	f.Partial = err != nil
 
 	const block = 10
 	curves := result.Panel{Name: "Reward over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}

@@ -61,17 +61,10 @@ func tornSchemes(o *experiments.Options) (all []scheme) {
 
 func runTornTraining(ctx context.Context, o experiments.Options) (result.Report, error) {
 	schemes := tornSchemes(&o)
-	runs, seed := o.Seeds(5, 2)
-	f := experiments.NewResult(tornName, "models in several frames", &o, struct {
-		Schemes []scheme `json:"schemes"`
-		Seed    uint64   `json:"seed"`
-		Runs    int      `json:"runs"`
-	}{schemes, seed, runs})
-	done, err := trainSchemes(ctx, &o, schemes, runs, seed)
-	if done == nil {
+	f, done, runs, err := trainFigure(ctx, &o, tornName, "models in several frames", schemes)
+	if f == nil {
 		return nil, err
 	}
-	f.Partial = err != nil
 	reward := result.Panel{Name: "reward in the last tenth", XLabel: "frames of a model", YLabel: "mean reward"}
 	gain := result.Panel{Name: "gain from the first tenth", XLabel: reward.XLabel, YLabel: reward.YLabel}
 	torn := result.Panel{Name: "torn models", XLabel: reward.XLabel, YLabel: "% of the models that iterations begin with"}

@@ -1,7 +1,6 @@
 package atp
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,24 +15,12 @@ import (
 func TestVectors(t *testing.T) { programtest.RunVectors(t, Describe(), 19) }
 
 func TestRefusals(t *testing.T) {
-	for _, cfg := range []program.Config{{Slots: -1}, {Slots: MaxSlots + 1}, {LaneMemory: -1}, {Profile: "p5"}, {Wrap: true}} {
-		if _, err := New(cfg); !errors.Is(err, program.ErrConfig) {
-			t.Errorf("%+v: %v", cfg, err)
-		}
-	}
-	s, err := New(program.Config{Slots: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, j := range map[string]program.Job{
+	configs := []program.Config{{Slots: -1}, {Slots: MaxSlots + 1}, {LaneMemory: -1}, {Profile: "p5"}, {Wrap: true}}
+	programtest.CheckRefusals(t, Describe(), configs, nil, map[string]program.Job{
 		"a fan beyond the bitmap": {Fan: MaxMembers + 1}, "more than the table": {Base: 1, Slots: 8},
 		"a part without a length": {Base: 1}, "another level": {Level: 1},
 		"a part before the table": {Base: -1, Slots: 2}, "a part of less than nothing": {Base: 1, Slots: -1},
-	} {
-		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	})
 }
 
 // reference is a slow, simple table. It stores, for every aggregator, its owner and the packets inside.

@@ -1,7 +1,6 @@
 package p4inc
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,20 +15,9 @@ import (
 func TestVectors(t *testing.T) { programtest.RunVectors(t, Describe(), 8) }
 
 func TestRefusals(t *testing.T) {
-	for _, cfg := range []program.Config{{Slots: -1}, {Slots: MaxSlots + 1}, {LaneMemory: -1}, {Profile: "p5"}, {Wrap: true}} {
-		if _, err := New(cfg); !errors.Is(err, program.ErrConfig) {
-			t.Errorf("%+v: %v", cfg, err)
-		}
-	}
-	s, err := New(program.Config{Slots: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Configure(program.Job{ID: 1, Members: programtest.NewMembers(2), Slots: 4}); err != nil {
-		t.Fatal(err)
-	}
 	two := programtest.NewMembers(2)
-	for name, j := range map[string]program.Job{
+	configs := []program.Config{{Slots: -1}, {Slots: MaxSlots + 1}, {LaneMemory: -1}, {Profile: "p5"}, {Wrap: true}}
+	programtest.CheckRefusals(t, Describe(), configs, []program.Job{{ID: 1, Members: programtest.NewMembers(2), Slots: 4}}, map[string]program.Job{
 		"nobody":                {ID: 2, Base: 4},
 		"beyond the table":      {ID: 2, Base: 6, Slots: 3, Members: two},
 		"another job's segment": {ID: 2, Base: 3, Slots: 2, Members: two},
@@ -38,11 +26,7 @@ func TestRefusals(t *testing.T) {
 		"above other switches":  {ID: 2, Base: 4, Level: 1, Members: two},
 		"without a port":        {ID: 2, Base: 4, Members: []program.Member{{Port: program.Uplink}}},
 		"more than a bitmap":    {ID: 2, Base: 4, Members: programtest.NewMembers(MaxMembers + 1)},
-	} {
-		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	})
 }
 
 // reference is a slow, simple table. It stores the contributions to every aggregator by fragment, and all sums so far.

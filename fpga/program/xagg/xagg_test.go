@@ -1,7 +1,6 @@
 package xagg
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -135,19 +134,8 @@ func TestAgainstReference(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, cfg := range []program.Config{{Slots: -1}, {Slots: maxSlots + 1}, {LaneMemory: -1}, {Profile: "lockless"}, {Wrap: true}} {
-		if _, err := New(cfg); !errors.Is(err, program.ErrConfig) {
-			t.Errorf("%+v: %v", cfg, err)
-		}
-	}
-	s, err := New(program.Config{Slots: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Configure(program.Job{ID: 1, Members: programtest.NewMembers(2), Slots: 4}); err != nil {
-		t.Fatal(err)
-	}
-	for name, j := range map[string]program.Job{
+	configs := []program.Config{{Slots: -1}, {Slots: maxSlots + 1}, {LaneMemory: -1}, {Profile: "lockless"}, {Wrap: true}}
+	s := programtest.CheckRefusals(t, Describe(), configs, []program.Job{{ID: 1, Members: programtest.NewMembers(2), Slots: 4}}, map[string]program.Job{
 		"nobody":        {ID: 2, Base: 4},
 		"too many":      {ID: 2, Base: 4, Members: programtest.NewMembers(MaxMembers + 1)},
 		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: programtest.NewMembers(2)},
@@ -155,11 +143,7 @@ func TestRefusals(t *testing.T) {
 		"another fan":   {ID: 2, Base: 4, Members: programtest.NewMembers(2), Fan: 3},
 		"no port of it": {ID: 2, Base: 4, Members: []program.Member{{Port: program.Uplink}}},
 		"a rate":        {ID: 2, Base: 4, Members: programtest.NewMembers(2), In: -1},
-	} {
-		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	})
 	s.Remove(1)
 	if err := s.Configure(program.Job{ID: 2, Members: programtest.NewMembers(MaxMembers)}); err != nil {
 		t.Errorf("after the other job went: %v", err)
