@@ -55,7 +55,7 @@ func shorten(schemes []scheme, o *experiments.Options) []scheme {
 
 func runFig2(ctx context.Context, o experiments.Options) (result.Report, error) {
 	schemes := fig2Schemes(&o)
-	f, done, runs, err := trainFigure(ctx, &o, "olaf/fig2", "Fig. 2", schemes)
+	f, done, runs, err := trainFigure(ctx, &o, "olaf/fig2", "Fig. 2", schemes, 2)
 	if f == nil {
 		return nil, err
 	}
@@ -110,9 +110,10 @@ func trainingsOf(schemes []scheme, runs int, seed uint64) (jobs []rl.Config) {
 }
 
 // trainFigure trains every scheme with every seed for a figure. It returns the figure without panels, and the results
-// by scheme and then by seed. The figure is nil if nothing was finished.
-func trainFigure(ctx context.Context, o *experiments.Options, name, artefact string, schemes []scheme) (f *result.Result, done [][]*learned, runs int, err error) {
-	runs, seed := o.Seeds(5, 2)
+// by scheme and then by seed. The figure is nil if nothing was finished. By default there are five seeds, and quick
+// seeds with --quick.
+func trainFigure(ctx context.Context, o *experiments.Options, name, artefact string, schemes []scheme, quick int) (f *result.Result, done [][]*learned, runs int, err error) {
+	runs, seed := o.Seeds(5, quick)
 	f = experiments.NewResult(name, artefact, o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`

@@ -43,7 +43,7 @@ func fig3Schemes(o *experiments.Options) []scheme { return shorten(Fig3(), o) }
 
 func runFig3(ctx context.Context, o experiments.Options) (result.Report, error) {
 	schemes := fig3Schemes(&o)
-	f, done, runs, err := trainFigure(ctx, &o, "olaf/fig3", "Fig. 3", schemes)
+	f, done, runs, err := trainFigure(ctx, &o, "olaf/fig3", "Fig. 3", schemes, 2)
 	if f == nil {
 		return nil, err
 	}

@@ -111,18 +111,11 @@ const fig8Spans = 10
 // trainFig8 trains the schemes, draws their rewards and describes what happened to their updates. It returns nil if no
 // training run was finished.
 func trainFig8(ctx context.Context, o *experiments.Options, name, artefact string, schemes []scheme) (*fig8Trainings, error) {
-	runs, seed := o.Seeds(5, 1)
 	f := &fig8Trainings{schemes: schemes, final: map[string]results.Statistic{}, untilNS: int64(schemes[0].Config.Until.NS())}
-	f.Result = experiments.NewResult(name, artefact, o, struct {
-		Schemes []scheme `json:"schemes"`
-		Seed    uint64   `json:"seed"`
-		Runs    int      `json:"runs"`
-	}{schemes, seed, runs})
 	var err error
-	if f.done, err = trainSchemes(ctx, o, schemes, runs, seed); f.done == nil {
+	if f.Result, f.done, _, err = trainFigure(ctx, o, name, artefact, schemes, 1); f.Result == nil {
 		return nil, err
 	}
-	f.Partial = err != nil
 
 	periodNS := float64(f.untilNS) / fig8Periods
 	if o.Quick {

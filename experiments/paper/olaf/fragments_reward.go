@@ -61,7 +61,7 @@ func tornSchemes(o *experiments.Options) (all []scheme) {
 
 func runTornTraining(ctx context.Context, o experiments.Options) (result.Report, error) {
 	schemes := tornSchemes(&o)
-	f, done, runs, err := trainFigure(ctx, &o, tornName, "models in several frames", schemes)
+	f, done, runs, err := trainFigure(ctx, &o, tornName, "models in several frames", schemes, 2)
 	if f == nil {
 		return nil, err
 	}
