@@ -64,7 +64,9 @@ Other systems, and xagg in virtual time, have their own rules:
 | iswitch; ` + "`--mode async`" + ` | float32; NaN and infinity pass | | those of the longest, because workers count results by segment |
 
 While a worker waits, ` + "`waits`" + ` lists the workers whose vectors are missing, if they are known. They are known if the
-network runs in one process, and to daemons of xagg and ps. Frames of switchml, iswitch, atp and ring do not name them.
+network runs in one process, and to daemons of xagg, ps, switchml, atp, and iswitch with isw-x: the switch or the server
+reports after a second whose vectors its incomplete sums lack. Workers of ring do not know it, because each hears only from the
+one before it.
 
 Workers must agree on the length of each vector. In one of 8192 rounds, all frames are sent.
 

@@ -106,6 +106,19 @@ class Sums(unittest.TestCase):
         out, _ = together([np.array([np.nan, 1], np.float32)] * len(SUMS))
         np.testing.assert_array_equal(out[0], np.array([np.nan, len(SUMS)], np.float32))
 
+    @unittest.skipUnless(SYSTEM == "switchml", "one system is enough, because it takes a second")
+    def test_waiting_client_learns_whose_vector_is_missing(self):
+        told = threading.Event()
+        first = olaf.Worker(SUMS[0], waits=lambda text: "the vector of worker 1 is missing" in text and told.set())
+        thread = threading.Thread(target=first.allreduce, args=(np.ones(900, np.float32),))
+        thread.start()
+        self.assertTrue(told.wait(30))
+        second = olaf.Worker(SUMS[1])
+        np.testing.assert_array_equal(second.allreduce(np.ones(900, np.float32)), np.full(900, 2, np.float32))
+        thread.join()
+        first.detach()
+        second.detach()
+
     def test_second_client_is_refused(self):
         w = olaf.Worker(SUMS[0])
         with self.assertRaisesRegex(olaf.Error, "another client"):

@@ -64,7 +64,9 @@ func (c *HostFrames) Encode(dst []byte, p *program.Packet, lanes []uint32, to ne
 func (c *HostFrames) Decode(b []byte, vector uint32, p *program.Packet) (lanes []uint32, from netip.AddrPort, ok bool) {
 	v, err := c.parts.Frame.Decode(b)
 	if err != nil {
-		return nil, from, false
+		if v, err = frame.Baseline.Decode(b); err != nil || v.Message.Kind != program.Control { // the switch's report
+			return nil, from, false
+		}
 	}
 	outer := v.Outer()
 	if outer.DstIP != c.own.SrcIP {

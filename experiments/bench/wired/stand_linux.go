@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
 )
 
 // HostInterface is the name of the interface of a host in a namespace.
@@ -27,6 +28,7 @@ type Stand struct {
 	say   func(format string, args ...any)
 	macs  map[int][6]byte // of the hosts whose frames arrived
 	told  map[int]bool    // hosts that were restarted
+	waits awaits
 }
 
 // OpenStand starts a switch. interfaces contains the switch's ports to the workers, in the order of their numbers,
@@ -54,6 +56,11 @@ func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, i
 	}
 	if err == nil {
 		r.sw.Accepts = s.accept
+		arrive := r.sw.OnArrival
+		r.sw.OnArrival = func(now olaf.Time, port int, v *frame.View, p *program.Packet, lanes []uint32) {
+			arrive(now, port, v, p, lanes)
+			s.reportMissing(now, port, p)
+		}
 		r.sw.Start()
 	}
 	return s, err
@@ -75,6 +82,20 @@ func (s *Stand) accept(port int, outer *frame.Outer) bool {
 		s.say("%s was restarted, and its frames are dropped; restart this switch and all hosts", s.Names[port])
 	}
 	return false
+}
+
+// reportMissing reports to a worker that repeats a part of its vector whose vectors the switch lacks.
+func (s *Stand) reportMissing(now olaf.Time, port int, p *program.Packet) {
+	at := &s.run.sw.Ports[port]
+	if at.Server || p.Kind != program.Data {
+		return
+	}
+	outer := frame.Outer{Addresses: s.run.sw.Own, Past: true}
+	outer.DstMAC, outer.DstIP, outer.SrcPort = at.Host.SrcMAC, at.Host.SrcIP, at.Host.SrcPort
+	b, err := s.waits.reportMissing(s.run.program, port, s.run.net.Workers, now, &outer)
+	if err == nil && b != nil {
+		_ = s.run.links.Send(at.Link, b)
+	}
 }
 
 // layCables creates a namespace for every host and connects it to the switch.
