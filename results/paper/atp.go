@@ -2,7 +2,7 @@ package paper
 
 // causeCollisions is the heading in docs/notes/reproduction.md under which the times of jobs that share a switch are
 // explained.
-const causeCollisions = "Who collides"
+const causeCollisions = "Collisions between jobs"
 
 // sharingSeeds is the number of runs for each measured time of jobs that share a switch. Only the start times of the
 // hosts are random in these runs.
@@ -23,9 +23,10 @@ func atpPaper() Paper {
 	}
 	return Paper{Name: "atp", rows: []row{
 		{artefact: "sharing", row: "too little", source: slides, cells: trend("static over dynamic", "x", Above, 1,
-			"the times of three jobs of VGG16 with two workers each and half the aggregators that one needs for its peak")},
+			"ratio of the times of three VGG16 jobs with two workers each and half the aggregators that one job "+
+				"needs at its peak")},
 		{artefact: "sharing", row: "enough", source: slides, cells: trend("difference", "%", Below, alikePct,
-			"alike is taken for less than 10 % apart, with the aggregators that all three need for their peaks")},
+			"alike is read as less than 10 % apart, with the aggregators that all three jobs need at their peaks")},
 		{artefact: "text", row: "training throughput above others", source: abstract, cells: untestableClaims("%",
 			needsCluster, []string{"least", "most"}, "38", "66")},
 	}}

@@ -3,7 +3,7 @@ package paper
 import "slices"
 
 // causeHosts is the heading in docs/notes/reproduction.md under which iSwitch's times are explained.
-const causeHosts = "What hosts take for a message"
+const causeHosts = "Host time per message"
 
 // jobSeeds is the number of runs for each of iSwitch's times. One is enough, because these runs have no randomness.
 const jobSeeds = 1
@@ -58,7 +58,7 @@ var (
 
 // iswitchTable3 returns the claims on speed-ups over the parameter server, with one column per model.
 func iswitchTable3() []row {
-	const why = "the ratio of two times of which each rests on what hosts take"
+	const why = "a ratio of two times, each of which depends on the hosts' time per message"
 	speedups := func(name string, printed [4]string, expect [4]Verdict) row {
 		var cells []Claim
 		for i, model := range iswitchModels {
@@ -80,8 +80,8 @@ var approaches = map[string]string{"ps": "ar", "ar": "ps", "isw": "ps"}
 
 // iswitchTable4 returns the claims on the hours of synchronous training, with one row per model.
 func iswitchTable4() []row {
-	const why = "hosts' costs of a message were fitted to DQN and PPO; iterations are the paper's, so that an " +
-		"iteration deviates as the hours do"
+	const why = "the hosts' time per message was fitted to DQN and PPO; the number of iterations is the paper's, so " +
+		"the hours deviate as much as one iteration"
 	expect := [4][3]Verdict{{Near, Near, Match}, {Near, Near, Near}, {Near, Near, Match}, {WithinTwo, WithinTwo,
 		WithinTwo}}
 	var rows []row
@@ -99,14 +99,14 @@ func iswitchTable4() []row {
 
 // iswitchTable5 returns the claims on the intervals between asynchronous updates, with one row per model.
 func iswitchTable5() []row {
-	const server = "what a server takes for an update was fitted to DQN and PPO"
+	const server = "the server's time per update was fitted to DQN and PPO"
 	printed := iswitchIntervals
 	expect := [4]Verdict{Near, WithinTwo, Near, WithinTwo}
 	var rows []row
 	for i, model := range iswitchModels {
 		isw := valueClaim("isw", printed[i][1], "ms", Match,
-			"put in: the computing time of a gradient was taken from it", "", "table5."+model+".ps")
-		isw.Disagreement = "by the paper's own hours asynchronous iSwitch trains longer than synchronous iSwitch"
+			"an input: the computing time of a gradient was derived from it", "", "table5."+model+".ps")
+		isw.Disagreement = "by the paper's own hours, asynchronous iSwitch trains longer than synchronous iSwitch"
 		rows = append(rows, row{artefact: "table5", row: model, source: "iSwitch (ISCA'19), Table 5", cells: slices.Concat(
 			withBasis(fittedOr(i), jobSeeds, valueClaim("ps", printed[i][0], "ms", expect[i], server, causeHosts,
 				"table5."+model+".isw")),
@@ -117,7 +117,7 @@ func iswitchTable5() []row {
 
 // iswitchFigures returns the claims on the ranges in the text about Fig. 12, and on the order of the curves in Fig. 15.
 func iswitchFigures() []row {
-	const source, why = "iSwitch (ISCA'19), §6.1", "the least or most of four trainings, of which two are fitted"
+	const source, why = "iSwitch (ISCA'19), §6.1", "the least or most of four training runs, two of which are fitted"
 	span := func(name, least, most string, expect [2]Verdict) row {
 		var cells []Claim
 		for i, c := range []Claim{{Column: "least", Printed: least}, {Column: "most", Printed: most}} {
@@ -129,12 +129,12 @@ func iswitchFigures() []row {
 	overAR := span("iteration below ar", "36.7", "48.9", [2]Verdict{WithinTwo, Contradiction})
 	overAR.cells[1].Contradiction = "4.40 h of 9.01 h in Table 4 are 51.2 % less, for DDPG"
 	overPS := span("aggregation below ps", "81.6", "85.8", [2]Verdict{Near, Near})
-	overPS.cells[1].Disagreement = "with DQN's 72.7 % shorter iteration it makes aggregation 84.7 to 89.1 % of the " +
-		"server's iteration; the text says at most 83.2 %"
+	overPS.cells[1].Disagreement = "with DQN's 72.7 % shorter iteration, aggregation would be 84.7 to 89.1 % of the " +
+		"server's iteration; the text has at most 83.2 %"
 	order := func(model string) row {
 		trend := func(column string) Claim {
 			return Claim{Column: column, Unit: "x", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds,
-				Why: "the difference of the speed-ups with 12 workers over 4, which the figure draws without numbers"}
+				Why: "the difference of the speed-ups from 4 to 12 workers, which the figure shows without numbers"}
 		}
 		return row{artefact: "fig15", row: model, source: "iSwitch (ISCA'19), Fig. 15", cells: withBasis(Predicted,
 			jobSeeds, trend("isw over ps"), trend("ps over ar"))}

@@ -8,7 +8,7 @@ import (
 
 // causePrinted is the heading in docs/notes/reproduction.md under which calculations with the paper's numbers are
 // explained.
-const causePrinted = "What the printed numbers of iSwitch give"
+const causePrinted = "Arithmetic with iSwitch's printed numbers"
 
 // Numbers printed in iSwitch's §§2 to 6, one per model, for the arithmetic below.
 var (
@@ -64,19 +64,19 @@ func iswitchBoard() []row {
 	bus := func(column string, ports float64) Claim {
 		return arithmeticClaim(Claim{Column: column, Unit: "%", Kind: Trend, Side: Below,
 			Neighbour: &Neighbour{Is: 100}, Expect: Holds,
-			Why: "full packets take 48 of 61.5 cycles between two of them on four ports; that the bus keeps up is said " +
-				"without a number"}, iswitchBusPct(ports), "")
+			Why: "on four ports, a full packet takes 48 of the 61.5 cycles until the next; the text says without a " +
+				"number that the bus keeps up"}, iswitchBusPct(ports), "")
 	}
 	var held []Claim
 	for i, model := range iswitchModels {
 		const segment = iswitchLanes*4 + 2 // bytes of the sum and a counter
 		taken := iswitchSegments(i) * segment
 		c := Claim{Column: model, Printed: "44.5", Unit: "% of block RAM", Kind: Bound, Side: Below, Expect: BoundMet,
-			Why: "a whole vector in buffers, a counter of two bytes a segment"}
+			Why: "a whole vector in buffers, and a two-byte counter per segment"}
 		pct, why := 100*taken/virtexBRAMBytes, ""
 		if pct > iswitchBRAMPct {
-			why = fmt.Sprintf("%.0f segments of %d bytes are %.2f MB; %g %% of the chip's %.2f MB are %.2f MB, and how "+
-				"segments would be recycled is not said",
+			why = fmt.Sprintf("%.0f segments of %d bytes are %.2f MB; %g %% of the chip's %.2f MB are %.2f MB, and "+
+				"the paper does not say how segments would be recycled",
 				iswitchSegments(i), segment, taken/1e6, iswitchBRAMPct, virtexBRAMBytes/1e6, iswitchBRAMPct*virtexBRAMBytes/1e8)
 		}
 		held = append(held, arithmeticClaim(c, pct, why))
@@ -88,17 +88,17 @@ func iswitchBoard() []row {
 		{artefact: "text", row: "counters of a vector", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1",
 			cells: []Claim{arithmeticClaim(
 				Claim{Column: "dqn", Unit: "counters", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 2}, Expect: Opposite,
-					Why: fmt.Sprintf("Algorithm 1 sums H gradient vectors under one count; our reading: the accelerator counts "+
-						"each of %.0f segments up to H on its own, "+
-						"so that with unequal rates, jitter or loss the segments of a sum are of different vectors. No printed "+
-						"number excludes one count", iswitchSegments(0))},
+					Why: fmt.Sprintf("Algorithm 1 sums H gradient vectors with one count; our reading: the "+
+						"accelerator counts each of the %.0f segments up to H separately, so that with unequal "+
+						"rates, jitter or loss a sum's segments come from different vectors. No printed number "+
+						"excludes one count", iswitchSegments(0))},
 				iswitchSegments(0), "")}},
 		{artefact: "text", row: "staleness bound", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1",
 			cells: []Claim{arithmeticClaim(
 				Claim{Column: "after 4 losses", Printed: "3", Unit: "iterations", Kind: Bound, Side: Below, Expect: BoundMissed,
-					Why: "our reading: no packet names its iteration, so that each that is lost leaves its segment's sums one " +
-						"gradient behind, and S + 1 = 4 losses exceed S = 3. " +
-						"No printed number excludes the bound, and Table 2's Help and FBcast are there for lost packets"},
+					Why: "our reading: packets have no iteration number, so each lost packet leaves its segment's " +
+						"sums one gradient behind, and S + 1 = 4 losses exceed S = 3. No printed number excludes the " +
+						"bound, and Table 2's Help and FBcast handle lost packets"},
 				iswitchStaleness+1, "")}},
 	}
 }
@@ -110,10 +110,10 @@ func iswitchRatios() []row {
 		r := row{artefact: "text", row: name, source: "iSwitch (ISCA'19), Tables 3 to 5"}
 		for i, model := range iswitchModels {
 			c := Claim{Column: model, Printed: printed[i], Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1},
-				Expect: expect[i], Why: "the printed hours of the one over those of the other"}
+				Expect: expect[i], Why: "ratio of the printed hours"}
 			if got := fmt.Sprintf("%.2f", ratio(i)); got != printed[i] {
 				c.Disagreement = fmt.Sprintf(
-					"the printed hours give %s, Table 3 has %s; no more than their rounding may hide", got, printed[i])
+					"the printed hours give %s, Table 3 has %s; rounding may explain the difference", got, printed[i])
 			}
 			r.cells = append(r.cells, arithmeticClaim(c, ratio(i), ""))
 		}
@@ -122,12 +122,13 @@ func iswitchRatios() []row {
 	all := [4]Verdict{Match, Match, Match, Match}
 	const shorter, least, most = 72.7, 81.6, 85.8
 	share := arithmeticClaim(Claim{Column: "dqn", Printed: "83.2", Unit: "%", Kind: Bound, Side: Below,
-		Why: "the least that aggregation takes of DQN's iteration with a parameter server"}, 100*shorter/most,
-		fmt.Sprintf("an iteration that is %g %% shorter because aggregation is %g to %g %% shorter was %.1f to %.1f "+
-			"%% aggregation", shorter, least, most, 100*shorter/most, 100*shorter/least))
+		Why: "the least share of DQN's iteration that aggregation takes with a parameter server"}, 100*shorter/most,
+		fmt.Sprintf("if an iteration is %g %% shorter because aggregation is %g to %g %% shorter, aggregation was "+
+			"%.1f to %.1f %% of it", shorter, least, most, 100*shorter/most, 100*shorter/least))
 	r := row{artefact: "text", row: "iterations", source: "iSwitch (ISCA'19), Tables 1 and 4",
 		cells: theirMachineClaims("M",
-			"Table 1 studies trainings of others; its own in Table 4 have fewer iterations, which excludes nothing",
+			"Table 1 is about other authors' training runs; the paper's own in Table 4 have fewer iterations, which "+
+				"is no contradiction",
 			iswitchModels, iswitchStudied[:]...)}
 	return []row{
 		speedup("sync speedup by hours", iswitchSync, [4]Verdict{Match, Match, Near, Match},
@@ -155,7 +156,7 @@ var (
 // iswitchTrainings returns claims on the numbers in iSwitch's tables that come from training runs, and on numbers that
 // follow from these.
 func iswitchTrainings() (rows []row) {
-	const trained = "needs the paper's trainings of DQN, A2C, PPO and DDPG on Atari and MuJoCo"
+	const trained = "needs the paper's training runs of DQN, A2C, PPO and DDPG on Atari and MuJoCo"
 	const table4, table5 = "iSwitch (ISCA'19), Table 4", "iSwitch (ISCA'19), Table 5"
 	rows = append(rows, row{artefact: "table4", row: "iterations", source: table4,
 		cells: untestableClaims("M", trained, iswitchModels, iswitchSyncMillions[:]...)})
@@ -196,7 +197,7 @@ func iswitchReductions() []row {
 		}
 		claim := func(column, printed string, value float64) Claim {
 			return arithmeticClaim(Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
-				Expect: Match, Why: "how much less Table 5 has for iSwitch than for the server"}, value, "")
+				Expect: Match, Why: "how much lower Table 5 is for iSwitch than for the server"}, value, "")
 		}
 		return row{artefact: "text", row: name, source: source, cells: []Claim{claim("least", least, low), claim("most", most, high)}}
 	}
@@ -206,7 +207,7 @@ func iswitchReductions() []row {
 		span("interval saved", iswitchIntervals, all[:2], "4.6", "51.5"),
 		span("hours saved", iswitchAsyncHours, all, "35.7", "73.0"),
 		{artefact: "text", row: "aggregation at least", source: "iSwitch (ISCA'19), §§1 and 2.3", cells: untestableClaims("%",
-			"the bars of Fig. 4 need the paper's cluster and trainings", []string{"of an iteration"}, "49.9")},
+			"the bars of Fig. 4 need the paper's cluster and training runs", []string{"of an iteration"}, "49.9")},
 		{artefact: "text", row: "utilisation", source: "iSwitch (ISCA'19), §4", cells: slices.Concat(
 			untestableClaims("%", "needs a synthesis for the NetFPGA-SUME", []string{"lut", "ff"}, "18.6", "17.3"),
 			untestableClaims("slices", "needs a synthesis for the NetFPGA-SUME", []string{"dsp"}, "17"))},
@@ -232,23 +233,24 @@ func iswitchAsynchrony() []row {
 		server, own := valueOf(iswitchAsyncMillions[i][0]), iswitchWorkers*valueOf(iswitchAsyncMillions[i][1])
 		async, sync := iswitchAsyncHours[i][1], iswitchSyncHours[i][2]
 		saved := Claim{Column: model, Unit: "%", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect[i],
-			Why: "how many fewer gradients asynchronous iSwitch trains on than the server, where the text has " +
-				"fewer iterations by fresher gradients",
+			Why: "how many fewer gradients asynchronous iSwitch uses than the server; the text claims fewer " +
+				"iterations because of fresher gradients",
 			Disagreement: fmt.Sprintf(
-				"an iteration of the server holds 1 gradient, one of iSwitch %d: %.2f M against %.2f M", iswitchWorkers,
+				"an iteration has 1 gradient with the server and %d with iSwitch: %.2f M against %.2f M",
+				iswitchWorkers,
 				server, own)}
 		fewer.cells = append(fewer.cells, arithmeticClaim(saved, 100*(1-own/server), ""))
 		sooner.cells = append(sooner.cells, arithmeticClaim(Claim{Column: model, Unit: "x", Kind: Trend, Side: Below,
 			Neighbour: &Neighbour{Is: 1}, Expect: Opposite,
-			Why: "hours of asynchronous over those of synchronous iSwitch, which §6.1 declines to compare; " +
-				"that workers do not wait is what asynchrony is for",
+			Why: "the hours of asynchronous over those of synchronous iSwitch, which §6.1 declines to compare; " +
+				"asynchronous training is meant to save waiting",
 			Disagreement: fmt.Sprintf("asynchronous iSwitch trains longer: %s h against %s h", async, sync)},
 			ratioOf(async, sync), ""))
 	}
 	given := arithmeticClaim(Claim{Column: "most", Printed: "3", Unit: "iterations", Kind: Value,
 		Neighbour: &Neighbour{}, Expect: Match,
-		Why: "with four workers that take turns three others commit between two gradients of one",
-		Disagreement: "S = 3 is given to the asynchronous server “for fairness”, which never goes beyond it with " +
-			"4 workers, as the sentence itself says"}, iswitchWorkers-1, "")
+		Why: "if four workers take turns, the three others commit between two gradients of one worker",
+		Disagreement: "the asynchronous server gets S = 3 “for fairness”, but with 4 workers it never exceeds 3, as " +
+			"the sentence itself says"}, iswitchWorkers-1, "")
 	return []row{fewer, sooner, {artefact: "text", row: "staleness of the server", source: source, cells: []Claim{given}}}
 }

@@ -308,9 +308,9 @@ func (c *Claim) judgeBound(ours *results.Statistic) Verdict {
 func (b *beside) judgeTrend(m *Measured) (Verdict, string) {
 	switch {
 	case b == nil, !b.ours.Known():
-		return Differs, "nothing to set it against was measured"
+		return Differs, "the result to compare it with was not measured"
 	case b.side == 0:
-		return Differs, "the paper prints it on neither side of its neighbour"
+		return Differs, "the paper's number equals its neighbour's"
 	}
 	mean, half := difference(&m.Statistic, &b.ours)
 	v := decideSide(float64(b.side*mean), half, TrendOnly, Opposite)
@@ -397,8 +397,8 @@ func JudgeAgain(rows []results.PaperRow, bench *results.Bench) []results.PaperRo
 		case again:
 			ours[id] = m
 		case c.Kind == Trend, c.Renewed != "":
-			ours[id] = Of(results.Describe(nil, "kept by an earlier olafctl: "+
-				cmp.Or(c.Renewed, "it said only whether the trend held")+"; run it again"))
+			ours[id] = Of(results.Describe(nil, "stored by an earlier olafctl: "+
+				cmp.Or(c.Renewed, "it stored only whether the trend held")+"; run it again"))
 		default:
 			ours[id] = Of(rows[i].Ours)
 		}

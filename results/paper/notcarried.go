@@ -10,9 +10,9 @@ type NotCarried struct {
 // Reasons why numbers are not claims.
 const (
 	isInput    = "a setting of their experiments"
-	isDesign   = "a constant of the design, built here as printed or decided otherwise on the paper's page"
+	isDesign   = "a constant of the design, built here as printed, or differently for a reason on the paper's page"
 	isTheirs   = "a property of their machines"
-	isElse     = "a number of other work, cited as motivation"
+	isElse     = "a number from other work, cited as motivation"
 	isRounded  = "another printed number, rounded"
 	isBaseline = "the baseline that speed-ups are relative to"
 )
@@ -25,14 +25,16 @@ func ListNotCarried() []NotCarried {
 		{"olaf", []string{"512 bits", "64 bytes", "1500 bytes", "9036 bytes", "4 ns"}, isDesign},
 		{"olaf", []string{"96 cores"}, isTheirs},
 		{"olaf", []string{"304 bits", "96 ns", "1152 ns"}, "contradictions by arithmetic, in docs/notes/reproduction.md"},
-		{"olaf", []string{"243 ms", "291 ms", "2900 ms"}, "text that repeats Table 3 and Fig. 10, whose claims have them"},
+		{"olaf", []string{"243 ms", "291 ms", "2900 ms"}, "text that repeats Table 3 and Fig. 10, for which there " +
+			"are claims"},
 		{"iswitch", []string{"1,522 bytes", "256 bits"}, isDesign},
 		{"iswitch", []string{"10 Gbps"}, isInput},
 		{"iswitch", []string{"100 Gbps"}, "faster links that they did not use"},
-		{"iswitch", []string{"10 %"}, "their reference designs against other code, of which neither is available"},
+		{"iswitch", []string{"10 %"}, "a comparison of their reference designs with other code, neither of which is " +
+			"available"},
 		{"iswitch", []string{"6.4 MB", "3.3 MB", "40 KB", "157.5 KB"}, isRounded},
 		{"iswitch", []string{"1.00 ×"}, isBaseline},
-		{"p4inc", []string{"14 us"}, "no quantity: lines 7 to 14 use a search"},
+		{"p4inc", []string{"14 us"}, "not a quantity: lines 7 to 14 use a search"},
 		{"p4inc", []string{"99 %"}, isElse},
 		{"p4inc", []string{"32 ×"}, isTheirs},
 		{"p4inc", []string{"224 ×", "528 MB", "102 MB"}, isInput},
@@ -47,7 +49,7 @@ func ListNotCarried() []NotCarried {
 			"20 Gbps", "10 ms", "1280 bytes", "10 cores"}, isInput},
 		{"xagg", []string{"1328 bytes", "32 bits", "256 ×", "1024 packets", "10 %", "80 %"}, isDesign},
 		{"xagg", []string{"44 cores", "128 GB"}, isTheirs},
-		{"xagg", []string{"100 %"}, "the load of a core that polls, as all DPDK programs do"},
+		{"xagg", []string{"100 %"}, "the load of a polling core, as in all DPDK programs"},
 		{"xagg", []string{"25 %"}, "a share of a training run's time, which needs their cluster"},
 	}
 }

@@ -12,13 +12,13 @@ import (
 // Headings in docs/notes/reproduction.md about numbers that do not match.
 const (
 	causeBursts  = "Bursts of Table 1"
-	causeReading = "To whom an age belongs"
+	causeReading = "Age per worker or per cluster"
 	causePhases  = "Phases of periodic senders"
-	causeHops    = "Delays of the hops"
-	causeLoss    = "What counts as lost"
-	causeControl = "What N counts"
-	causeActive  = "Clusters that send at once"
-	causeReward  = "Rewards of a training"
+	causeHops    = "Hop delays"
+	causeLoss    = "Definition of loss"
+	causeControl = "Meaning of N"
+	causeActive  = "Simultaneously active clusters"
+	causeReward  = "Training rewards"
 )
 
 // Numbers of runs needed for published numbers.
@@ -66,13 +66,13 @@ func withBasis(b Basis, seeds int, claims ...Claim) []Claim {
 func olafTable1() []row {
 	const (
 		source = "OLAF §8.1, Table 1"
-		fifo   = "FIFO's counts depend on burst length and line rate alone, which two cells of four pin"
+		fifo   = "FIFO's counts depend only on burst length and line rate, which two of the four cells determine"
 		count  = "traffic and engine cycles were fitted to the counts of this table"
-		rest   = "lost is what the fitted counts leave: 1 % of aggregated is 5 to 6 % of it"
+		rest   = "lost follows from the fitted counts: 1 % of aggregated is 5 to 6 % of lost"
 	)
 	cells := func(c ...Claim) []Claim { return withBasis(Calibrated, benchSeeds, c...) }
 	excluded := valueClaim("lost_pct", "55.8", "%", Contradiction, fifo, "", "table1.olaf.40g.lost_pct")
-	excluded.Contradiction = "6109 of 13,500 received leave 54.75 % lost, not 55.8; the count was fitted"
+	excluded.Contradiction = "if 6109 of 13,500 are received, 54.75 % are lost, not 55.8; the count was fitted"
 	odd := valueClaim("received", "4823", "frames", Near, count, causeBursts, "table1.fifo.40g.received")
 	odd.Inconsistency = "fewer than 40/100 of the updates leave, so the egress loses cycles"
 	return []row{
@@ -99,40 +99,41 @@ func olafReductions() []row {
 		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: withBasis(Calibrated, benchSeeds,
 			Claim{Column: "reduction", Printed: text, Unit: "%", Kind: Value,
 				Expect: expect, Neighbour: &Neighbour{},
-				Why: "FIFO's age per worker, Olaf's per cluster: chosen " +
-					"because it fits; like for like the reduction is smaller", Cause: causeReading,
-				Inconsistency: "per cluster for both, FIFO would need gaps of CV² > 4.5 to be this old"})}
+				Why: "FIFO's age per worker, Olaf's per cluster: chosen because it fits; like for like, the " +
+					"reduction is smaller", Cause: causeReading,
+				Inconsistency: "per cluster for both, FIFO needs gaps with CV² > 4.5 to be this old"})}
 	}
 	return []row{at("40G", "69", Match), at("20G", "78", Near)}
 }
 
 func olafFigures() []row {
-	const definition = "counted from the untrained policy, which was chosen after rewards came out below zero; the " +
-		"paper does not say of what its percentages are"
+	const definition = "relative to the untrained policy, a choice made after rewards were below zero; the paper " +
+		"does not say what its percentages are relative to"
 	trend := func(column, unit string, side Side, than float64, expect Verdict, why, cause string) Claim {
 		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than},
 			Expect: expect, Why: why, Cause: cause}
 	}
-	const more = "the difference of mean aggregations of an outgoing update; the whole distribution must lie right " +
-		"of the other"
-	const steps = "part of it is that every update is one step of full size"
+	const more = "the difference of the mean aggregations per outgoing update; the whole distribution must be to the " +
+		"right of the other"
+	const steps = "partly because every update is one step of full size"
 	return []row{
 		{artefact: "fig6", row: "aggregations", source: "OLAF §8.1, Fig. 6", cells: slices.Concat(
 			withBasis(Calibrated, benchSeeds, trend("20G right of 40G", "updates", Above, 0, Holds, more, "")),
 			withBasis(Predicted, benchSeeds, trend("5G right of 20G", "updates", Above, 0, Holds, more, "")))},
 		{artefact: "fig7", row: "speedup", source: "OLAF §8.2, Fig. 7", cells: withBasis(Predicted, trainingSeeds,
 			trend("grows as capacity shrinks", "x", Above, 0, Holds,
-				"how far the speed-up falls from the lowest to the highest output rate", ""),
+				"the decrease of the speed-up from the lowest to the highest output rate", ""),
 			trend("smallest", "x", Above, 1, Opposite,
-				"a gain at every capacity is claimed; with all 100 clusters active at once Olaf's own cycles cost it the "+
-					"lead above 30 Gbps", causeActive))},
+				"the paper claims a gain at every capacity; with all 100 clusters active at once, Olaf's own cycles "+
+					"cost it the lead above 30 Gbps", causeActive))},
 		{artefact: "fig2", row: "reward", source: "OLAF §2.1, Fig. 2", cells: withBasis(Predicted, trainingSeeds,
 			trend("async over periodic aggregation", "", Above, 0, Holds,
 				"the difference of the last ten iterations' mean rewards; "+steps, causeReward),
 			trend("periodic aggregation over sync", "", Above, 0, Holds,
 				"the difference of the last ten iterations' mean rewards; "+steps, causeReward))},
 		{artefact: "fig3", row: "iterations", source: "OLAF §2.1, Fig. 3", cells: withBasis(Predicted, trainingSeeds,
-			trend("fewer with more workers", "", Above, 0, Holds, "how many iterations fewer 16 workers need than one; "+
+			trend("fewer with more workers", "", Above, 0, Holds, "how many fewer iterations 16 workers need than "+
+				"one;  "+
 				steps, causeReward))},
 		{artefact: "fig8", row: "reward over fifo", source: "OLAF §8.2, Fig. 8", cells: withBasis(Predicted, trainingSeeds,
 			Claim{Column: "40G", Printed: "82", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: TrendOnly,
@@ -140,12 +141,13 @@ func olafFigures() []row {
 			Claim{Column: "20G", Printed: "86.5", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: WithinTwo,
 				Why: definition, Cause: causeReward})},
 		{artefact: "fig8", row: "olaf", late: true, source: "OLAF §8.2, Fig. 8", cells: withBasis(Predicted, trainingSeeds,
-			trend("same at every rate", "%", Below, FlatPct, Opposite, fmt.Sprintf("how much more reward Olaf gained at 40 "+
-				"than at 20 Gbps; the same is at most %d %%; at 20 Gbps a queue of 8 slots loses a quarter of the updates and "+
-				"merges more, and a merged one is one step", FlatPct), causeReward))},
+			trend("same at every rate", "%", Below, FlatPct, Opposite, fmt.Sprintf("how much more reward Olaf gained "+
+				"at 40 than at 20 Gbps; the same means at most %d %%; at 20 Gbps, a queue of 8 slots loses a quarter "+
+				"of the updates and merges more, and a merged update is only one step", FlatPct), causeReward))},
 		{artefact: "fig8", row: "age", late: true, source: "OLAF §§1 and 2.2", cells: withBasis(Predicted, trainingSeeds,
-			trend("proxy of time to reward", "", Above, 0, Holds, "Spearman's correlation between the mean age per cluster "+
-				"and the time to the reward that the slowest network reached, over the networks of a seed", causeReward))},
+			trend("proxy of time to reward", "", Above, 0, Holds, "Spearman's correlation between the mean age per "+
+				"cluster and the time until the reward that the slowest network reached, over the networks of one seed",
+				causeReward))},
 	}
 }
 
@@ -154,11 +156,12 @@ func olafText() []row {
 	trend := func(column, unit, why string) Claim {
 		return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds, Why: why}
 	}
-	older := trend("older with more slots", "us", "the least growth from one queue to the next of 4, 8, 16 and 32 slots, at 20 Gbps; "+
-		"a longer queue also loses fewer updates, which per worker outweighs its delay up to 16 slots")
+	older := trend("older with more slots", "us", "the smallest growth between consecutive queues of 4, 8, 16 and 32 "+
+		"slots, at 20 Gbps; a longer queue also loses fewer updates, which outweighs its delay for ages per worker "+
+		"up to 16 slots")
 	older.Expect, older.Cause = Opposite, causeReading
-	const fewer, before = "how many per cent fewer than FIFO's; the server answers each frame once",
-		"before the last switch, where an ACK is copied for the workers of its cluster"
+	const fewer, before = "per cent fewer than FIFO's; the server answers each frame once",
+		"before the last switch, which copies an ACK for the workers of its cluster"
 	return []row{
 		{artefact: "text", row: "fifo", late: true, source: "OLAF §8.1", cells: withBasis(Predicted, benchSeeds,
 			older)},
@@ -189,18 +192,18 @@ func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, 
 }
 
 // ofWorkers is the text that describes the earlier definition of fairness for FIFO.
-const ofWorkers = "it was over the means of workers, and is over clusters now"
+const ofWorkers = "it used the means of workers, and now uses those of clusters"
 
 var (
 	fifoWhy = [4]string{"a saturated bottleneck; its rate was fitted to this loss",
-		"drop-tail locks phases of periodic senders; per worker, the reading that fits",
-		"drop-tail locks phases of periodic senders; per worker, the reading that fits",
-		"Jain's index over the per-cluster ages, judged by what it lacks to 1"}
+		"drop-tail locks the phases of periodic senders; ages per worker, the reading that fits",
+		"drop-tail locks the phases of periodic senders; ages per worker, the reading that fits",
+		"Jain's index over the per-cluster ages, judged by its distance from 1"}
 	fifoCause = [4]string{causePhases, causePhases, causePhases, causePhases}
-	olafWhy   = [4]string{"by packets: whether packets or the updates inside count is not said",
-		"the delays of the hops are not given; per cluster, the reading that fits",
-		"the delays of the hops are not given; per cluster, the reading that fits",
-		"Jain's index over the per-cluster ages, judged by what it lacks to 1"}
+	olafWhy   = [4]string{"counted in packets: the paper does not say whether packets or the updates in them count",
+		"the hop delays are not given; ages per cluster, the reading that fits",
+		"the hop delays are not given; ages per cluster, the reading that fits",
+		"Jain's index over the per-cluster ages, judged by its distance from 1"}
 	olafCause = [4]string{causeLoss, causeHops, causeHops, causeHops}
 )
 
@@ -212,39 +215,39 @@ func olafTable2() []row {
 		{"244", Near}, {"0.98", TrendOnly}})
 	alike := Claim{Column: "as with control", Unit: "%", Kind: Trend, Side: Below,
 		Neighbour: &Neighbour{Is: FlatPct}, Expect: Holds, Cause: causeControl,
-		Why: "by how much the ages of a group differ with and without transmission control, of the group where it is " +
-			"more; N counts the active clusters, as in the text"}
+		Why: "the difference between a group's ages with and without transmission control, for the group with the " +
+			"larger difference; N counts the active clusters, as in the text"}
 	merged.cells = append(merged.cells, withBasis(Calibrated, networkSeeds, alike)...)
 	return []row{fifo, merged}
 }
 
 func olafTable3() []row {
-	const control = "N counts the active clusters, as in the text, so that no send probability is below 8/10 and " +
-		"little changes"
+	const control = "N counts the active clusters, as in the text, so no send probability is below 8/10 and little " +
+		"changes"
 	why, cause := [4]string{control, control, control, olafWhy[3] + "; " + control}, [4]string{causeControl,
 		causeControl, causeControl, causeControl}
 	fifo := multiHopRow("table3", "fifo", "olaf", fifoWhy, fifoCause, [4]cell{{"86", Near}, {"1381", WithinTwo},
 		{"5382", WithinTwo}, {"0.86", WithinTwo}})
-	fifo.cells[3].Disagreement = "over ten clusters of the printed ages Jain's index is at most 0.741; the printed " +
-		"ages fit per worker"
+	fifo.cells[3].Disagreement = "for ten clusters with the printed ages, Jain's index is at most 0.741; the printed " +
+		"ages fit as ages per worker"
 	merged := multiHopRow("table3", "olaf", "fifo", olafWhy, olafCause, [4]cell{{"5.6", WithinTwo},
 		{"243", WithinTwo}, {"291", WithinTwo}, {"0.91", WithinTwo}})
 	controlled := multiHopRow("table3", "olaf tc", "olaf", why, cause, [4]cell{{"4.7", WithinTwo},
 		{"263", WithinTwo}, {"270", WithinTwo}, {"0.99", TrendOnly}})
 	narrows := Claim{Column: "gap narrows", Unit: "ms", Kind: Trend, Side: Above, Neighbour: &Neighbour{},
 		Expect: Holds, Cause: causeControl,
-		Why: "by how much the groups' ages lie closer together than without control, seed by seed"}
+		Why: "how much closer together the groups' ages are than without control, seed by seed"}
 	controlled.cells = append(controlled.cells, withBasis(Calibrated, networkSeeds, narrows)...)
 	fifo.cells[3].Renewed = ofWorkers
 	for i := range controlled.cells {
-		controlled.cells[i].Renewed = "N counted senders, and counts clusters now"
+		controlled.cells[i].Renewed = "N counted senders and now counts clusters"
 	}
 	return []row{fifo, merged, controlled}
 }
 
 func olafFig10() []row {
 	const source = "OLAF §8.3, Fig. 10"
-	flat := fmt.Sprintf("by how much the highest mean lies above the lowest; flat and stable are at most %d %%", FlatPct)
+	flat := fmt.Sprintf("how far the highest mean is above the lowest; flat and stable mean at most %d %%", FlatPct)
 	trend := func(column, unit string, side Side, than float64, expect Verdict, why, cause string) Claim {
 		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than},
 			Expect: expect, Why: why, Cause: cause}
@@ -252,19 +255,20 @@ func olafFig10() []row {
 	return []row{
 		{artefact: "fig10", row: "fifo", source: source, cells: withBasis(Predicted, networkSeeds,
 			Claim{Column: "s1 at 0.1", Printed: "2900", Unit: "ms", Kind: Bound, Side: Above, Expect: BoundMet,
-				Why: "“exceeding”: how far is not said", Cause: causePhases},
+				Why: "“exceeding”: the paper does not say by how much", Cause: causePhases},
 			trend("s2 stable", "%", Below, FlatPct, Opposite, flat+
-				"; FIFO's S2 ages as S1's share of the bottleneck grows", causePhases))},
+				"; FIFO's S2 gets older as S1's share of the bottleneck grows", causePhases))},
 		{artefact: "fig10", row: "olaf tc", source: source, cells: withBasis(Predicted, networkSeeds,
 			trend("s1 falls", "ms", Above, 0, Holds, "from the lowest to the highest rate of SW1", ""),
-			trend("s2 flat and low", "%", Below, FlatPct, Holds, flat+"; low is below S1 where SW1 is slowest", ""))},
+			trend("s2 flat and low", "%", Below, FlatPct, Holds, flat+"; low means below S1 at SW1's lowest rate",
+				""))},
 	}
 }
 
 func olafFormal() []row {
 	cells := theirMachineClaims("s",
-		"the time of their solver on their machine; ours takes less than a tenth of a second, and nothing says that "+
-			"both are asked the same",
+		"the time of their solver on their machine; ours takes less than a tenth of a second, possibly for a "+
+			"different question",
 		[]string{"solver time"}, "40")
 	cells[0].Inconsistency = "ε = 0.1 and p/C = 2 carry no unit"
 	return []row{{artefact: "smt", row: "fairness query", source: "OLAF §6, §12.3", cells: cells}}
@@ -281,11 +285,11 @@ func olafHardware() []row {
 			Why: fmt.Sprintf("%g cycles of 64 bytes at 250 MHz", beats)}
 	}
 	jumbo := latency("9036 B", "1152", 142, Contradiction)
-	jumbo.Contradiction = "142 blocks of 64 bytes take 568 ns at 250 MHz, as 24 take the 96 ns of 1500 bytes; 1152 " +
-		"ns are 288 cycles"
+	jumbo.Contradiction = "142 blocks of 64 bytes take 568 ns at 250 MHz, just as 24 blocks take the 96 ns printed " +
+		"for 1500 bytes; 1152 ns are 288 cycles"
 	headers := Claim{Column: "of a packet", Printed: "304", Unit: "bits", Kind: Value, Basis: Arithmetic, Expect: Contradiction,
-		Follows: 8 * (14 + 20 + 8), Neighbour: &Neighbour{}, Why: "Ethernet of 14, IPv4 of 20 and UDP of 8 bytes",
-		Contradiction: "the three named headers have 336 bits; 304 leaves 4 bytes for UDP, its two ports"}
+		Follows: 8 * (14 + 20 + 8), Neighbour: &Neighbour{}, Why: "Ethernet with 14, IPv4 with 20 and UDP with 8 bytes",
+		Contradiction: "the three named headers have 336 bits; 304 bits leave 4 bytes for UDP, which are its two ports"}
 	untestable := func(column, text, unit, why string) Claim {
 		return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable,
 			Untestable: why}
@@ -295,7 +299,7 @@ func olafHardware() []row {
 			cells: []Claim{latency("1500 B", "96", 24, Match), jumbo}},
 		{artefact: "hardware", row: "headers", late: true, source: source, cells: []Claim{headers}},
 		{artefact: "hardware", row: "clock", source: source, cells: []Claim{untestable("output rate", "50", "Gbps",
-			"a limit of timing closure on the card")}},
+			"limited by timing closure on the card")}},
 		{artefact: "hardware", row: "utilisation", source: source, cells: []Claim{
 			untestable("lut", "3.52", "%", synthesis), untestable("ff", "1.5", "%", synthesis), untestable("mux", "1",
 				"%", synthesis),

@@ -9,9 +9,9 @@ import (
 
 // Headings in docs/notes/reproduction.md about P4INC-AOI's numbers.
 const (
-	causeLoad    = "How much P4INC-AOI's jobs want"
-	causeTestbed = "What a job of P4INC-AOI's testbed is"
-	causeOptics  = "How P4INC-AOI's optics begin"
+	causeLoad    = "Load from P4INC-AOI's jobs"
+	causeTestbed = "Jobs in P4INC-AOI's testbed"
+	causeOptics  = "Initial connections in P4INC-AOI"
 )
 
 // planSeeds is the number of workloads per number of P4INC-AOI. proofSeeds is the number of these workloads that are
@@ -71,8 +71,8 @@ func p4incTable1() []row {
 	span := func(column, printed string) Claim {
 		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
 			Expect: Differs, Cause: causeLoad,
-			Why: "how much longer the jobs take without reconfigurations, over TW; the text divides by TW here and by " +
-				"the larger number in the table"}
+			Why: "how much longer the jobs take without reconfigurations than with TW; the text divides by TW here, " +
+				"but by the larger number in the table"}
 	}
 	return append(rows, row{artefact: "table1", row: "norecon over tw", source: text,
 		cells: unmovedClaims(span("least", "9.6"), span("most", "24.4"))})
@@ -83,22 +83,23 @@ func p4incTable1() []row {
 func unmovedClaims(claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = Arithmetic, 0
-		claims[i].Why += "; 0 also with any rate, size or time doubled or halved, since both policies make the same " +
-			"plans where hardly anybody waits"
+		claims[i].Why += "; 0 even if any rate, size or time is doubled or halved, because both policies make the " +
+			"same plans when jobs hardly wait"
 	}
 	return claims
 }
 
 // claims returns the claims on the numbers in a row, column by column.
 func (l *table1Line) claims() []Claim {
-	const machine = "the time of their solver and their Python on their machine; docs/papers/p4inc.md has ours"
+	const machine = "the time of their solver and their Python code on their machine; docs/papers/p4inc.md has our " +
+		"times"
 	at := fmt.Sprintf("table1.%d_jobs.", l.jobs)
 	seconds := func(column, printed, beside string, expect Verdict) Claim {
 		c := valueClaim(column+" ct bti", printed, "s", expect,
-			"with the printed capacities jobs wait for hardly anything but their own interfaces; what made theirs wait "+
-				"is not printed", causeLoad, at+beside+"_ct_bti")
+			"with the printed capacities, jobs wait for little except their own interfaces; the paper does not print "+
+				"what made its jobs wait", causeLoad, at+beside+"_ct_bti")
 		if l.jobs == 60 && column != "norecon" {
-			c.Disagreement = "ten jobs more than in the line above, at most 0.7 Tb, take it to twice the time"
+			c.Disagreement = "ten more jobs than in the line above, at most 0.7 Tb, double the time"
 		}
 		if l.jobs == 80 && column == "norecon" {
 			c.Disagreement = "21.7 s are printed for 60 and for 80 jobs"
@@ -107,9 +108,9 @@ func (l *table1Line) claims() []Claim {
 	}
 	connections := func(column, printed, beside string) Claim {
 		c := valueClaim(column+" aoi", printed, "connections", Differs,
-			"set up from an even mesh; with which connections theirs begin is not printed", causeOptics, at+beside+"_aoi")
+			"set up from an even mesh; the paper does not print its initial connections", causeOptics, at+beside+"_aoi")
 		if column == "milp" {
-			c.Disagreement = "called the least, but the printed objective does not count reconfigurations"
+			c.Disagreement = "called the minimum, but the printed objective does not count reconfigurations"
 		}
 		return c
 	}
@@ -159,17 +160,18 @@ func p4incTestbed() []row {
 		{"VGG11", "3.7", WithinTwo}, {"VGG16", "3.7", WithinTwo}, {"VGG19", "3.8", WithinTwo}} {
 		c := Claim{Column: m.model, Printed: m.printed, Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1},
 			Expect: m.expect, Cause: causeTestbed,
-			Why: "moving gradients alone: two workers of 40 Gbps into one interface of 40 Gbps, against one each, which " +
-				"no model enters; less where computing takes time, and nothing on the wire makes it more"}
+			Why: "only the transfer of gradients: two workers of 40 Gbps into one interface of 40 Gbps, against one " +
+				"interface each, which is independent of the model; computing time makes it less, and nothing on the " +
+				"wire makes it more"}
 		if m.printed > "2" {
-			c.Inconsistency = "more than twice is not the network's doing: a server that takes longer to add than its " +
-				"interface to receive would be, and is not printed"
+			c.Inconsistency = "the network can't explain more than a factor of two; a server that adds more slowly " +
+				"than its interface receives could, but is not printed"
 		}
 		c.Basis, c.Follows = Arithmetic, streams
 		speedups = append(speedups, c)
 	}
-	const many = "the mean over 10, 20, 40 and 60 jobs, one iteration of each; how many iterations theirs had, and " +
-		"what computing takes, is not printed"
+	const many = "the mean over 10, 20, 40 and 60 jobs with one iteration each; their numbers of iterations and " +
+		"computing times are not printed"
 	total := func(name string, resnet, vgg string, expect Verdict) row {
 		cells := []Claim{saved("resnet50", resnet, expect, many), saved("vgg16", vgg, expect, many)}
 		if expect == Differs {
@@ -183,7 +185,8 @@ func p4incTestbed() []row {
 		{artefact: "fig5", row: "speedup of inc", source: "P4INC-AOI, Fig. 5", cells: speedups},
 		{artefact: "fig6", row: "reconfigurations saved", source: "P4INC-AOI, Fig. 6", cells: append(
 			withBasis(Predicted, planSeeds, saved("inc", "48.8", Differs, "both policies and models, "+many)),
-			unmovedClaims(saved("tw", "47.5", Differs, "with and without switches that aggregate, both models, "+many))...)},
+			unmovedClaims(saved("tw", "47.5", Differs, "with and without aggregating switches, both models,  "+
+				""+many))...)},
 		{artefact: "fig6", row: "inc tw", source: "P4INC-AOI, Fig. 6",
 			cells: unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeTestbed,
 				"how many fewer than the best of the other three"))},
@@ -201,8 +204,8 @@ func aheadClaim(column, unit string, expect Verdict, cause, why string) Claim {
 // p4incSimulations returns the claims on Figs. 8 and 9, in which training and MapReduce jobs run on 64 units.
 func p4incSimulations() []row {
 	const over8, over9 = "the mean over 800, 1000, 1200 and 1400 jobs",
-		"the mean over 200, 300, 400 and 500 jobs; how many theirs " +
-			"are is not printed, and their trace is not part of the text"
+		"the mean over 200, 300, 400 and 500 jobs; their number of jobs is not printed, and their trace is not part " +
+			"of the text"
 	saved := func(column, printed string, expect Verdict, cause, why string) Claim {
 		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
 			Expect: expect, Why: why, Cause: cause}
@@ -260,24 +263,25 @@ func p4incShapes() []row {
 			cells: withBasis(Predicted, planSeeds, cells...)}
 	}
 	still := flat("fig11", "reconfigurations flat",
-		"without switches that aggregate their places do not matter, whatever the model", causeLoad,
+		"without aggregating switches, the switches' places do not matter for any model", causeLoad,
 		p4incScenarios[:2], Holds)
 	for i := range still.cells {
 		still.cells[i].Basis, still.cells[i].Seeds, still.cells[i].Follows = Arithmetic, 0, 0
 	}
 	falls := trends("fig10", "ct bti falls", "s",
-		"how far it falls from 8 to 64 units, for 1000 jobs; a step that rises breaks it", causeLoad,
+		"the decrease from 8 to 64 units, for 1000 jobs; an increase at any step breaks the claim", causeLoad,
 		[4]Verdict{Differs, Differs, Differs, Differs})
 	unmovedClaims(falls.cells[:2]...)
 	beyond := flat("fig11", "flat beyond 8",
-		"reconfigurations with 8 and with 16 places; how far the curve spreads, in per cent of its mean; flat is below 5",
+		"reconfigurations with 8 and with 16 places; the spread of the curve, in per cent of its mean; flat means "+
+			"below 5",
 		causeLoad, p4incScenarios[2:], Holds)
 	unmovedClaims(beyond.cells...)
 	const connections, s = "connections", "s"
-	const grows = "how far it falls from 8 to 64 units, for 1000 jobs; a step that rises breaks it"
-	const places = "how far it falls from 1 to 16 places, for 1000 jobs; a step that rises breaks it"
-	const slots = "how much more with slots of 4 s than with slots of 0.25 s, for 1000 jobs"
-	const spread = "how far the curve spreads, in per cent of its mean; flat is below 5"
+	const grows = "the decrease from 8 to 64 units, for 1000 jobs; an increase at any step breaks the claim"
+	const places = "the decrease from 1 to 16 places, for 1000 jobs; an increase at any step breaks the claim"
+	const slots = "the increase from slots of 0.25 s to slots of 4 s, for 1000 jobs"
+	const spread = "the spread of the curve, in per cent of its mean; flat means below 5"
 	return []row{
 		trends("fig10", "reconfigurations fall", connections, grows, causeOptics, [4]Verdict{Opposite, Opposite,
 			Opposite, Opposite}),
@@ -292,13 +296,15 @@ func p4incShapes() []row {
 		still,
 		beyond,
 		trends("fig12", "reconfigurations fall", connections,
-			"how far it falls from slots of 0.25 s to slots of 4 s, for 1000 jobs; a step that rises breaks it",
+			"the decrease from slots of 0.25 s to slots of 4 s, for 1000 jobs; an increase at any step breaks the "+
+				"claim",
 			causeLoad, [4]Verdict{Holds, Holds, Holds, Holds}),
 		flat("fig12", "reconfigurations converge", "with slots of 2 s and of 4 s; "+spread, causeLoad, p4incScenarios, Holds),
 		trends("fig12", "ct bti grows", s, slots, causeLoad, [4]Verdict{Holds, Holds, Holds, Holds}),
 		{artefact: "fig12", row: "tw grows less than fcfs", source: "P4INC-AOI, Fig. 12",
 			cells: unmovedClaims(aheadClaim("without inc", s, Differs, causeLoad,
-				"by how much less, from slots of 0.25 s to slots of 4 s"),
-				aheadClaim("with inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s"))},
+				"how much less it grows from slots of 0.25 s to slots of 4 s"),
+				aheadClaim("with inc", s, Differs, causeLoad, "how much less it grows from slots of 0.25 s to slots "+
+					"of 4 s"))},
 	}
 }

@@ -263,7 +263,7 @@ func TestNeighbours(t *testing.T) {
 		}
 	}
 	for _, row := range Compare(Ours{fifo: Of(stat(2900, 1, 30))}, "olaf/table1") {
-		if row.ID == fifo && !strings.HasPrefix(row.Note, "nothing to set it against was measured; ") {
+		if row.ID == fifo && !strings.HasPrefix(row.Note, "the result to compare it with was not measured; ") {
 			t.Errorf("without a neighbour: %q", row.Note)
 		}
 	}
@@ -340,7 +340,8 @@ func TestRows(t *testing.T) {
 			rows["olaf/fig3.iterations.fewer_with_more_workers"].Note, "not measured; "),
 		"basis, rounding and expectation are stated": received.Basis == "calibrated" && received.Rounding == 0.5 &&
 			received.Expected == "match" && received.Source == "OLAF §8.1, Table 1",
-		"why is said once of what needs a card": rows["olaf/hardware.clock.output_rate"].Note == "a limit of timing closure on the card",
+		"why is said once of what needs a card": rows["olaf/hardware.clock.output_rate"].Note == "limited by timing "+
+			"closure on the card",
 	} {
 		if !ok {
 			t.Errorf("not so: %s", what)
@@ -571,7 +572,7 @@ func TestTrends(t *testing.T) {
 		}
 	}
 	if m := Falls(curve([2]results.Float{50, 51}, [2]results.Float{40, 40},
-		[2]results.Float{58, 59})); m.Breaks != "it rises by 18.5 ± 6.4 from point 2 to 3" {
+		[2]results.Float{58, 59})); m.Breaks != "it increases by 18.5 ± 6.4 from point 2 to 3" {
 		t.Errorf("it is broken because %s", m.Breaks)
 	}
 	for name, m := range map[string]Measured{"a fall": Falls(nil),
@@ -684,9 +685,9 @@ func TestStoredRowsAreJudgedAnew(t *testing.T) {
 	for _, r := range JudgeAgain([]results.PaperRow{stored("table3.fifo.jain", stat(.71, .01, 100)),
 		stored("table3.olaf_tc.gap_narrows", single(1)), stored("fig7.speedup.smallest", single(1))}, b) {
 		why := map[string]string{"olaf/table3.fifo.jain": ofWorkers,
-			"olaf/table3.olaf_tc.gap_narrows": "N counted senders, and counts clusters now",
-			"olaf/fig7.speedup.smallest":      "it said only whether the trend held"}[r.ID]
-		if !strings.HasPrefix(r.Note, "kept by an earlier olafctl: "+why+"; run it again; ") {
+			"olaf/table3.olaf_tc.gap_narrows": "N counted senders and now counts clusters",
+			"olaf/fig7.speedup.smallest":      "it stored only whether the trend held"}[r.ID]
+		if !strings.HasPrefix(r.Note, "stored by an earlier olafctl: "+why+"; run it again; ") {
 			t.Errorf("%s: %q", r.ID, r.Note)
 		}
 	}

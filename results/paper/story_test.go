@@ -100,9 +100,10 @@ func TestTrendWithoutASide(t *testing.T) {
 		beside *beside
 		why    string
 	}{
-		{nil, "nothing to set it against was measured"},
-		{&beside{side: 1, ours: results.Statistic{Mean: results.Missing()}}, "nothing to set it against was measured"},
-		{&beside{side: 0, ours: zero}, "the paper prints it on neither side of its neighbour"},
+		{nil, "the result to compare it with was not measured"},
+		{&beside{side: 1, ours: results.Statistic{Mean: results.Missing()}}, "the result to compare it with was not " +
+			"measured"},
+		{&beside{side: 0, ours: zero}, "the paper's number equals its neighbour's"},
 	} {
 		if v, why := c.beside.judgeTrend(ours); v != Differs || why != c.why {
 			t.Errorf("%+v is %q because %q, want %q because %q", c.beside, v, why, Differs, c.why)

@@ -27,7 +27,8 @@ func Falls(values [][]results.Float) Measured {
 	for i := 1; i < len(values); i++ {
 		step := pairedDifference(values[i], values[i-1])
 		if step.Mean-step.CI95 > 0 {
-			m.Breaks = fmt.Sprintf("it rises by %.3g ± %.2g from point %d to %d", float64(step.Mean), float64(step.CI95), i, i+1)
+			m.Breaks = fmt.Sprintf("it increases by %.3g ± %.2g from point %d to %d", float64(step.Mean),
+				float64(step.CI95), i, i+1)
 		}
 	}
 	return m
@@ -75,7 +76,7 @@ func pairedDifference(a, b []results.Float) results.Statistic {
 	for s := range differences {
 		differences[s] = a[s] - b[s]
 	}
-	return results.Describe(differences, "no seed has both")
+	return results.Describe(differences, "no seed has both values")
 }
 
 // scaleStatistic returns a statistic with all its values multiplied by a factor, to convert it to another unit.

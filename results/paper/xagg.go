@@ -3,7 +3,7 @@ package paper
 import "slices"
 
 // causePorts is the heading in docs/notes/reproduction.md under which XAgg's order of systems is explained.
-const causePorts = "Who has a port in XAgg's testbed"
+const causePorts = "Switch ports in XAgg's testbed"
 
 // xaggPaper returns the claims from "XAgg: Accelerating Heterogeneous Distributed Training Through XDP-Based Gradient
 // Aggregation" (ToN'23).
@@ -33,7 +33,7 @@ func xaggWas(r *row, column string) string {
 
 // xaggFig1 returns the claims on the example in §II-A, for which the paper gives all parameters.
 func xaggFig1() []row {
-	const why = "wires alone, nothing is fitted"
+	const why = "only the wires' time; nothing is fitted"
 	cell := func(column, printed, beside, why string) Claim {
 		return Claim{Column: column, Printed: printed, Unit: "s", Kind: Value, Expect: Match, Why: why,
 			Neighbour: &Neighbour{ID: "fig1.aggregation_time." + beside}}
@@ -42,24 +42,25 @@ func xaggFig1() []row {
 		cells: withBasis(Predicted, jobSeeds,
 			cell("ps", "4", "xagg", why),
 			cell("switch", "4", "xagg", why+"; SwitchML's pool of slots is filled before the straggler begins"),
-			cell("xagg", "3", "ps", why+"; one frame is taken in by the server before the sum leaves"))}}
+			cell("xagg", "3", "ps", why+"; the server receives one frame before the sum leaves"))}}
 }
 
 // xaggFig13 returns the claims on the communication times of an epoch. Only their order can be tested.
 func xaggFig13() []row {
 	const source, unsaid = "XAgg (ToN'23), Fig. 13 and §VI-C",
-		"how many vectors an epoch has and what workers wait for in it is not said"
+		"the paper does not say how many vectors an epoch has and what workers wait for in it"
 	over := func(column string, expect Verdict, why string) Claim {
 		return Claim{Column: column, Unit: "x", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 1}, Expect: expect,
-			Why: "XAgg's time over the other's, of one vector and by wires alone; " + why, Cause: causePorts}
+			Why:   "XAgg's time over the other system's, for one vector and only the wires' time;  " + why,
+			Cause: causePorts}
 	}
 	return []row{
 		{artefact: "fig13", row: "resnet50", source: source, cells: untestableClaims("s", unsaid,
 			[]string{"xagg", "tcp-agg", "switchml", "nccl", "byteps"}, "0.31", "0.61", "1.66", "1.03", "0.93")},
 		{artefact: "fig13", row: "resnet50 over", source: source, cells: withBasis(Predicted, jobSeeds,
 			over("switchml", Opposite,
-				"its workers each have a port of the switch where XAgg's share a server's link, and the paper's SwitchML is "+
-					"its own, by raw sockets, at 11.6 Gbps"),
+				"its workers have a switch port each, while XAgg's share a server's link; the paper's SwitchML is "+
+					"the authors' own, with raw sockets, at 11.6 Gbps"),
 			over("nccl", Holds, "a ring of seven"),
 			over("byteps", Holds, "one parameter server"))},
 		{artefact: "fig15", row: "resnet50 peak", source: "XAgg (ToN'23), Fig. 15", cells: untestableClaims("Gbps",
@@ -76,7 +77,7 @@ func xaggFig13() []row {
 }
 
 // needsOneCore is the reason why the numbers in XAgg's Figs. 6 to 11 are not testable here. 'make xagg' measures ours.
-const needsOneCore = "needs their network cards and cores; docs/papers/xagg.md has ours on this kernel"
+const needsOneCore = "needs their network cards and cores; docs/papers/xagg.md has our numbers on this kernel"
 
 // xaggKernel returns the claims on the printed numbers of the micro-benchmark (Figs. 6 to 11) and on training results
 // that need the cluster.
@@ -108,7 +109,7 @@ func xaggKernel() []row {
 // xaggArithmetic returns claims on numbers that follow from other numbers in the text. The paper prints a speed-up as 1
 // + the share of time saved.
 func xaggArithmetic() []row {
-	const wrong = "the printed factor is 1 + the share of time that is saved"
+	const wrong = "the printed factor is 1 + the share of time saved"
 	follows := func(column, printed, unit string, value float64) Claim {
 		return Claim{Column: column, Printed: printed, Unit: unit, Kind: Value, Basis: Arithmetic, Follows: value,
 			Expect: Match, Neighbour: &Neighbour{}}
@@ -135,7 +136,8 @@ func xaggArithmetic() []row {
 			contradicts("switchml", "1.34", "x", 1688.0/1116, "1688 s over 1116 s are 1.513; "+wrong),
 			contradicts("nccl", "1.31", "x", 1622.0/1116, "1622 s over 1116 s are 1.453; "+wrong),
 			contradicts("byteps", "1.27", "x", 1530.0/1116, "1530 s over 1116 s are 1.371; "+wrong)),
-		of("goodput of a packet", "§IV-A", "a frame of 1328 bytes with 320 values, and so 48 bytes beside the values",
+		of("goodput of a packet", "§IV-A", "a frame of 1328 bytes with 320 values, which leaves 48 bytes besides the "+
+			"values",
 			follows("32 values", "72.73", "%", 100*128/(128+48.0)), follows("320 values", "96.39", "%", 100*1280/1328.0)),
 		of("one hop growth", "§VI-B", "the two latencies of Fig. 10",
 			follows("10 to 100 gbps", "40", "%", 100*(209.3/149.5-1))),
