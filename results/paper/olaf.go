@@ -133,7 +133,7 @@ func olafFigures() []row {
 				"the difference of the last ten iterations' mean rewards; "+steps, causeReward))},
 		{artefact: "fig3", row: "iterations", source: "OLAF §2.1, Fig. 3", cells: withBasis(Predicted, trainingSeeds,
 			trend("fewer with more workers", "", Above, 0, Holds, "how many fewer iterations 16 workers need than "+
-				"one;  "+
+				"one; "+
 				steps, causeReward))},
 		{artefact: "fig8", row: "reward over fifo", source: "OLAF §8.2, Fig. 8", cells: withBasis(Predicted, trainingSeeds,
 			Claim{Column: "40G", Printed: "82", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: TrendOnly,

@@ -185,7 +185,7 @@ func p4incTestbed() []row {
 		{artefact: "fig5", row: "speedup of inc", source: "P4INC-AOI, Fig. 5", cells: speedups},
 		{artefact: "fig6", row: "reconfigurations saved", source: "P4INC-AOI, Fig. 6", cells: append(
 			withBasis(Predicted, planSeeds, saved("inc", "48.8", Differs, "both policies and models, "+many)),
-			unmovedClaims(saved("tw", "47.5", Differs, "with and without aggregating switches, both models,  "+
+			unmovedClaims(saved("tw", "47.5", Differs, "with and without aggregating switches, both models, "+
 				""+many))...)},
 		{artefact: "fig6", row: "inc tw", source: "P4INC-AOI, Fig. 6",
 			cells: unmovedClaims(aheadClaim("fewest reconfigurations", "connections", Differs, causeTestbed,

@@ -51,7 +51,7 @@ func xaggFig13() []row {
 		"the paper does not say how many vectors an epoch has and what workers wait for in it"
 	over := func(column string, expect Verdict, why string) Claim {
 		return Claim{Column: column, Unit: "x", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 1}, Expect: expect,
-			Why:   "XAgg's time over the other system's, for one vector and only the wires' time;  " + why,
+			Why:   "XAgg's time over the other system's, for one vector and only the wires' time; " + why,
 			Cause: causePorts}
 	}
 	return []row{
