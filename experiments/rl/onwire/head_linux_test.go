@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKilledHeadEndsPrograms kills the process that trains, with SIGKILL, while its programs hang: the kernel ends them.
+// TestKilledHeadEndsPrograms kills the process that trains, with SIGKILL, while its programs and the processes that they
+// started hang: all of them end.
 func TestKilledHeadEndsPrograms(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "programs")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {

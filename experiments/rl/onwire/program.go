@@ -124,6 +124,7 @@ type attempt struct {
 	began    time.Time
 	net      localNet // nil with daemons
 	daemons  []*child
+	group    *programGroup // of the programs
 	programs []*computation
 	mu       sync.Mutex // guards the points
 	points   [][]Point
@@ -269,6 +270,10 @@ func (a *attempt) daemon(ctx context.Context, at place, args []string, prints bo
 // startPrograms starts the command once for the server and once for each worker.
 func (a *attempt) startPrograms(ctx context.Context) error {
 	a.began = time.Now()
+	var err error
+	if a.group, err = startGroup(); err != nil {
+		return fmt.Errorf("%w: the guard of the programs: %w", ErrProgram, err)
+	}
 	if a.computes {
 		if err := a.program(ctx, -1); err != nil {
 			return err
@@ -308,7 +313,7 @@ func (a *attempt) program(ctx context.Context, k int) error {
 	if err != nil {
 		return err
 	}
-	testbed.EndWithParent(c.cmd)
+	a.group.add(c.cmd)
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -562,10 +567,18 @@ func (a *attempt) kill() {
 		<-d.process.Done()
 		d.lines.Wait()
 	}
+	if a.group == nil {
+		return
+	}
 	for _, c := range a.programs {
 		_ = c.cmd.Process.Signal(os.Interrupt) // their context has ended
+	}
+	late := time.AfterFunc(endTime, a.group.kill) // processes that a program started may have its output open
+	for _, c := range a.programs {
 		<-c.done
 	}
+	late.Stop()
+	a.group.end()
 }
 
 // ProgramReport is the result of training by programs, together with all their points.

@@ -60,9 +60,10 @@ func TestMain(m *testing.M) {
 // headWorkers is the number of workers whose programs runHead starts.
 const headWorkers = 2
 
-// runHead trains with programs that hang. Each keeps the FIFO open and writes a line to it.
+// runHead trains with programs that hang, as do two processes that each program starts, one of them in the background.
+// Each of the three keeps the FIFO open, and the last one writes a line to it.
 func runHead(fifo string) {
-	p := &Program{Command: "sh -c 'exec 3>" + fifo + "; echo up >&3; exec sleep 600'", Systems: []string{"ps"},
+	p := &Program{Command: "sh -c 'exec 3>" + fifo + "; (sleep 600 &) ; sleep 600 & echo up >&3; exec sleep 600'", Systems: []string{"ps"},
 		Workers: headWorkers, Values: 4, Seeds: []uint64{1}, Clusters: 1, Say: func(string, ...any) {}, Told: func(Point) {}}
 	_, err := simulatedIn(context.Background(), "sync", system.Options{})(p)
 	fmt.Fprintln(os.Stderr, err)
