@@ -15,6 +15,6 @@ func listDevices(systems system.Set, bus *pcie.Bus) testbed.Devices {
 	return testbed.Devices{
 		testbed.TwinDevice(all...), backends.CardDevice(bus), backends.KernelDevice(), backends.HostDevice(all...), backends.NICDevice(),
 		testbed.AgentDevice(open...), testbed.SSHDevice(open...),
-		backends.RTLDevice(), backends.PlaybackDevice(), roles.NewDevice(open...),
+		backends.RTLDevice(), backends.PlaybackDevice(), roles.NewDevice(open...), roles.HeldDevice(open...),
 	}
 }

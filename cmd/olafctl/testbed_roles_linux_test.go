@@ -111,7 +111,7 @@ func TestReservationAcrossHosts(t *testing.T) {
 
 // kernelRoles is a testbed without cards: a generator, a queue in the kernel and a server on three hosts.
 const kernelRoles = "hosts: {gen: {ssh: HOST0}, q: {ssh: HOST1}, ps: {ssh: HOST2}}\nroles:\n" +
-	"  generator: {host: gen, nic: eth0}\n  queue: {host: q, device: 'xdp:in,out'}\n  server: {host: ps, interface: eth0}\n"
+	"  generator: {host: gen, nic: eth0}\n  queue: {host: q, device: 'xdp:in,out'}\n  server: {host: ps, interface: eth2}\n"
 
 // kernelLab is three hosts with the cables of kernelRoles.
 type kernelLab struct {
@@ -122,14 +122,14 @@ type kernelLab struct {
 	statements []string // statements of the last bench
 }
 
-// newKernelRoles makes the hosts and cables.
-func newKernelRoles(t *testing.T) *kernelLab {
+// newKernelRoles makes the hosts and cables. suffix is added to the names of the interfaces in kernelRoles.
+func newKernelRoles(t *testing.T, suffix string) *kernelLab {
 	t.Helper()
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
 	}
 	l := &kernelLab{Network: testbedtest.NewNetwork(t, 3, pathOfOlafctl(t))}
-	l.file = writeRoles(t, l.Network, kernelRoles)
+	l.file = writeRoles(t, l.Network, strings.NewReplacer("eth0", "eth0"+suffix, "in,out", "in"+suffix+",out"+suffix, "eth2", "eth2"+suffix).Replace(kernelRoles))
 	ground, err := netlab.New()
 	if err != nil {
 		t.Fatal(err)
@@ -146,11 +146,11 @@ func newKernelRoles(t *testing.T) *kernelLab {
 		}
 		return c.B
 	}
-	l.feed = cable(l.Hosts[0].Node, "eth0", between, "port0")
-	cable(l.Hosts[1].Node, "in", between, "port1")
+	l.feed = cable(l.Hosts[0].Node, "eth0"+suffix, between, "port0")
+	cable(l.Hosts[1].Node, "in"+suffix, between, "port1")
 	cable(l.Hosts[2].Node, "eth1", between, "port2")
 	netlabtest.Bridge(t, between, "port0", "port1", "port2") // floods updates to both ports, because it has learned no address
-	l.last = cable(l.Hosts[1].Node, "out", l.Hosts[2].Node, "eth0")
+	l.last = cable(l.Hosts[1].Node, "out"+suffix, l.Hosts[2].Node, "eth2"+suffix)
 	return l
 }
 
@@ -226,8 +226,8 @@ func sendARP(t *testing.T, from *netlab.Node) (stop func()) {
 // of a third. It checks that every run is valid, even with ARP traffic, that every decision is the engine's, and that
 // each frame lost on a cable is counted there.
 func TestKernelRolesOnThreeHosts(t *testing.T) {
-	l := newKernelRoles(t)
-	elsewhere := writeRoles(t, l.Network, strings.Replace(kernelRoles, "{host: ps, interface: eth0}", "{host: ps, interface: lan}", 1))
+	l := newKernelRoles(t, "")
+	elsewhere := writeRoles(t, l.Network, strings.Replace(kernelRoles, "{host: ps, interface: eth2}", "{host: ps, interface: lan}", 1))
 	out, said, code := runOnHead(t, l.Network, "testbed", "doctor", elsewhere)
 	const nowhere = "no probe frame from out of host q reached lan of host ps in 1s"
 	if code != 3 || !strings.Contains(said, nowhere) || !strings.Contains(out, "  arrived\n") {
@@ -248,7 +248,7 @@ func TestKernelRolesOnThreeHosts(t *testing.T) {
 	}
 	restore()
 	netlabtest.LoseFrames(t, l.last)
-	if _, said, code := l.bench(t, "testbed:"+l.file); code != 1 || !strings.Contains(said, "on the cable from port 1 to root@10.29.2.2/eth0") {
+	if _, said, code := l.bench(t, "testbed:"+l.file); code != 1 || !strings.Contains(said, "on the cable from port 1 to root@10.29.2.2/eth2") {
 		t.Errorf("with losses behind the queue: exit code %d: %s", code, said)
 	}
 	l.AwaitIdle(t)

@@ -9,11 +9,11 @@ here=$PWD/namespaces
 hosts="gen q ps"
 
 up() {
+	ip netns add olaf-head # fails if they are there; the script's down removes them
 	mkdir -p "$here" /run/sshd
 	cd "$here"
 	ssh-keygen -q -t ed25519 -N '' -f host
 	ssh-keygen -q -t ed25519 -N '' -f user
-	ip netns add olaf-head
 	i=0
 	printf 'name: namespaces\nhosts:\n' >testbed.yaml
 	for h in $hosts; do

@@ -56,7 +56,8 @@ type Card struct {
 	rates   Rates
 
 	file      regfile.File[*Card]
-	writtenNS atomic.Int64 // when a register was last written
+	writtenNS atomic.Int64  // when a register was last written
+	written   chan struct{} // has room for one; receives a value at each write
 	generator *generator
 	pacer     *pacer
 	enabled   bool

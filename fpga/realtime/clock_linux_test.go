@@ -31,3 +31,17 @@ func TestClockOf(t *testing.T) {
 		t.Errorf("the clock says %d between %d and %d of the kernel's", now, before, after)
 	}
 }
+
+// TestWritesWakeAForgottenCard checks that a card that was not used for a long time wakes as soon as a register is
+// written.
+func TestWritesWakeAForgottenCard(t *testing.T) {
+	c := &Card{written: make(chan struct{}, 1)}
+	for range 2 { // further writes do not block
+		c.noteWrite()
+	}
+	began := time.Now()
+	c.awaitWrite(time.Hour)
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("the card woke after %v", took)
+	}
+}

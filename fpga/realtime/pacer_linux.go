@@ -2,6 +2,7 @@ package realtime
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -58,6 +59,8 @@ const (
 	idleNS      = 20_000
 	unusedNS    = 1_000_000_000 // time without a frame or a write to a register
 	unusedNapNS = 100_000
+	forgottenNS = 10_000_000_000 // a testbed that is up has its card open for hours
+	forgotten   = 5 * time.Millisecond
 )
 
 // run serves the output until quit is set.
@@ -70,8 +73,11 @@ func (p *pacer) run() {
 			last = p.card.clock.now()
 			continue
 		}
-		switch now := p.card.clock.now(); {
-		case now-max(last, p.card.writtenNS.Load()) > unusedNS:
+		now := p.card.clock.now()
+		switch unused := now - max(last, p.card.writtenNS.Load()); {
+		case unused > forgottenNS:
+			p.card.awaitWrite(forgotten)
+		case unused > unusedNS:
 			napFor(unusedNapNS)
 		case now-last > eagerNS:
 			napFor(idleNS)

@@ -3,6 +3,7 @@ package realtime
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/regfile"
@@ -340,8 +341,27 @@ func (c *Card) Write32(addr, value uint32) error {
 	if err := c.firstFailure(); err != nil {
 		return err
 	}
-	c.writtenNS.Store(c.clock.now())
+	c.noteWrite()
 	return c.file.Write32(addr, value)
+}
+
+// noteWrite records the time of a write and wakes the pacer of a card that was not used for a long time.
+func (c *Card) noteWrite() {
+	c.writtenNS.Store(c.clock.now())
+	select {
+	case c.written <- struct{}{}:
+	default:
+	}
+}
+
+// awaitWrite waits until a register is written, but at most for the given time.
+func (c *Card) awaitWrite(atMost time.Duration) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-c.written:
+	case <-timer.C:
+	}
 }
 
 // WriteBurst writes all words to one address, in order. The memory proxy accepts either all words or none.

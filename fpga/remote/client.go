@@ -111,21 +111,21 @@ func (d *Device) openSession(ctx context.Context, target string, o Options) (err
 	defer context.AfterFunc(ctx, cancel)()
 	d.watchdog = time.AfterFunc(d.patience, cancel)
 	if d.stream, err = d.conn.NewStream(session, &streamDesc, "/"+serviceName+"/"+methodName); err != nil {
-		return dialError(ctx, target, err)
+		return dialError(ctx, target, cmp.Or(o.Address, target), err)
 	}
 	if d.request, err = json.Marshal(greeting{Version: version, ReadOnly: o.ReadOnly,
 		User: caller.Name(), Run: caller.Command()}); err != nil {
 		return err
 	}
 	if err := d.roundTrip(); err != nil {
-		return dialError(ctx, target, err)
+		return dialError(ctx, target, cmp.Or(o.Address, target), err)
 	}
 	g, err := parseGreeting(d.reply)
 	if err != nil {
-		return fmt.Errorf("%s: %w", target, err)
+		return fmt.Errorf("%s: %w", cmp.Or(o.Address, target), err)
 	}
 	if g.Identity == nil {
-		return fmt.Errorf("%s: %w: it does not identify itself", target, ErrProtocol)
+		return fmt.Errorf("%s: %w: it does not identify itself", cmp.Or(o.Address, target), ErrProtocol)
 	}
 	d.identity, d.offers = *g.Identity, g
 	if !o.Local {
@@ -134,14 +134,15 @@ func (d *Device) openSession(ctx context.Context, target string, o Options) (err
 	return nil
 }
 
-func dialError(ctx context.Context, target string, err error) error {
+// dialError returns the error of a session that cannot be opened. name is the device's address for messages.
+func dialError(ctx context.Context, target, name string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case status.Code(err) == codes.ResourceExhausted:
-		return fmt.Errorf("%s: %w: %s", target, ErrInUse, status.Convert(err).Message())
+		return fmt.Errorf("%s: %w: %s", name, ErrInUse, status.Convert(err).Message())
 	case status.Code(err) == codes.Unimplemented || status.Code(err) == codes.FailedPrecondition:
-		return fmt.Errorf("%s: %w: %s", target, ErrProtocol, status.Convert(err).Message())
+		return fmt.Errorf("%s: %w: %s", name, ErrProtocol, status.Convert(err).Message())
 	}
 	if isDenied(target) {
 		return fmt.Errorf("%s: %w: this socket belongs to another user; run as that user, or with sudo", target, ErrDenied)

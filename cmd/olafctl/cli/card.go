@@ -33,6 +33,9 @@ func (f *CardFlags) Add(cmd *cobra.Command) {
 	Complete(cmd, "capture", InterfaceNames)
 }
 
+// AddDriver adds only the flags of the driver for the tables.
+func (f *CardFlags) AddDriver(cmd *cobra.Command) { f.driver.addFlags(cmd) }
+
 func (f *CardFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.generator, "generator", "",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/roles"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
@@ -126,6 +127,28 @@ func (f *serveFlags) complete(cmd *cobra.Command, env *cli.Env, o *testbed.Serve
 	return err
 }
 
+// relay passes connections on to the process that holds a testbed and lends one of its devices, until the lifeline or
+// that process ends.
+func (f *serveFlags) relay(ctx context.Context, name string, ready func() error) error {
+	target, err := roles.FindHeld(name)
+	if err != nil {
+		return err
+	}
+	r, err := sshlink.StartRelay(strings.TrimPrefix(f.options.Listen, "unix:"), strings.TrimPrefix(target, "unix:"))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(sshlink.ShareSocket(f.options.Listen), ready()); err != nil {
+		return errors.Join(err, r.Close())
+	}
+	select {
+	case <-r.Lost():
+		return errors.Join(fmt.Errorf("%w: %s: it has ended", lab.ErrHolder, name), r.Close())
+	case <-ctx.Done(): // interrupted, or the lifeline ended
+		return r.Close()
+	}
+}
+
 // describeOffer lists what a service offers.
 func describeOffer(s *testbed.Service) string {
 	what := []string{"registers"}
@@ -144,6 +167,9 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	ctx, ready, err := f.attend(cmd.Context(), env, &o)
 	if err != nil {
 		return err
+	}
+	if name, held := strings.CutPrefix(f.device, roles.HeldScheme); held && f.lifeline {
+		return f.relay(ctx, name, ready)
 	}
 	if err := f.complete(cmd, env, &o); err != nil {
 		return err

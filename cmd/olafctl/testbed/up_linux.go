@@ -32,6 +32,7 @@ type upFlags struct {
 	name                       string
 	lasts                      olaf.Duration // duration of the reservation, for a testbed of roles
 	note                       string
+	card                       cli.CardFlags
 }
 
 func newTestbedUpCmd(env *cli.Env) *cobra.Command {
@@ -41,12 +42,13 @@ func newTestbedUpCmd(env *cli.Env) *cobra.Command {
 		Short: "Bring up a testbed from a file: namespaces, links, kernel programs, workers",
 		Long: `Bring up a testbed from a file: a background process creates namespaces, links, routes and programs and holds them by file
 descriptors, so nothing is left when it ends. A testbed that already matches the file is left alone; one that differs is
-refused without --replace. For a testbed with roles, up examines all hosts, reserves them and stops their generators. It needs root or the rights that 'olafctl testbed doctor' lists.`,
+refused without --replace. For a testbed with roles, up examines and reserves all hosts, and a process on each holds its devices open for
+other commands. It needs root or the rights that 'olafctl testbed doctor' lists.`,
 		Example: `  sudo olafctl testbed up lab.yaml
   echo 'tree: {workers: 8, children: 4}' | sudo olafctl testbed up -
   sudo olafctl testbed up lab.yaml --foreground    # hold it here, until Ctrl-C`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.bringUp(cmd.Context(), env, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.bringUp(cmd, env, args[0]) },
 	}
 	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "stay in the foreground until interrupted")
 	cmd.Flags().BoolVar(&f.replace, "replace", false, "replace a running testbed of this name that differs")
@@ -54,11 +56,13 @@ refused without --replace. For a testbed with roles, up examines all hosts, rese
 	cmd.Flags().Var(&f.lasts, "for", "for a testbed with roles: duration of the reservation")
 	cmd.Flags().StringVar(&f.note, "note", "", "for a testbed with roles: text shown to others")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not show the plan")
+	f.card.AddDriver(cmd)
 	return cmd
 }
 
 // bringUp brings up the testbed in a file. The testbed is held by this process or by another process.
-func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error {
+func (f *upFlags) bringUp(cmd *cobra.Command, env *cli.Env, path string) error {
+	ctx := cmd.Context()
 	text, err := readFileOrInput(env, path)
 	if err != nil {
 		return err
@@ -77,7 +81,7 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 		if err != nil {
 			return err
 		}
-		return f.upRoles(ctx, env, p)
+		return f.upRoles(cmd, env, p)
 	}
 	p, err := file.Resolve()
 	if err != nil {
@@ -104,8 +108,8 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 }
 
 // upRoles brings up a testbed of roles and shows its hosts.
-func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *roles.Plan) error {
-	access, err := env.Access()
+func (f *upFlags) upRoles(cmd *cobra.Command, env *cli.Env, p *roles.Plan) error {
+	access, err := f.card.AccessCard(cmd, env, "testbed:"+p.Name)
 	if err != nil {
 		return err
 	}
@@ -116,7 +120,7 @@ func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *roles.Plan) erro
 	if lasts <= 0 || lasts > longestReservation {
 		return cli.UsageError("--for %v: use more than 0s and at most a week", f.lasts)
 	}
-	all, links, err := roles.BringUp(ctx, p, f.note, lasts, access)
+	all, links, err := roles.BringUp(cmd.Context(), p, f.note, lasts, access)
 	if err != nil {
 		return err
 	}
@@ -188,7 +192,8 @@ func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) er
 // newTestbedHoldCmd returns the hidden command that holds one host's part of a testbed. The command up starts it on
 // each host.
 func newTestbedHoldCmd(env *cli.Env) *cobra.Command {
-	return &cobra.Command{
+	card := new(cli.CardFlags)
+	hold := &cobra.Command{
 		Use: "hold", Hidden: true, Args: cobra.NoArgs,
 		Short: "Hold this host's part of a testbed, which is described on standard input",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -196,7 +201,7 @@ func newTestbedHoldCmd(env *cli.Env) *cobra.Command {
 			if err := json.NewDecoder(env.Stdin).Decode(part); err != nil {
 				return cli.UsageError("the part of a testbed on standard input: %v", err)
 			}
-			access, err := env.Access()
+			access, err := card.AccessCard(cmd, env, "pci:")
 			if err != nil {
 				return err
 			}
@@ -206,4 +211,6 @@ func newTestbedHoldCmd(env *cli.Env) *cobra.Command {
 			})
 		},
 	}
+	card.AddDriver(hold)
+	return hold
 }

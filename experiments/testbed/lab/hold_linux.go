@@ -32,6 +32,7 @@ type Holder struct {
 	listener net.Listener
 	counts   []map[string]uint64 // by adder
 	removals []func() error
+	shows    []func(*State)
 }
 
 // ClaimName returns a holder for the testbed of that name, which has no nodes yet. The error matches ErrExists.
@@ -71,6 +72,9 @@ func (h *Holder) Build(p *Plan, o Options) error {
 // OnRemove adds a function that the holder calls after it has removed the testbed's nodes. Functions that were added
 // later are called first.
 func (h *Holder) OnRemove(f func() error) { h.removals = append(h.removals, f) }
+
+// OnShow adds a function that completes the state of the testbed in the holder's answers.
+func (h *Holder) OnShow(f func(*State)) { h.shows = append(h.shows, f) }
 
 // listenAs claims the name of a testbed on this host. The returned listener accepts requests. The error matches
 // ErrExists.
@@ -175,7 +179,11 @@ func isTrusted(c net.Conn) bool {
 func (h *Holder) state() *State {
 	l := h.lab
 	if l == nil {
-		return &State{Name: h.name, PID: os.Getpid()}
+		s := &State{Name: h.name, PID: os.Getpid()}
+		for _, f := range h.shows {
+			f(s)
+		}
+		return s
 	}
 	s := &State{Name: l.Name, PID: os.Getpid(), Lines: l.Lines(), Faults: l.Faults()}
 	for i := range l.Plan.Nodes {

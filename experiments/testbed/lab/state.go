@@ -27,6 +27,8 @@ type State struct {
 	Faults []string    `json:"faults"`
 	// Remarks are faults in the jobs that run on it, such as two workers with the same number.
 	Remarks []string `json:"remarks,omitempty"`
+	// Lent contains the agents that lend the devices of a testbed with roles on this host, by role.
+	Lent map[string]string `json:"lent,omitempty"`
 }
 
 // NodeState is the state of a node. While the holder is running, users can enter the node's namespace with nsenter

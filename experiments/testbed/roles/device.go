@@ -69,7 +69,7 @@ func openQueueRegisters(ctx context.Context, name string, o testbed.DeviceOption
 	if o.Access, err = p.Access(o.Access); err != nil {
 		return nil, err
 	}
-	return testbed.OpenDevice(ctx, p.HostOf(p.Queue.Host).Address(p.Queue.Device), o)
+	return testbed.OpenDevice(ctx, p.addressOf(lab.QueueName, p.Queue), o)
 }
 
 // openRoles opens a testbed with roles. It consists of the queue's device, and of the generator and the capture on
@@ -97,6 +97,9 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	if err := Fault(examined, true); err != nil {
 		return nil, err
 	}
+	if err := s.checkUp(ctx, o.SSH.Serve); err != nil {
+		return nil, err
+	}
 	if _, err := s.requireLinks(ctx); err != nil {
 		return nil, err
 	}
@@ -107,7 +110,10 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 		return nil, errors.Join(err, bed.Close())
 	}
 	bed.JoinHosts(func(ctx context.Context) []results.Host { return s.describe(ctx, examined) }, s.Close)
-	bed.KeepErrors(func(err error) { noteError(name, time.Now(), err) })
+	bed.KeepErrors(func(err error) {
+		noteError(name, time.Now(), err)
+		s.restUnheld(context.WithoutCancel(ctx))
+	})
 	return bed, nil
 }
 
@@ -115,8 +121,8 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 func (s *Hosts) open(ctx context.Context, o testbed.OpenOptions) (*testbed.Testbed, error) {
 	p := s.plan
 	o.Access = s.access
-	if g := p.Generator; g != nil {
-		o.Generator = p.HostOf(g.Host).Address(g.deviceAddress())
+	if g := p.Generator; g != nil && !(p.isUp && g.Host == p.Queue.Host) { // else the holder has joined both
+		o.Generator = p.addressOf(lab.Generator, g)
 	}
 	if err := p.placeCapture(ctx, &o, &s.access); err != nil {
 		return nil, err
@@ -129,8 +135,8 @@ func (s *Hosts) open(ctx context.Context, o testbed.OpenOptions) (*testbed.Testb
 			}
 		}
 	}
-	if queue := p.HostOf(p.Queue.Host); queue.SSH != "" {
-		return testbed.OpenTestbed(ctx, queue.Address(p.Queue.Device), o)
+	if p.isUp || p.HostOf(p.Queue.Host).SSH != "" {
+		return testbed.OpenTestbed(ctx, p.addressOf(lab.QueueName, p.Queue), o)
 	}
 	return openHere(ctx, p.Queue.Device, o)
 }
@@ -161,7 +167,9 @@ func (p *Plan) placeCapture(ctx context.Context, o *testbed.OpenOptions, a *test
 	case row.NotCard != "":
 		return fmt.Errorf("host %s: %w: the server captures behind %s, but %s; leave the server out", p.Queue.Host,
 			testbed.ErrUnsupported, p.Queue.Device, row.NotCard)
-	case p.Mirror == nil && p.HostOf(p.Queue.Host).SSH != "" && p.Server.Host == p.Queue.Host && (p.Generator == nil || p.Generator.Host == p.Queue.Host):
+	case p.capturesAtQueue() && p.isUp: // by the holder
+		return nil
+	case p.capturesAtQueue() && p.HostOf(p.Queue.Host).SSH != "":
 		o.SSH.Serve = append(o.SSH.Serve, "--capture", p.Server.Interface, "--server-port", strconv.Itoa(p.Queue.Port))
 		if p.Server.Stamps != live.Auto {
 			o.SSH.Serve = append(o.SSH.Serve, "--stamps", string(p.Server.Stamps))

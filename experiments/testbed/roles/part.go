@@ -15,8 +15,8 @@ import (
 )
 
 // HostPart is the part of a testbed on several hosts that one host contains. A background process on that host holds
-// the part. It owns the reservation, namespaces, interfaces and programs, and ends with the reservation, by TakeDown
-// or by a signal.
+// the part. It owns the reservation, namespaces, interfaces, programs and devices, and ends with the reservation, by
+// TakeDown or by a signal.
 type HostPart struct {
 	Testbed   string        `json:"testbed"`
 	Host      string        `json:"host"` // its name in the testbed
@@ -25,6 +25,8 @@ type HostPart struct {
 	Lasts     time.Duration `json:"lasts_ns"` // duration of the reservation
 	Resources []string      `json:"resources"`
 	Nodes     *lab.Plan     `json:"nodes,omitempty"` // nodes, of which those on this host are built; nil for a testbed with roles
+	Devices   []LentDevice  `json:"devices,omitempty"`
+	Driver    []string      `json:"driver,omitempty"` // flags of the driver for the tables of a card
 }
 
 func (p *HostPart) reservation() testbed.Reservation {
@@ -32,11 +34,14 @@ func (p *HostPart) reservation() testbed.Reservation {
 }
 
 // lines describes everything that is built for the part. Parts with equal lines are the same.
-func (p *HostPart) lines() []string {
-	if p.Nodes == nil {
-		return nil
+func (p *HostPart) lines() (lines []string) {
+	if p.Nodes != nil {
+		return p.Nodes.Lines()
 	}
-	return p.Nodes.Lines()
+	for i := range p.Devices {
+		lines = append(lines, p.Devices[i].line())
+	}
+	return lines
 }
 
 // Names of requests to a host.
@@ -166,7 +171,8 @@ func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (und
 		})
 	}
 	for _, i := range s.plan.holdOrder() {
-		part := &HostPart{Testbed: s.plan.Name, Host: s.plan.Hosts[i].Name, Owner: s.access.OwnerName(), Note: note, Lasts: lasts, Nodes: nodes}
+		part := &HostPart{Testbed: s.plan.Name, Host: s.plan.Hosts[i].Name, Owner: s.access.OwnerName(), Note: note, Lasts: lasts,
+			Nodes: nodes, Devices: s.plan.devicesOn(s.plan.Hosts[i].Name), Driver: s.access.SSH.Serve}
 		if part.Resources, err = s.plan.resourcesOf(part.Host, &s.access); err == nil {
 			// A holder that is being started cannot be ended yet, so an interrupt waits for it.
 			err = cmp.Or(s.links[i].hold(context.WithoutCancel(ctx), part), ctx.Err())

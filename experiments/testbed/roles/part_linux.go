@@ -23,7 +23,7 @@ func HoldPart(ctx context.Context, part *HostPart, a *testbed.Access, ready func
 	if err != nil {
 		return err
 	}
-	if err := part.bringUp(h, a); err != nil {
+	if err := part.bringUp(context.WithoutCancel(ctx), h, *a); err != nil {
 		return errors.Join(err, h.Close())
 	}
 	if err := ready(); err != nil {
@@ -35,8 +35,8 @@ func HoldPart(ctx context.Context, part *HostPart, a *testbed.Access, ready func
 	return h.Hold(within)
 }
 
-// bringUp reserves the part's resources and builds its nodes.
-func (p *HostPart) bringUp(h *lab.Holder, a *testbed.Access) error {
+// bringUp reserves the part's resources, and builds its nodes or opens its devices.
+func (p *HostPart) bringUp(ctx context.Context, h *lab.Holder, a testbed.Access) error {
 	reservations := a.LocalReservations()
 	if err := reservations.Take(p.reservation(), p.Lasts); err != nil {
 		return err
@@ -46,13 +46,45 @@ func (p *HostPart) bringUp(h *lab.Holder, a *testbed.Access) error {
 		return err
 	})
 	if p.Nodes == nil {
-		return nil
+		return p.lendDevices(ctx, h, a)
 	}
 	self, err := a.SSH.Executable()
 	if err != nil {
 		return err
 	}
 	return h.Build(p.Nodes, lab.Options{Here: p.Host, Command: func(args ...string) *exec.Cmd { return exec.Command(self, args...) }})
+}
+
+// lendDevices opens the part's devices and lends them until the holder removes the part.
+func (p *HostPart) lendDevices(ctx context.Context, h *lab.Holder, a testbed.Access) error {
+	a.Owner = p.Owner
+	lent := map[string]string{}
+	for i := range p.Devices {
+		d := &p.Devices[i]
+		s, end, err := d.serve(ctx, p.Testbed, a)
+		if err != nil {
+			return err
+		}
+		h.OnRemove(end)
+		lent[d.Role] = s.Target
+		h.OnShow(reportLost(d.Address, s.LostDevice()))
+	}
+	h.OnShow(func(s *lab.State) { s.Lines, s.Lent = p.lines(), lent })
+	return nil
+}
+
+// reportLost returns a function that adds a fault to the holder's state after the device was lost.
+func reportLost(address string, lost <-chan error) func(*lab.State) {
+	var why error
+	return func(s *lab.State) {
+		select {
+		case why = <-lost:
+		default:
+		}
+		if why != nil {
+			s.Faults = append(s.Faults, fmt.Sprintf("%s: %v; 'olafctl testbed down %s' and up again", address, why, s.Name))
+		}
+	}
 }
 
 // watchReservation calls end when the reservation was released or has expired. The host's boot clock determines when it
@@ -102,6 +134,6 @@ func holdHere(ctx context.Context, part *HostPart, a *testbed.Access) error {
 	if err != nil {
 		return err
 	}
-	_, err = lab.StartHolder(ctx, exec.Command(self, "testbed", "hold"), text)
+	_, err = lab.StartHolder(ctx, exec.Command(self, append([]string{"testbed", "hold"}, part.Driver...)...), text)
 	return err
 }

@@ -25,6 +25,8 @@ type Plan struct {
 	// Mirror is the interface of the server's host at which copies of the generator's frames arrive; nil without them.
 	Mirror *Role     `json:"mirror,omitempty"`
 	Nodes  *lab.Plan `json:"nodes,omitempty"` // for a testbed with nodes on several hosts, which has no roles
+
+	isUp bool // holders on the hosts lend its devices
 }
 
 // Role is one role that a device or an interface of a host has.

@@ -57,12 +57,20 @@ func upFile(name string) (string, error) {
 	return filepath.Join(folder, name+".json"), err
 }
 
+// makeUpFolder returns the same path as upFile. If there is no folder, it is created.
+func makeUpFolder(name string) (path string, err error) {
+	path, err = upFile(name)
+	if errors.Is(err, lab.ErrAbsent) {
+		if err = os.Mkdir(filepath.Dir(path), 0o700); errors.Is(err, fs.ErrExist) { // another process created it
+			_, err = upFile(name)
+		}
+	}
+	return path, err
+}
+
 // rememberUp stores the plan of a testbed that is up.
 func rememberUp(p *Plan) error {
-	path, err := upFile(p.Name)
-	if errors.Is(err, lab.ErrAbsent) {
-		err = os.Mkdir(filepath.Dir(path), 0o700)
-	}
+	path, err := makeUpFolder(p.Name)
 	if err != nil {
 		return err
 	}
@@ -109,11 +117,12 @@ func loadUp(name string) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", lab.ErrHolder, path, err)
 	}
+	p.isUp = true
 	return p, nil
 }
 
 // BringUp sets up a testbed with roles. It examines all hosts, sends probe frames over the links, reserves the hosts
-// for the given time, starts a holder on each, stops their generators and stores the plan under the testbed's name. A
+// for the given time, starts a holder on each, which opens its devices, and stores the plan under the testbed's name. A
 // testbed that is already up is examined and reserved again, and missing holders are started. If BringUp fails, it
 // leaves reservations and holders as they were.
 func BringUp(ctx context.Context, p *Plan, note string, lasts time.Duration, a testbed.Access) (all []Examination, links []LinkCheck,
@@ -148,7 +157,7 @@ func BringUp(ctx context.Context, p *Plan, note string, lasts time.Duration, a t
 	return all, links, s.bringUp(ctx, note, lasts)
 }
 
-// bringUp reserves the hosts, starts their holders, stops their generators and stores the plan. If a step fails, it
+// bringUp reserves the hosts, starts their holders and stores the plan. If a step fails, it
 // undoes the steps before.
 func (s *Hosts) bringUp(ctx context.Context, note string, lasts time.Duration) (err error) {
 	var undos []undoing
@@ -166,9 +175,6 @@ func (s *Hosts) bringUp(ctx context.Context, note string, lasts time.Duration) (
 		}
 		undos = append(undos, undo)
 	}
-	if err := s.rest(ctx); err != nil {
-		return err
-	}
 	return rememberUp(s.plan)
 }
 
@@ -179,13 +185,13 @@ func isSamePlan(a, b *Plan) bool {
 	return err == nil && err2 == nil && bytes.Equal(left, right)
 }
 
-// TakeDown removes a testbed with roles. It stops the generators, ends the holders and reservations, and deletes the
+// TakeDown removes a testbed with roles. It ends the holders, stops the generators, ends the reservations, and deletes the
 // stored plan. If a host cannot be reached, the other hosts are still released. The error names the unreachable host,
 // and the plan remains stored, so that TakeDown can be called again.
 func TakeDown(ctx context.Context, p *Plan, a testbed.Access) error {
 	s, unreached := connectReachable(ctx, p, a)
-	rested := s.rest(ctx)
 	left := s.letGo(ctx)
+	rested := s.rest(ctx)         // of a holder that was killed
 	_, released := s.release(ctx) // reservations of a holder that was killed
 	if err := errors.Join(unreached, rested, left, released, s.Close()); err != nil {
 		return err
@@ -236,7 +242,7 @@ func DescribeHosts(ctx context.Context, p *Plan, isUp bool, a testbed.Access) (a
 	}
 	for i, part := range held {
 		if part == nil {
-			all[i].Faults = append(all[i].Faults, fmt.Sprintf("no process holds testbed %s; 'olafctl testbed up' starts it again", p.Name))
+			all[i].Faults = append(all[i].Faults, p.missingHolder())
 			continue
 		}
 		all[i].Held = part
@@ -252,18 +258,28 @@ func (s *Hosts) rest(ctx context.Context) error {
 		if role == nil || role.Device == "" || !s.isConnected(role.Host) {
 			continue
 		}
-		if err := s.stopGenerator(ctx, role); err != nil {
+		lasts, err := s.access.IsLasting(role.Device)
+		if err == nil && lasts {
+			err = abortGenerator(ctx, s.plan.HostOf(role.Host).Address(role.Device), &s.access)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("host %s: stop the generator: %w", role.Host, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Hosts) stopGenerator(ctx context.Context, role *Role) error {
-	if lasts, err := s.access.IsLasting(role.Device); err != nil || !lasts {
+// stopGenerator stops the generator of a card on its host. Devices that are created when they are opened have no
+// generator that is still running.
+func stopGenerator(ctx context.Context, address string, a *testbed.Access) error {
+	if lasts, err := a.IsLasting(address); err != nil || !lasts {
 		return err
 	}
-	d, err := testbed.OpenDevice(ctx, s.plan.HostOf(role.Host).Address(role.Device), testbed.DeviceOptions{Access: s.access})
+	return abortGenerator(ctx, address, a)
+}
+
+func abortGenerator(ctx context.Context, address string, a *testbed.Access) error {
+	d, err := testbed.OpenDevice(ctx, address, testbed.DeviceOptions{Access: *a})
 	if err != nil {
 		return err
 	}
