@@ -20,6 +20,7 @@ var waits = map[string]string{
 	"capture/probe_test.go Next":                                          "the time is a bubble's",
 	"cmd/olafctl/script_store_test.go find":                               "another process makes the file, below folders that are not there yet and so can't be watched",
 	"cmd/olafctl/far_cost_linux_test.go delayCopy":                        "the time is that of the cable",
+	"cmd/olafctl/held_linux_test.go TestHoldersLendTheirDevices":          "agents and holders on other hosts end, and notify only their own heads",
 	"cmd/olafctl/testbed_roles_linux_test.go sendARP":                     "other frames come at any time of a run",
 	"cmd/olafctl/testbed_roles_linux_test.go TestHoldersOutliveTheirHead": "an agent on another host starts, and notifies only its own head",
 	"cmd/olafctl/hosts_linux_test.go harm":                                "how long the cable is dead is the fault itself",
