@@ -87,8 +87,8 @@ func p4incCounts(rows []results.PaperRow) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d rows are `predicted`. For these we compute %d different numbers, of which %d match and %d are near. Both are for "+
-		"40 jobs in Table I, and one has an interval of ±37 %%. %d other rows are `arithmetic`", bases[string(paper.Predicted)], own,
+	return fmt.Sprintf("There are %d `predicted` rows. For these we compute %d different numbers: %d match and %d are near, both for 40 "+
+		"jobs in Table I, one with an interval of ±37 %%. Another %d rows are `arithmetic`", bases[string(paper.Predicted)], own,
 		verdicts[string(paper.Match)], verdicts[string(paper.Near)], bases[string(paper.Arithmetic)])
 }
 

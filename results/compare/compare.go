@@ -150,30 +150,7 @@ func CompareResults(a, b *Side) (*Document, error) {
 		if len(validRuns(runsA)) > 0 && len(validRuns(runsB)) > 0 && !shareSeed(validRuns(runsA), validRuns(runsB)) {
 			doc.warn("%s%s: both sides have no seed in common, so nothing is paired", pair.name(), atRate(pair.a.rate))
 		}
-		same, lone := sameWork(pair, runsA, runsB), loneMetrics(pair, runsA, runsB)
-		doc.warnLone(pair, lone)
-		for _, m := range results.MetricsOf(slices.Concat(runsA, runsB)) {
-			if lone[m.Name] != "" {
-				continue
-			}
-			if m.PerUpdate && !same {
-				doc.warn("%s: %s is not compared, because an update of the weights is not the same work on both "+
-					"sides; see gradient_ns", pair.name(), m.Name)
-				continue
-			}
-			if m.Age && !same {
-				doc.warn("%s: %s is not compared, because an update of the weights is not the same work on both "+
-					"sides, and ages belong to updates", pair.name(), m.Name)
-				continue
-			}
-			if line, any := lineOf(pair, m, validRuns(runsA), validRuns(runsB)); any {
-				doc.Lines = append(doc.Lines, line)
-			}
-			if m.Age && m.Unit == "ns" {
-				doc.addBeside(pair, m, validRuns(runsA), validRuns(runsB))
-				doc.addClusters(pair, m, validRuns(runsA), validRuns(runsB), onWires(runsA) || onWires(runsB))
-			}
-		}
+		doc.compareMetrics(pair, runsA, runsB)
 	}
 	doc.judge()
 	if len(doc.Lines) == 0 {
@@ -181,6 +158,35 @@ func CompareResults(a, b *Side) (*Document, error) {
 			a.describe(), b.describe())
 	}
 	return doc, nil
+}
+
+// compareMetrics adds a line for each metric that both sides have in a configuration, and warns about those that cannot
+// be compared.
+func (d *Document) compareMetrics(of pair, runsA, runsB []results.Run) {
+	same, lone := sameWork(of, runsA, runsB), loneMetrics(of, runsA, runsB)
+	d.warnLone(of, lone)
+	for _, m := range results.MetricsOf(slices.Concat(runsA, runsB)) {
+		if lone[m.Name] != "" {
+			continue
+		}
+		if m.PerUpdate && !same {
+			d.warn("%s: %s is not compared, because an update of the weights is not the same work on both "+
+				"sides; see gradient_ns", of.name(), m.Name)
+			continue
+		}
+		if m.Age && !same {
+			d.warn("%s: %s is not compared, because an update of the weights is not the same work on both "+
+				"sides, and ages belong to updates", of.name(), m.Name)
+			continue
+		}
+		if line, any := lineOf(of, m, validRuns(runsA), validRuns(runsB)); any {
+			d.Lines = append(d.Lines, line)
+		}
+		if m.Age && m.Unit == "ns" {
+			d.addBeside(of, m, validRuns(runsA), validRuns(runsB))
+			d.addClusters(of, m, validRuns(runsA), validRuns(runsB), onWires(runsA) || onWires(runsB))
+		}
+	}
 }
 
 // loneMetrics returns the metrics that only one side has in a configuration, with the letter of that side. This happens
