@@ -90,7 +90,6 @@ const sentPage = `package queues
 import (
 	"fmt"
 
-	"github.com/olafctl/olaf/backends"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
