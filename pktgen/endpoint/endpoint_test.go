@@ -213,6 +213,39 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// TestLostPacketKeepsItsSlot loses the result of a vector's first packet, in vectors of one packet to two pools whose
+// scales follow the values, and delivers all others. No other packet takes the slot of the lost one, so that it is sent
+// again.
+func TestLostPacketKeepsItsSlot(t *testing.T) {
+	const slots = 4
+	for packets := 1; packets <= 2*slots; packets++ {
+		d := new(desk)
+		e, err := NewSwitchML(Config{Workers: 2, Layout: Layout{Values: 2 * packets, PerPacket: 2}, Updates: 1},
+			SwitchML{Slots: slots, Floats: true}, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Start(0)
+		e.OnComputed(0, make([]uint32, 2*packets))
+		for sent := d.taken(); len(sent) > 0; sent = d.taken() {
+			for _, p := range sent {
+				if p.Seg == 0 {
+					continue
+				}
+				if p.Index == 0 {
+					t.Errorf("%d packets in a pool of %d: packet %d takes the slot of packet 0, whose result is missing", packets, slots, p.Seg)
+				}
+				p.Kind = program.Result
+				e.Receive(1, &p, make([]uint32, 2))
+			}
+		}
+		e.Timer(e.Next())
+		if again := d.taken(); len(again) != 1 || again[0].Seg != 0 {
+			t.Errorf("%d packets in a pool of %d: after the timeout it sends %+v, want packet 0", packets, slots, again)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	good := Config{Workers: 2, Layout: Layout{Values: 6, PerPacket: 2}, Updates: 1}
 	for name, build := range map[string]func() (Endpoint, error){

@@ -200,7 +200,7 @@ func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	w.took(p)
 	slot, _ := w.place(i)
 	w.due[slot] = Never
-	if i == 0 && w.ahead > 0 && w.cfg.Varies && int(lanes[0]) != w.cfg.Workers*w.cfg.Packets() {
+	if i == 0 && w.ahead > 0 && w.cfg.Varies && lanes != nil && int(lanes[0]) != w.cfg.Workers*w.cfg.Packets() {
 		w.next = Never
 		w.finishUnequal()
 		return
