@@ -174,14 +174,57 @@ func TestWaitersLearnWhoseVectorsAServerLacks(t *testing.T) {
 	}
 }
 
-// TestRewardsKeepTheirSign checks sums of rewards below 0, and with one beyond the range.
+// TestRewardsKeepTheirSign checks rewards below 0, beyond the range, and NaN, which counts as 0.
 func TestRewardsKeepTheirSign(t *testing.T) {
 	c := floatConfig(endpoint.Conversion{})
-	for _, r := range []float32{-3.25, 0, 100, float32(math.Inf(1))} {
+	most := float32(math.MaxInt32) / 256
+	for r, want := range map[float32]float32{-3.25: -3.25, 0: 0, 100: 100, float32(math.Inf(1)): most, float32(math.Inf(-1)): -most,
+		float32(math.NaN()): 0} {
 		lanes := c.appendFloats(nil, &handed{reward: r}, new(Numbers))
-		got := float32(readDigits(lanes[1+lengthDigits+roundDigits:], rewardDigits)-rewardOffset) / 256
-		if want := float32(rewardOf(r)) / 256; got != want {
+		if got := float32(readDigits(lanes[1+lengthDigits+roundDigits:], rewardDigits)-rewardOffset) / 256; got != want {
 			t.Errorf("a reward of %v is sent as %v, want %v", r, got, want)
+		}
+	}
+}
+
+// TestDigitsOfAThousandWorkersAreExact adds the numbers before the vectors of a thousand workers as float32, and as
+// integers with a scale that leaves room for the sum: the count, the lengths, the rounds and the rewards add up.
+func TestDigitsOfAThousandWorkersAreExact(t *testing.T) {
+	const workers, length, round = 1000, 1<<24 - 1, 1<<14 - 1
+	c := floatConfig(endpoint.Conversion{})
+	c.Largest = 1
+	const scale = math.MaxInt32 / (workers * 128.0) // SwitchML's for digits of 7 bits
+	floats, integers := make([]uint32, floatDigits), make([]float64, floatDigits)
+	rewards := int64(0)
+	for k := range workers {
+		reward := float32(k-900) - 1./256 // most have digits of 127
+		rewards += int64(rewardOf(reward))
+		h := handed{values: make([]byte, 4), round: round, reward: reward}
+		lanes := c.appendFloats(nil, &h, new(Numbers))[:floatDigits]
+		for i := range lengthDigits { // the largest length, without its values
+			lanes[1+i] = math.Float32bits(float32(int(length) >> (digitBits * i) & (1<<digitBits - 1)))
+		}
+		adder.AddFloats(floats, lanes)
+		for i, v := range lanes {
+			integers[i] += math.Round(float64(math.Float32frombits(v)) * scale)
+		}
+	}
+	for i, v := range integers {
+		if math.Abs(v) > math.MaxInt32 {
+			t.Fatalf("digit %d adds up to %v, beyond int32", i, v)
+		}
+		integers[i] = v / scale
+	}
+	for name, sum := range map[string]func(i int) uint32{"float32": func(i int) uint32 { return floats[i] },
+		"integers": func(i int) uint32 { return math.Float32bits(float32(integers[i])) }} {
+		all := make([]uint32, floatDigits)
+		for i := range all {
+			all[i] = sum(i)
+		}
+		got := [4]int64{readDigits(all, 1), readDigits(all[1:], lengthDigits), readDigits(all[1+lengthDigits:], roundDigits),
+			readDigits(all[1+lengthDigits+roundDigits:], rewardDigits) - workers*rewardOffset}
+		if want := [4]int64{workers, workers * length, workers * round, rewards}; got != want {
+			t.Errorf("as %s the numbers add up to %v, want %v", name, got, want)
 		}
 	}
 }

@@ -277,13 +277,13 @@ func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 	}
 }
 
-// rewardOf returns a reward in units of 1/256, limited to the range of int32.
+// rewardOf returns a reward in units of 1/256, limited to the range of int32. It returns 0 for NaN.
 func rewardOf(r float32) int32 {
 	v := math.RoundToEven(float64(r) * 256)
-	if !(math.Abs(v) < math.MaxInt32) { // also NaN
-		return int32(min(max(0, v), math.MaxInt32))
+	if math.IsNaN(v) {
+		return 0
 	}
-	return int32(v)
+	return int32(min(max(v, -math.MaxInt32), math.MaxInt32))
 }
 
 // Heard checks the first frame of a sum. It must do so before the sum is complete, because the sum never becomes
