@@ -40,7 +40,7 @@ func ListNotCarried() []NotCarried {
 		{"p4inc", []string{"224 ×", "528 MB", "102 MB"}, isInput},
 		{"p4inc", []string{"100"}, isInput},
 		{"atp", []string{"6.5 Tbps"}, isTheirs},
-		{"atp", []string{"1,472", "1,024"}, isElse},
+		{"atp", []string{"1,472", "1,024", "47 min", "67 min"}, isElse},
 		{"atp", []string{"00101", "01101", "10001", "0", "2", "3", "5", "900", "1000"}, "an example of a switch's table on a slide"},
 		{"atp", []string{"32 bits", "1 bit", "248 bytes"}, isDesign},
 		{"xagg", []string{"62 ×", "79 %", "22 MB", "1274 MB", "60 %", "35 %"}, isElse},
