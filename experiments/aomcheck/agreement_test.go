@@ -172,7 +172,7 @@ func onGrid(m *model, step olaf.Duration) {
 	among := func(v lin, lo, hi int64) Bool {
 		var any []Bool
 		for x := lo; x <= hi; x += s {
-			any = append(any, m.s.Eq(v, Ticks(x)))
+			any = append(any, m.s.Eq(v, fixed(x)))
 		}
 		return or(any...)
 	}
@@ -204,7 +204,7 @@ func TestSolversAgreeWithEnumeration(t *testing.T) {
 			m := build(&p)
 			onGrid(m, ms)
 			m.violate()
-			got, err := All(t.Context(), solvers, m.text())
+			got, err := askAll(t.Context(), solvers, m.text())
 			if err != nil {
 				t.Fatalf("case %d: %v\n%+v", i, err, p)
 			}
@@ -290,7 +290,7 @@ func (m *model) pinFraction(run *Run) {
 	n := run.Path.PerTick
 	for u, st := range m.streams {
 		for k := range st.arrival {
-			m.s.Assert("pin", m.s.Eq(st.arrival[k].Times(n), Ticks(run.Path.Arrivals[u][k])))
+			m.s.Assert("pin", m.s.Eq(st.arrival[k].Times(n), fixed(run.Path.Arrivals[u][k])))
 			if s := st.sent[k]; s != True && s != False {
 				m.s.Assert("pin", iff(s, Const(run.Fates[u][k] != Unsent)))
 			}

@@ -78,22 +78,22 @@ func TestPortfolio(t *testing.T) {
 	slow, quick, broken := fake(t, "slow", "exec sleep 600"), fake(t, "quick", "echo unsat"), fake(t, "broken", "exit 1")
 	yes := fake(t, "yes", "echo sat")
 	start := time.Now()
-	if a, err := First(t.Context(), []Solver{slow, quick}, nil); err != nil || a.Status != unsatStatus || a.Solver != "quick" {
+	if a, err := askFirst(t.Context(), []Solver{slow, quick}, nil); err != nil || a.Status != unsatStatus || a.Solver != "quick" {
 		t.Errorf("first of slow and quick: %v, %v", a, err)
 	}
 	if time.Since(start) > 5*time.Minute {
 		t.Error("the slow solver was waited for")
 	}
-	if a, err := First(t.Context(), []Solver{broken, quick}, nil); err != nil || a.Status != unsatStatus {
+	if a, err := askFirst(t.Context(), []Solver{broken, quick}, nil); err != nil || a.Status != unsatStatus {
 		t.Errorf("first of broken and quick: %v, %v", a, err)
 	}
-	if _, err := First(t.Context(), []Solver{broken, broken}, nil); !errors.Is(err, ErrSolver) {
+	if _, err := askFirst(t.Context(), []Solver{broken, broken}, nil); !errors.Is(err, ErrSolver) {
 		t.Errorf("two broken solvers: %v", err)
 	}
-	if _, err := All(t.Context(), []Solver{yes, quick}, nil); !errors.Is(err, ErrDisagree) {
+	if _, err := askAll(t.Context(), []Solver{yes, quick}, nil); !errors.Is(err, ErrDisagree) {
 		t.Errorf("sat and unsat: %v", err)
 	}
-	if a, err := All(t.Context(), []Solver{quick, quick}, nil); err != nil || a.Status != unsatStatus || a.Solver != "quick+quick" {
+	if a, err := askAll(t.Context(), []Solver{quick, quick}, nil); err != nil || a.Status != unsatStatus || a.Solver != "quick+quick" {
 		t.Errorf("two that agree: %v, %v", a, err)
 	}
 }
@@ -106,7 +106,7 @@ func TestScriptText(t *testing.T) {
 	y := s.Real("y", 5, 30)
 	s.Report("x")
 	s.Assert("decided by the ranges", s.Le(x, y.Shift(15)))
-	s.Assert("open", implies(s.Lt(x, y), s.Eq(y.Times(2).Minus(x), Ticks(-3))))
+	s.Assert("open", implies(s.Lt(x, y), s.Eq(y.Times(2).Minus(x), fixed(-3))))
 	var b bytes.Buffer
 	if _, err := s.WriteTo(&b); err != nil {
 		t.Fatal(err)

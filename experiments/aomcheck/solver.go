@@ -150,10 +150,10 @@ func (b *cappedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// First runs all solvers in parallel, returns the first definite answer, and stops the other solvers. The error of a
+// askFirst runs all solvers in parallel, returns the first definite answer, and stops the other solvers. The error of a
 // solver is ignored if another solver answers. The answer is Unknown if all solvers ran out of time. If no solver
-// answered, First returns an error.
-func First(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, error) {
+// answered, askFirst returns an error.
+func askFirst(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var unknown *solverAnswer
@@ -174,8 +174,8 @@ func First(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, 
 	return solverAnswer{}, failed
 }
 
-// All runs all solvers to completion. If two of them give contradictory answers, the error matches ErrDisagree.
-func All(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, error) {
+// askAll runs all solvers to completion. If two of them give contradictory answers, the error matches ErrDisagree.
+func askAll(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, error) {
 	var best solverAnswer
 	for r := range runAll(ctx, solvers, script) {
 		if r.err != nil {

@@ -102,8 +102,8 @@ type monomial struct {
 	coef     int64
 }
 
-// Ticks returns the constant expression n.
-func Ticks(n int64) lin { return lin{constant: n} }
+// fixed returns the constant expression n.
+func fixed(n int64) lin { return lin{constant: n} }
 
 // Plus returns a + b.
 func (a lin) Plus(b lin) lin { return combine(a, b, 1) }

@@ -190,9 +190,9 @@ func (o Options) withDefaults() Options {
 
 func (o Options) ask(ctx context.Context, script []byte) (solverAnswer, error) {
 	if o.Agree {
-		return All(ctx, o.Solvers, script)
+		return askAll(ctx, o.Solvers, script)
 	}
-	return First(ctx, o.Solvers, script)
+	return askFirst(ctx, o.Solvers, script)
 }
 
 func names(solvers []Solver) string {
@@ -358,7 +358,7 @@ func (p *Problem) findPath() *Path {
 func (m *model) pin(run *Run) {
 	for u, st := range m.streams {
 		for k := range st.arrival {
-			at := Ticks(run.Path.Arrivals[u][k])
+			at := fixed(run.Path.Arrivals[u][k])
 			m.s.Assert(eq("witness arrival", u, k), m.s.Eq(st.arrival[k], at))
 			if sent := st.sent[k]; sent != True && sent != False {
 				m.s.Assert(eq("witness decision", u, k), iff(sent, Const(run.Fates[u][k] != Unsent)))

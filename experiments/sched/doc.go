@@ -2,7 +2,8 @@
 // In-Network Computing for DML Workloads"): jobs whose workers send gradients, units (racks or pods) with a
 // programmable switch that can aggregate for a few jobs, and an optical cross-connect between the units whose
 // connections take time to change. A Problem is read from YAML. A Plan gives each job's aggregator, its slots and
-// rates, and the connections between units.
+// rates, and the connections between units. GenerateProblem draws the workloads of the paper's simulations, and
+// CheckPlan checks a plan against every rule below.
 //
 // Time is divided into slots. Rates, aggregating switches and connections change only at the start of a slot, and in
 // slot i

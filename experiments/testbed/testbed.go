@@ -1,6 +1,7 @@
 // Package testbed opens the devices on which experiments run. A device is a card or its twin, with a controller's
 // session and a capture. It is in this process, or in another process that has an agent. The package also lends devices
-// to other processes.
+// to other processes, reserves the devices of a host for a user, and compares the clocks of hosts and cards. The rows of
+// devices other than the twin come from package backends.
 package testbed
 
 import (

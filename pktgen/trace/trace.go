@@ -5,7 +5,7 @@
 // The format olaftrace/1 is described in docs/reference/trace-format.md. Traces are streamed, so that 100 million
 // updates are never in memory at once, and a truncated file is readable up to the place where it ends. The package also
 // provides statistics, block-bootstrap scaling to any number of workers, CSV, and the conversion for the packet
-// generator.
+// generator. An RxWriter writes the frames that a simulation delivers, for comparison with other simulators.
 package trace
 
 import (

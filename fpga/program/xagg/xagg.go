@@ -1,8 +1,8 @@
 // Package xagg implements an aggregation server of XAgg (Zhang et al., IEEE/ACM ToN 2023) as a switch program. It
 // stores a complete model, adds its children's fragments, and sends a sum when every child has contributed (Algorithm
 // 1). This data path also exists as a kernel program (fpga/xdp). In addition the package has the server's agents, one
-// of which finds missing fragments (§IV-D) while the other divides the rates (§IV-C). docs/papers/xagg.md lists which
-// rules are from the paper and which are ours.
+// of which finds missing fragments (§IV-D) while the other divides the rates (§IV-C). BuildTree puts servers above
+// workers (§V). docs/papers/xagg.md lists which rules are from the paper and which are ours.
 package xagg
 
 import (
