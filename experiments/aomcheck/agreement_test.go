@@ -172,7 +172,7 @@ func onGrid(m *model, step olaf.Duration) {
 	among := func(v lin, lo, hi int64) Bool {
 		var any []Bool
 		for x := lo; x <= hi; x += s {
-			any = append(any, m.s.Eq(v, fixed(x)))
+			any = append(any, m.s.Eq(v, makeConstant(x)))
 		}
 		return or(any...)
 	}
@@ -290,7 +290,7 @@ func (m *model) pinFraction(run *Run) {
 	n := run.Path.PerTick
 	for u, st := range m.streams {
 		for k := range st.arrival {
-			m.s.Assert("pin", m.s.Eq(st.arrival[k].Times(n), fixed(run.Path.Arrivals[u][k])))
+			m.s.Assert("pin", m.s.Eq(st.arrival[k].Times(n), makeConstant(run.Path.Arrivals[u][k])))
 			if s := st.sent[k]; s != True && s != False {
 				m.s.Assert("pin", iff(s, Const(run.Fates[u][k] != Unsent)))
 			}

@@ -108,18 +108,18 @@ func (m *model) arrivals(u int) stream {
 	c := &m.p.Clusters[u]
 	st := stream{c: c}
 	lo, hi := m.ticks(c.PhaseLow), m.ticks(c.PhaseHigh)
-	st.phase = fixed(lo)
+	st.phase = makeConstant(lo)
 	if lo != hi {
 		id := fmt.Sprintf("phase.%d", u)
 		st.phase = m.s.Real(id, lo, hi)
 		m.s.Report(id)
 		if c.EveryPhase {
-			m.s.Assert(fmt.Sprintf("every phase below the interval u=%d", u), m.s.Lt(st.phase, fixed(hi)))
+			m.s.Assert(fmt.Sprintf("every phase below the interval u=%d", u), m.s.Lt(st.phase, makeConstant(hi)))
 		}
 	}
 	for k := range c.Updates {
 		a := st.phase.Shift(m.ticks(c.nominalArrival(k)))
-		j := fixed(0)
+		j := makeConstant(0)
 		if c.Jitter > 0 {
 			id := name("jitter", u, k)
 			j = m.s.Real(id, 0, m.ticks(c.Jitter))

@@ -36,7 +36,7 @@ func (m *model) paperWaits(own int64) [][]lin {
 	for u := range m.streams {
 		for k := range m.streams[u].arrival {
 			if m.maxWait == own {
-				waits[u] = append(waits[u], fixed(own))
+				waits[u] = append(waits[u], makeConstant(own))
 				continue
 			}
 			waits[u] = append(waits[u], m.s.Real(name("W", u, k), own, m.maxWait))
@@ -72,7 +72,7 @@ func (m *model) paperDelivered(u int, waits []lin) {
 
 // paperQueue writes the equation T_Q(k) = Q(k)·p/C for update k of cluster u.
 func (m *model) paperQueue(u, k int, wait lin, own int64) {
-	sum := fixed(own)
+	sum := makeConstant(own)
 	var present []Bool
 	a := m.streams[u].arrival[k]
 	for v := range m.streams {
@@ -88,7 +88,7 @@ func (m *model) paperQueue(u, k int, wait lin, own int64) {
 		id := fmt.Sprintf("Q.%d.%d.%d", u, k, v)
 		there := m.s.Let(fmt.Sprintf("12.3 Q(k) u=%d k=%d v=%d", u, k, v), id, or(some...))
 		present = append(present, there)
-		sum = sum.Plus(m.s.Ite(fmt.Sprintf("12.3 TQ share u=%d k=%d v=%d", u, k, v), "T"+id, there, fixed(m.service), fixed(0)))
+		sum = sum.Plus(m.s.Ite(fmt.Sprintf("12.3 TQ share u=%d k=%d v=%d", u, k, v), "T"+id, there, makeConstant(m.service), makeConstant(0)))
 	}
 	m.s.Assert(eq("12.3 D = A + Q p/C", u, k), m.s.Eq(wait, sum))
 	full := False

@@ -69,7 +69,7 @@ func (m *model) peakAbove(u int, bound int64) Bool {
 	exists := m.peaks(u)
 	broken := []Bool{not(or(exists...))}
 	for k, peak := range exists {
-		broken = append(broken, and(peak, m.s.Lt(fixed(bound), st.depart[k].Minus(st.before[k]))))
+		broken = append(broken, and(peak, m.s.Lt(makeConstant(bound), st.depart[k].Minus(st.before[k]))))
 	}
 	return or(broken...)
 }
@@ -126,7 +126,7 @@ func (m *model) mean(u int) meanPeak {
 func (m *model) peakSum(u int, exists []Bool) lin {
 	st := &m.streams[u]
 	telescopes := !st.merges && st.frame[0] == True
-	sum := fixed(0)
+	sum := makeConstant(0)
 	if telescopes {
 		sum = st.newest.Minus(st.arrival[0])
 	}
@@ -135,7 +135,7 @@ func (m *model) peakSum(u int, exists []Bool) lin {
 		if telescopes {
 			term = st.depart[k].Minus(st.arrival[k])
 		}
-		sum = sum.Plus(m.s.Ite(eq("6 DP", u, k), name("DP", u, k), there, term, fixed(0)))
+		sum = sum.Plus(m.s.Ite(eq("6 DP", u, k), name("DP", u, k), there, term, makeConstant(0)))
 	}
 	return sum
 }
@@ -143,9 +143,9 @@ func (m *model) peakSum(u int, exists []Bool) lin {
 // meanAbove returns a term that is true if u is starved or its mean peak exceeds bound.
 func (m *model) meanAbove(u int, mean meanPeak, bound int64) Bool {
 	if mean.count > 0 {
-		return or(mean.starved, m.s.Lt(fixed(bound*mean.count), mean.sum))
+		return or(mean.starved, m.s.Lt(makeConstant(bound*mean.count), mean.sum))
 	}
-	return or(mean.starved, m.s.Lt(fixed(bound), mean.value))
+	return or(mean.starved, m.s.Lt(makeConstant(bound), mean.value))
 }
 
 // unfair returns the terms of a disjunction: some cluster is starved, or the means of two clusters differ by more than

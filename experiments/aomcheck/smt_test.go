@@ -106,7 +106,7 @@ func TestScriptText(t *testing.T) {
 	y := s.Real("y", 5, 30)
 	s.Report("x")
 	s.Assert("decided by the ranges", s.Le(x, y.Shift(15)))
-	s.Assert("open", implies(s.Lt(x, y), s.Eq(y.Times(2).Minus(x), fixed(-3))))
+	s.Assert("open", implies(s.Lt(x, y), s.Eq(y.Times(2).Minus(x), makeConstant(-3))))
 	var b bytes.Buffer
 	if _, err := s.WriteTo(&b); err != nil {
 		t.Fatal(err)

@@ -102,8 +102,8 @@ type monomial struct {
 	coef     int64
 }
 
-// fixed returns the constant expression n.
-func fixed(n int64) lin { return lin{constant: n} }
+// makeConstant returns the constant expression n.
+func makeConstant(n int64) lin { return lin{constant: n} }
 
 // Plus returns a + b.
 func (a lin) Plus(b lin) lin { return combine(a, b, 1) }

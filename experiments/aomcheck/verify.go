@@ -358,7 +358,7 @@ func (p *Problem) findPath() *Path {
 func (m *model) pin(run *Run) {
 	for u, st := range m.streams {
 		for k := range st.arrival {
-			at := fixed(run.Path.Arrivals[u][k])
+			at := makeConstant(run.Path.Arrivals[u][k])
 			m.s.Assert(eq("witness arrival", u, k), m.s.Eq(st.arrival[k], at))
 			if sent := st.sent[k]; sent != True && sent != False {
 				m.s.Assert(eq("witness decision", u, k), iff(sent, Const(run.Fates[u][k] != Unsent)))
