@@ -1,0 +1,95 @@
+package roles
+
+import (
+	"context"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// abortCounter counts the commands that stop the generator.
+type abortCounter struct {
+	fpga.Device
+	aborts *int
+}
+
+func (d abortCounter) Write32(addr, value uint32) error {
+	if addr == regmap.GeneratorCommand && value == regmap.GeneratorCommandAbort {
+		*d.aborts++
+	}
+	return d.Device.Write32(addr, value)
+}
+
+// TestHoldersStopGenerators checks that a holder stops the generator of a card before it lends the card and after the
+// last command.
+func TestHoldersStopGenerators(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	aborts, row := 0, testbed.TwinDevice()
+	open := row.Registers
+	row.Uses = func(string) []string { return []string{"a card"} } // a card exists before it is opened
+	row.Registers = func(ctx context.Context, name string, o testbed.DeviceOptions) (fpga.Device, error) {
+		d, err := open(ctx, name, o)
+		return abortCounter{d, &aborts}, err
+	}
+	access := testbed.Access{Devices: testbed.Devices{row}, Owner: "alice@desk", Reservations: &testbed.Reservations{Dir: t.TempDir()}}
+	d := LentDevice{Role: lab.QueueName, Address: "twin:"}
+	s, end, err := d.serve(t.Context(), "paper", access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if aborts != 1 {
+		t.Errorf("%d commands stopped the generator before the card was lent, want 1", aborts)
+	}
+	lent, err := testbed.AgentDevice().Registers(t.Context(), s.Target, testbed.DeviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lent.Read32(regmap.CommonRole); err != nil {
+		t.Error(err)
+	}
+	if err := lent.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if aborts != 2 {
+		t.Errorf("%d commands stopped the generator in all, want another after the last command", aborts)
+	}
+}
+
+// TestDevicesOfHosts checks which devices the holder on each host opens. One that feeds the queue on the same host
+// belongs to the queue, and so does a capture by the same clock.
+func TestDevicesOfHosts(t *testing.T) {
+	for name, c := range map[string]struct {
+		generator, server, mirror string // hosts; empty for none
+		q, other                  string // lines of the holders
+	}{
+		"apart":                {"b", "b", "", "queue, xdp:in,out", "generator, nic:eth0"},
+		"one host":             {"a", "a", "", "queue, xdp:in,out, fed by nic:eth0, captured at eth1 behind port 1 with auto stamps", ""},
+		"generator apart":      {"b", "a", "", "queue, xdp:in,out", "generator, nic:eth0"},
+		"server apart":         {"a", "b", "", "queue, xdp:in,out, fed by nic:eth0", ""},
+		"one host by a mirror": {"a", "a", "a", "queue, xdp:in,out, fed by nic:eth0", ""},
+		"the queue's own":      {"", "a", "", "queue, xdp:in,out, captured at eth1 behind port 1 with auto stamps", ""},
+	} {
+		p := &Plan{Name: "paper", Queue: &Role{Host: "a", Device: "xdp:in,out", Port: 1}, Server: &Role{Host: c.server, Interface: "eth1", Stamps: "auto"}}
+		if c.generator != "" {
+			p.Generator = &Role{Host: c.generator, Interface: "eth0"}
+		}
+		if c.mirror != "" {
+			p.Mirror = &Role{Host: c.mirror, Interface: "eth2"}
+		}
+		for host, want := range map[string]string{"a": c.q, "b": c.other} {
+			got := ""
+			for _, d := range p.devicesOn(host) {
+				got += d.line()
+			}
+			if got != want {
+				t.Errorf("%s: host %s holds %q, want %q", name, host, got, want)
+			}
+		}
+	}
+}
