@@ -138,7 +138,7 @@ func (l Limits) checkJob(job *Job) error {
 		{int64(job.countFlows()), int64(l.Flows), "flows (one a worker and segment), built_flows", ""},
 		{int64(job.Source.Total()), int64(l.Descriptors), "descriptors (one a frame), built_descriptors", ""},
 		{int64(job.Template) + 1, int64(l.Templates), "templates, built_templates", ""},
-		{int64(job.Size), int64(l.Packet), "bytes a frame, max_packet_bytes", " (a network interface's MTU + 14)"},
+		{int64(job.Size), int64(l.Packet), "bytes a frame, max_packet_bytes", " (the smallest MTU of its interfaces + 14)"},
 	} {
 		if c.need > c.built {
 			return fmt.Errorf("%w: it needs %d %s is %d%s", ErrLimit, c.need, c.what, c.built, c.hint)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/roles"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
@@ -222,9 +224,23 @@ func sendARP(t *testing.T, from *netlab.Node) (stop func()) {
 	}
 }
 
+// setMTU sets the MTU of an interface of a host.
+func setMTU(t *testing.T, h *testbedtest.Host, name string, mtu int) {
+	t.Helper()
+	if err := h.Do(func() error {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetMTU(link, mtu)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestKernelRolesOnThreeHosts sends from one host's interface through a kernel queue on a second host to an interface
-// of a third. It checks that every run is valid, even with ARP traffic, that every decision is the engine's, and that
-// each frame lost on a cable is counted there.
+// of a third. It checks that every run is valid, even with ARP traffic, that every decision is the engine's, that each
+// frame lost on a cable is counted there, and that links which lead elsewhere and small MTUs are reported.
 func TestKernelRolesOnThreeHosts(t *testing.T) {
 	l := newKernelRoles(t, "")
 	elsewhere := writeRoles(t, l.Network, strings.Replace(kernelRoles, "{host: ps, interface: eth2}", "{host: ps, interface: lan}", 1))
@@ -233,6 +249,12 @@ func TestKernelRolesOnThreeHosts(t *testing.T) {
 	if code != 3 || !strings.Contains(said, nowhere) || !strings.Contains(out, "  arrived\n") {
 		t.Errorf("a link that leads elsewhere: exit code %d, %s%s", code, out, said)
 	}
+	setMTU(t, l.Hosts[1], "in", 200)
+	const large = "it needs 256 bytes a frame, max_packet_bytes is 214 (the smallest MTU of its interfaces + 14)"
+	if _, said, code := l.bench(t, "testbed:"+l.file); code != 3 || !strings.Contains(said, large) || strings.Count(said, "\n") > 1 {
+		t.Errorf("frames larger than the MTU of the queue's input: exit code %d: %s; want one line with %q", code, said, large)
+	}
+	setMTU(t, l.Hosts[1], "in", 1500)
 	quiet := sendARP(t, l.Hosts[0].Node)
 	l.expectBench(t, "testbed:"+l.file, 0)
 	quiet()
@@ -344,13 +366,24 @@ devices: [{node: s, program: olaf, rate: 400kbps}]
 `
 
 // TestQueueOnThreeHosts brings up a queue whose workers and server are on three hosts and send until it is taken down.
-// It checks that updates from both workers reach the queue, that every decision is the engine's, that its output
-// arrives, and that nothing is left.
+// Updates have one frame, and then two, which have addresses and clusters of their own. It checks that updates from both
+// workers reach the queue, that every decision is the engine's, that its output arrives, and that nothing is left.
 func TestQueueOnThreeHosts(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
 	}
-	l, file := newSpreadHosts(t, spreadQueue)
+	for name, job := range map[string]string{"one frame": "{lanes: 48}", "two frames": "{lanes: 48, fragments: 2}"} {
+		t.Run(name, func(t *testing.T) {
+			l, file := newSpreadHosts(t, strings.Replace(spreadQueue, "{lanes: 48}", job, 1))
+			checkSpreadQueue(t, l, file)
+			l.AwaitIdle(t)
+		})
+	}
+}
+
+// checkSpreadQueue brings up the queue in a file, waits until it has delivered updates, and takes it down.
+func checkSpreadQueue(t *testing.T, l *testbedtest.Network, file string) {
+	t.Helper()
 	name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 	t.Cleanup(func() { runOnHead(t, l, "testbed", "down", name) })
 	if out, said, code := runOnHead(t, l, "testbed", "up", file, "--for", "1h"); code != 0 {
@@ -382,7 +415,6 @@ func TestQueueOnThreeHosts(t *testing.T) {
 	if out, said, code := runOnHead(t, l, "testbed", "down", name); code != 0 {
 		t.Errorf("down: exit code %d, %s%s", code, out, said)
 	}
-	l.AwaitIdle(t)
 }
 
 // countReceived returns the number of frames that an interface in a namespace has received.

@@ -172,6 +172,11 @@ func (c *copies) report(to *fpga.Capture) {
 				"(clock.by mirror)", c.name))
 		}
 	}
+	if c.frames != nil {
+		if err := c.frames.StampCounts().Err(); err != nil {
+			to.Faults = append(to.Faults, fmt.Sprintf("copies at %s: %v", c.name, err))
+		}
+	}
 	why := ""
 	switch {
 	case c.broken != nil:

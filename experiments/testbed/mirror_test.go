@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,6 +178,34 @@ func TestMirrorThatMissesAnUpdate(t *testing.T) {
 	_, err = NewTap(l, func() (Frames, error) { return server, nil }, &Mirror{Open: func() (Frames, error) { return other, nil }}, l.now, 1)
 	if kind, _ := olaf.KindOf(err); kind != olaf.Usage {
 		t.Errorf("stamps of two clocks: %v", err)
+	}
+}
+
+// TestMirrorThatMirrorsNothing checks that ages are withheld if no copy arrives at another interface, and that a run is
+// invalid if no copy arrives among the server's frames.
+func TestMirrorThatMirrorsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		apart           bool
+		withheld, fault string
+	}{
+		"apart":             {true, "32 updates came without a copy at eth1 (clock.by mirror)", ""},
+		"among the updates": {false, "8 updates came without a copy at eth0 (clock.by mirror)", "no update reached eth0 twice, so no switch mirrors the generator's cable to it (clock.by mirror)"},
+	} {
+		l := &mirrorLab{nowNS: 1e15}
+		server, source := &mirrorFrames{lab: l, name: "eth0"}, new(Mirror)
+		if c.apart {
+			source.Open = func() (Frames, error) { return &mirrorFrames{lab: l, name: "eth1"}, nil }
+		}
+		tap, err := NewTap(l, func() (Frames, error) { return server, nil }, source, l.now, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.run(t, rand.New(rand.NewPCG(1, 1)), server, new(mirrorFrames), -1)
+		tap.Drain(nil)
+		got, err := tap.Capture()
+		if err != nil || got.Withheld != c.withheld || strings.Join(got.Faults, "|") != c.fault {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
 	}
 }
 
