@@ -18,13 +18,9 @@ type FrameConn struct {
 
 // Frames opens a packet socket that receives the interface's incoming frames, also those for other addresses.
 func (i *Interface) Frames() (*FrameConn, error) {
-	s, err := i.Packets(true)
+	s, err := i.packetsForAll(true)
 	if err != nil {
 		return nil, err
-	}
-	request := unix.PacketMreq{Ifindex: int32(i.Index), Type: unix.PACKET_MR_PROMISC}
-	if err := unix.SetsockoptPacketMreq(s.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &request); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: receive frames for any address at %s: %w", ErrNetwork, i.Name, err), s.Close())
 	}
 	c := &FrameConn{File: os.NewFile(uintptr(s.fd), i.Name), buffer: make([]byte, 1<<16)}
 	if c.raw, err = c.SyscallConn(); err != nil {

@@ -51,8 +51,11 @@ func (i *Interface) Packets(hears bool) (*Socket, error) {
 
 // HearAll sets the interface to promiscuous mode, in which it receives frames for any address, until the result is
 // closed or the process ends.
-func (i *Interface) HearAll() (io.Closer, error) {
-	s, err := i.Packets(false)
+func (i *Interface) HearAll() (io.Closer, error) { return i.packetsForAll(false) }
+
+// packetsForAll opens a packet socket like Packets, and keeps the interface in promiscuous mode while it is open.
+func (i *Interface) packetsForAll(hears bool) (*Socket, error) {
+	s, err := i.Packets(hears)
 	if err != nil {
 		return nil, err
 	}

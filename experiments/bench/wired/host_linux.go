@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closedloop"
-	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/internal/splitmix"
@@ -167,17 +165,7 @@ func (h *host) takeFrame(b []byte) {
 		return
 	}
 	var p program.Packet
-	v.Packet(&p)
-	lanes := h.lanes[:v.Lanes(h.lanes)]
-	if len(lanes) == 0 {
-		lanes = nil
-	}
-	if p.Job == 0 { // the frame does not name it
-		p.Job = closedloop.FirstJob + olaf.ClusterID(h.job)
-	}
-	if !h.server && p.Kind == program.Data && !v.Message.Past { // both use the same format
-		p.Kind = program.Result
-	}
+	lanes := readPacket(&v, &p, h.lanes, h.job, !h.server)
 	if from, known := h.run.nodes[v.Outer().SrcIP]; known && p.Kind == program.Control &&
 		from < h.run.net.Jobs*h.run.net.Workers {
 		p.Worker = olaf.WorkerID(from % h.run.net.Workers) // the requester
@@ -186,7 +174,7 @@ func (h *host) takeFrame(b []byte) {
 	case h.run.inside != nil:
 		h.completeTrace(v.Outer().SrcIP, &p, lanes)
 	case !h.server:
-		h.assumeTrace(&p)
+		assumeTrace(&p, h.run.net.Workers, h.vector)
 	}
 	now := h.run.tapFrame(h.number, &v, &p, lanes)
 	h.arrived.Add(1)
@@ -202,20 +190,6 @@ func (h *host) completeTrace(from [4]byte, p *program.Packet, lanes []uint32) {
 		r.inside.gradientsOf(marked{h.job, t.Inside})) {
 		h.wrong++
 	}
-}
-
-// assumeTrace adds to a sum the trace that its frame does not contain. It assumes the current round's gradients: one
-// per worker, or as many as the packet counts. The check of the values verifies this assumption.
-func (h *host) assumeTrace(p *program.Packet) {
-	if p.Kind != program.Result && p.Kind != program.Ack {
-		return
-	}
-	workers := h.run.net.Workers
-	p.Vectors = uint32(workers)
-	if p.Count > 0 {
-		p.Vectors = uint32(p.Count)
-	}
-	p.Inside = program.MarkWorkers(workers, h.vector)
 }
 
 // Compute implements endpoint.Host.
@@ -268,14 +242,10 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	case to != endpoint.Network:
 		target = h.job*r.net.Workers + int(to)
 	}
-	outer := frame.Outer{Addresses: h.addresses, Past: to != endpoint.Network}
 	there := r.framer.Address(target)
-	outer.DstMAC, outer.DstIP = there.SrcMAC, there.SrcIP
+	outer := outerTo(&h.addresses, &there, to != endpoint.Network, h.server)
 	if r.inside != nil {
 		r.inside.recordFrame(way{h.number, target}, &p.Trace)
-	}
-	if h.server && outer.Past {
-		outer.SrcPort = there.SrcPort // the worker's port, also for packets to it
 	}
 	n, err := r.parts.Frame.Encode(h.out, &outer, p, lanes)
 	if err != nil {

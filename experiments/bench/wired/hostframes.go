@@ -49,18 +49,14 @@ func (c *HostFrames) Host(number int) netip.AddrPort {
 
 // Encode implements process.FrameCodec.
 func (c *HostFrames) Encode(dst []byte, p *program.Packet, lanes []uint32, to netip.AddrPort) (int, error) {
-	outer := frame.Outer{Addresses: c.own, Past: to != c.Switch()}
-	there := to.Addr().As4()
-	outer.DstIP, outer.DstMAC = there, [6]byte{2, 0, there[0], there[1], there[2], there[3]}
-	if c.number == c.workers && outer.Past {
-		outer.SrcPort = to.Port() // the worker's port, also for packets to it
-	}
+	ip := to.Addr().As4()
+	there := olaf.Addresses{SrcIP: ip, SrcMAC: [6]byte{2, 0, ip[0], ip[1], ip[2], ip[3]}, SrcPort: to.Port()}
+	outer := outerTo(&c.own, &there, to != c.Switch(), c.number == c.workers)
 	return c.parts.Frame.Encode(dst, &outer, p, lanes)
 }
 
-// Decode implements process.FrameCodec. The frame of a sum does not contain the sum's contributors. Decode assumes all
-// workers in this host's round, and as many vectors as the frame counts, or one per worker. The job's programs check
-// these assumptions.
+// Decode implements process.FrameCodec. The frame of a sum does not contain the sum's contributors; see assumeTrace. The
+// job's programs check them.
 func (c *HostFrames) Decode(b []byte, vector uint32, p *program.Packet) (lanes []uint32, from netip.AddrPort, ok bool) {
 	v, err := c.parts.Frame.Decode(b)
 	if err != nil {
@@ -73,17 +69,8 @@ func (c *HostFrames) Decode(b []byte, vector uint32, p *program.Packet) (lanes [
 		return nil, from, false
 	}
 	from = netip.AddrPortFrom(netip.AddrFrom4(outer.SrcIP), outer.SrcPort)
-	v.Packet(p)
-	if lanes = c.lanes[:v.Lanes(c.lanes)]; len(lanes) == 0 {
-		lanes = nil
-	}
-	if p.Job == 0 { // the frame does not name it
-		p.Job = closedloop.FirstJob
-	}
 	worker := c.number < c.workers
-	if worker && p.Kind == program.Data && !v.Message.Past { // both use the same format
-		p.Kind = program.Result
-	}
+	lanes = readPacket(&v, p, c.lanes, 0, worker)
 	if p.Kind == program.Control {
 		for k := range c.workers {
 			if c.framer.Address(k).SrcIP == outer.SrcIP {
@@ -91,8 +78,43 @@ func (c *HostFrames) Decode(b []byte, vector uint32, p *program.Packet) (lanes [
 			}
 		}
 	}
-	if worker && (p.Kind == program.Result || p.Kind == program.Ack) {
-		p.Vectors, p.Inside = uint32(cmp.Or(int(p.Count), c.workers)), program.MarkWorkers(c.workers, vector)
+	if worker {
+		assumeTrace(p, c.workers, vector)
 	}
 	return lanes, from, true
+}
+
+// outerTo returns the headers of a frame between hosts, or between a host and the switch. past means that the frame
+// bypasses the program. fromServer means that a server or the switch sends it.
+func outerTo(own, there *olaf.Addresses, past, fromServer bool) frame.Outer {
+	outer := frame.Outer{Addresses: *own, Past: past}
+	outer.DstMAC, outer.DstIP = there.SrcMAC, there.SrcIP
+	if fromServer && past {
+		outer.SrcPort = there.SrcPort // the worker's port, also for packets to it
+	}
+	return outer
+}
+
+// readPacket reads a packet that arrived at a host of the job with the given index. It returns the packet's lanes in the
+// buffer, or nil if there are none.
+func readPacket(v *frame.View, p *program.Packet, buffer []uint32, job int, worker bool) (lanes []uint32) {
+	v.Packet(p)
+	if lanes = buffer[:v.Lanes(buffer)]; len(lanes) == 0 {
+		lanes = nil
+	}
+	if p.Job == 0 { // the frame does not name it
+		p.Job = closedloop.FirstJob + olaf.ClusterID(job)
+	}
+	if worker && p.Kind == program.Data && !v.Message.Past { // both use the same format
+		p.Kind = program.Result
+	}
+	return lanes
+}
+
+// assumeTrace adds to a sum the trace that its frame does not contain. It assumes the gradients of the worker's current
+// round: one per worker, or as many as the packet counts. Checks of the sum's contents verify this assumption.
+func assumeTrace(p *program.Packet, workers int, vector uint32) {
+	if p.Kind == program.Result || p.Kind == program.Ack {
+		p.Vectors, p.Inside = uint32(cmp.Or(int(p.Count), workers)), program.MarkWorkers(workers, vector)
+	}
 }

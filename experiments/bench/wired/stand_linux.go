@@ -90,8 +90,7 @@ func (s *Stand) reportMissing(now olaf.Time, port int, p *program.Packet) {
 	if at.Server || p.Kind != program.Data {
 		return
 	}
-	outer := frame.Outer{Addresses: s.run.sw.Own, Past: true}
-	outer.DstMAC, outer.DstIP, outer.SrcPort = at.Host.SrcMAC, at.Host.SrcIP, at.Host.SrcPort
+	outer := outerTo(&s.run.sw.Own, &at.Host, true, true)
 	b, err := s.waits.reportMissing(s.run.program, port, s.run.net.Workers, now, &outer)
 	if err == nil && b != nil {
 		_ = s.run.links.Send(at.Link, b)
