@@ -142,7 +142,7 @@ func (c *checking) addViolation(rule Rule, slot int, job, unit, format string, a
 // form checks the form of the plan. If it returns false, nothing else can be checked.
 func (c *checking) form() bool {
 	if c.plan.Slots < 0 || c.plan.Slots > c.problem.Longest() {
-		c.addViolation(BadForm, -1, "", "", "the plan has %d slots; 0 to %d", c.plan.Slots, c.problem.Longest())
+		c.addViolation(BadForm, -1, "", "", "the plan has %d slots; use 0 to %d", c.plan.Slots, c.problem.Longest())
 		return false
 	}
 	seen := map[string]bool{}
@@ -150,13 +150,14 @@ func (c *checking) form() bool {
 		a := &c.plan.Jobs[i]
 		switch {
 		case c.jobs[a.Job] == nil:
-			c.addViolation(BadForm, -1, a.Job, "", "the plan serves %q, which is no job of its problem", a.Job)
+			c.addViolation(BadForm, -1, a.Job, "", "the plan serves %q, which is not a job in its problem", a.Job)
 		case seen[a.Job]:
 			c.addViolation(BadForm, -1, a.Job, "", "the plan serves job %s twice", a.Job)
 		case a.INC != "" && c.units[a.INC] == nil:
-			c.addViolation(BadForm, -1, a.Job, a.INC, "job %s is aggregated in %q, which is no unit", a.Job, a.INC)
+			c.addViolation(BadForm, -1, a.Job, a.INC, "job %s is aggregated in %q, which is not a unit", a.Job, a.INC)
 		case a.Start < 0 || a.Start > c.plan.Slots-len(a.Rates):
-			c.addViolation(BadForm, -1, a.Job, "", "job %s sends in slots %d to %d; the plan has slots 0 to %d", a.Job,
+			c.addViolation(BadForm, -1, a.Job, "", "job %s sends in slots %d to %d, but the plan has slots 0 to %d",
+				a.Job,
 				a.Start, a.Start+len(a.Rates)-1, c.plan.Slots-1)
 		}
 		seen[a.Job] = true
@@ -169,13 +170,13 @@ func (c *checking) form() bool {
 	}
 	for i := range c.problem.Jobs {
 		if id := c.problem.Jobs[i].ID; !seen[id] {
-			c.addViolation(BadForm, -1, id, "", "the plan has no job %s", id)
+			c.addViolation(BadForm, -1, id, "", "the plan lacks job %s", id)
 		}
 	}
 	for _, k := range c.plan.Connections {
 		if c.units[k.Between[0]] == nil || c.units[k.Between[1]] == nil || k.Between[0] == k.Between[1] ||
 			k.Count < 0 || k.Slot < 0 || k.Slot >= max(c.plan.Slots, 1) {
-			c.addViolation(BadForm, k.Slot, "", "", "%d connections between %s and %s from slot %d make no sense",
+			c.addViolation(BadForm, k.Slot, "", "", "%d connections between %s and %s from slot %d are not possible",
 				k.Count, k.Between[0], k.Between[1], k.Slot)
 		}
 	}
@@ -216,7 +217,7 @@ func (c *checking) connect() {
 		l := c.links[pair]
 		if k := slices.IndexFunc(l.count, func(n int) bool { return n != l.before }); c.problem.Fixed && k >= 0 {
 			c.addViolation(changedConnection, l.at[k], "", pair[0],
-				"connections between %s and %s become %d in slot %d; they are fixed at %d", pair[0], pair[1],
+				"the connections between %s and %s change to %d in slot %d, but they are fixed at %d", pair[0], pair[1],
 				l.count[k], l.at[k], l.before)
 		}
 	}
@@ -279,7 +280,8 @@ func (c *checking) each() {
 		from, to := sendingSpan(a)
 		if arrives := c.arrives(j); to > 0 && from < arrives {
 			c.addViolation(earlyArrival, from, a.Job, "",
-				"job %s sends in slot %d; it arrives at %v, so slot %d is its first", a.Job, from, j.Arrival, arrives)
+				"job %s sends in slot %d, but it arrives at %v, so its first slot is %d", a.Job, from, j.Arrival,
+				arrives)
 		}
 		c.aggregator(a, j)
 		into := 0.0 // streams into the server's interface
@@ -290,13 +292,13 @@ func (c *checking) each() {
 		for k, r := range a.Rates {
 			if r > limit*(1+tolerance) {
 				c.addViolation(overServerRate, a.Start+k, a.Job, "",
-					"workers of %s send at %s in slot %d, above their interfaces' %v", a.Job, formatGbps(r),
+					"the workers of %s send at %s in slot %d, above the %v of their interfaces", a.Job, formatGbps(r),
 					a.Start+k, c.problem.ServerRate)
 				break
 			}
 			if r*into > limit*(1+tolerance) {
 				c.addViolation(overServerRate, a.Start+k, a.Job, j.Server,
-					"%g streams of %s come to the server of %s in slot %d, above its interface's %v", into,
+					"%g streams of %s arrive at the server of %s in slot %d, above the %v of its interface", into,
 					formatGbps(r), a.Job, a.Start+k, c.problem.ServerRate)
 				break
 			}
@@ -320,9 +322,11 @@ func (c *checking) aggregator(a *Assignment, j *Job) {
 	u := c.units[a.INC]
 	switch {
 	case j.ServerOnly:
-		c.addViolation(badAggregator, a.Start, a.Job, a.INC, "job %s is for its server only, and the switch of %s aggregates it", a.Job, a.INC)
+		c.addViolation(badAggregator, a.Start, a.Job, a.INC, "job %s is server_only, but the switch of %s aggregates "+
+			"it", a.Job, a.INC)
 	case j.Workers[a.INC] == 0:
-		c.addViolation(badAggregator, a.Start, a.Job, a.INC, "the switch of %s aggregates job %s, which has no workers there", a.INC, a.Job)
+		c.addViolation(badAggregator, a.Start, a.Job, a.INC, "the switch of %s aggregates job %s, which has no "+
+			"workers in that unit", a.INC, a.Job)
 	case !isWhole(j) && !c.problem.PartialINC:
 		c.addViolation(badAggregator, a.Start, a.Job, a.INC,
 			"the switch of %s aggregates job %s, whose workers are in %d units", a.INC, a.Job, len(j.Workers))
@@ -416,17 +420,21 @@ func (c *checking) judgeUnits(i int, loads map[string]*load, once func(string) b
 		u := &c.problem.Units[k]
 		l := loads[u.Name]
 		if l.jobs > u.INC && once("inc "+u.Name) {
-			c.addViolation(overCapacity, i, "", u.Name, "the switch of %s aggregates for %d jobs in slot %d; it can for %d", u.Name, l.jobs, i, u.INC)
+			c.addViolation(overCapacity, i, "", u.Name, "the switch of %s aggregates for %d jobs in slot %d, but it "+
+				"has room for %d", u.Name, l.jobs, i, u.INC)
 		}
 		if u.Memory > 0 && l.segment > u.Memory && once("memory "+u.Name) {
-			c.addViolation(overMemory, i, "", u.Name, "segments in the switch of %s need %v in slot %d; it has %v", u.Name, l.segment, i, u.Memory)
+			c.addViolation(overMemory, i, "", u.Name, "the segments in the switch of %s need %v in slot %d, but it "+
+				"has %v", u.Name, l.segment, i, u.Memory)
 		}
 		if u.SwitchRate > 0 && l.moved > float64(u.SwitchRate)*(1+tolerance) && once("switch "+u.Name) {
-			c.addViolation(overSwitchRate, i, "", u.Name, "the switch of %s moves %s in slot %d; it can move %v", u.Name,
+			c.addViolation(overSwitchRate, i, "", u.Name, "the switch of %s moves %s in slot %d, but it can move "+
+				"only %v", u.Name,
 				formatGbps(l.moved), i, u.SwitchRate)
 		}
 		if l.ports > u.Ports && once("ports "+u.Name) {
-			c.addViolation(tooManyPorts, i, "", u.Name, "%s has %d connections in slot %d and %d ports", u.Name, l.ports, i, u.Ports)
+			c.addViolation(tooManyPorts, i, "", u.Name, "%s has %d connections in slot %d, but only %d ports", u.Name,
+				l.ports, i, u.Ports)
 		}
 	}
 }
@@ -467,7 +475,8 @@ func (c *checking) volumes() {
 		carried[a.Job] = least
 		volume := float64(j.Volume.Bits())
 		if served := a.Finish > 0; served && least < volume*(1-tolerance) {
-			c.addViolation(wrongVolume, -1, a.Job, where, "workers of %s in %s send %.6g of %.6g Gb", a.Job, where, least/1e9, volume/1e9)
+			c.addViolation(wrongVolume, -1, a.Job, where, "the workers of %s in %s send %.6g of %.6g Gb", a.Job, where,
+				least/1e9, volume/1e9)
 		}
 	}
 	for i := range c.problem.Jobs {
@@ -517,7 +526,8 @@ func (c *checking) claims() {
 		}
 		finish := c.finish(a, j)
 		if a.Finish != finish {
-			c.addViolation(wrongClaim, -1, j.ID, "", "the plan ends job %s at %v; it ends at %v", j.ID, a.Finish, finish)
+			c.addViolation(wrongClaim, -1, j.ID, "", "the plan ends job %s at %v, but it ends at %v", j.ID, a.Finish,
+				finish)
 		}
 		end = max(end, finish)
 		out.TotalJCT += finish - j.Arrival
@@ -551,13 +561,15 @@ func (c *checking) compare(said, is *Outcome) {
 		{"a CT-BTI of", said.CTBTI, is.CTBTI},
 		{"a total JCT of", said.TotalJCT, is.TotalJCT},
 		{"a number of reconfigurations of", said.Reconfigurations, is.Reconfigurations},
-		{"unfinished jobs, namely", fmt.Sprint(said.Unfinished), fmt.Sprint(is.Unfinished)},
+		{"these unfinished jobs:", fmt.Sprint(said.Unfinished), fmt.Sprint(is.Unfinished)},
 	} {
 		if claim.said != claim.is {
-			c.addViolation(wrongClaim, -1, "", "", "the plan claims %s %v; it is %v", claim.name, claim.said, claim.is)
+			c.addViolation(wrongClaim, -1, "", "", "the plan claims %s %v, but the check gives %v", claim.name,
+				claim.said, claim.is)
 		}
 	}
 	if p := c.plan.Proof; p != nil && p.Bound > is.CTBTI && len(is.Unfinished) == 0 {
-		c.addViolation(wrongClaim, -1, "", "", "the plan claims that nothing is below %v, and is itself at %v", p.Bound, is.CTBTI)
+		c.addViolation(wrongClaim, -1, "", "", "the plan claims that no plan has less than %v, but has less itself: %v",
+			p.Bound, is.CTBTI)
 	}
 }

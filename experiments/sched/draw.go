@@ -21,7 +21,8 @@ func (p *Plan) ganttSheet(jobs int) table.Sheet {
 		title += fmt.Sprintf("; the first %d jobs", jobs)
 	}
 	s := table.Sheet{Name: "Jobs", Title: title, Columns: []table.Column{
-		{Header: "job and who sums"}, {Header: "arrives", Unit: "s", Format: table.General}, {Header: "waits", Unit: "s", Format: table.General},
+		{Header: "job and aggregator"}, {Header: "arrives", Unit: "s", Format: table.General}, {Header: "waits",
+			Unit: "s", Format: table.General},
 		{Header: "sends", Unit: "s", Format: table.General}, {Header: "update", Unit: "s", Format: table.General},
 		{Header: "done", Unit: "s", Format: table.General},
 	}}
@@ -35,7 +36,8 @@ func (p *Plan) ganttSheet(jobs int) table.Sheet {
 		from, to := olaf.Duration(a.Start)*slot, olaf.Duration(a.Start+len(a.Rates))*slot
 		cells := []table.Cell{table.S(j.ID + " " + by), table.N(j.Arrival.Seconds())}
 		if a.Finish == 0 {
-			cells = append(cells, table.Missing("not done"), table.Missing("not done"), table.Missing("not done"), table.Missing("not done"))
+			cells = append(cells, table.Missing("unfinished"), table.Missing("unfinished"), table.Missing("unfinished"),
+				table.Missing("unfinished"))
 		} else {
 			cells = append(cells, table.N((from - j.Arrival).Seconds()), table.N((to - from).Seconds()),
 				table.N(max(0, a.Finish-to).Seconds()), table.N(a.Finish.Seconds()))
@@ -51,8 +53,9 @@ func (p *Plan) ganttSheet(jobs int) table.Sheet {
 
 func (p *Plan) useSheet() table.Sheet {
 	general := func(header string) table.Column { return table.Column{Header: header, Format: table.General} }
-	s := table.Sheet{Name: "Use", Title: "What is in use, slot by slot", Columns: []table.Column{
-		general("time, s"), general("jobs sending"), general("places held"), general("connections"), general("set up"),
+	s := table.Sheet{Name: "Use", Title: "Use of jobs, switches and ports per slot", Columns: []table.Column{
+		general("time, s"), general("jobs sending"), general("aggregation places"), general("connections"),
+		general("set up"),
 	}}
 	g := gantt{plan: p}
 	sending, held, ends, setUp := make([]int, p.Slots), make([]int, p.Slots), make([]int, p.Slots), g.setUp()

@@ -19,7 +19,7 @@ func ParseProblem(name string, text []byte) (*Problem, error) {
 	p := &Problem{File: name}
 	format := yamlfile.Format{
 		Name:   "problem",
-		Hint:   "docs/guide/scheduling.md shows one to start from, and `olafctl schedule jobs` makes one",
+		Hint:   "docs/guide/scheduling.md has an example, and `olafctl schedule jobs` writes one",
 		Schema: jobsSchema, Fail: func(line int, what string) error { return &Error{name, line, what} },
 	}
 	if err := format.Decode(text, p); err != nil {
@@ -45,7 +45,8 @@ func (p *Problem) expand() error {
 		u := p.Units[i]
 		switch {
 		case u.Count < 0 || u.Count > maxUnits:
-			return &Error{p.File, u.LineOf("count"), fmt.Sprintf("unit %q has count %d; 1 to %d", u.Name, u.Count, maxUnits)}
+			return &Error{p.File, u.LineOf("count"), fmt.Sprintf("unit %q has count %d; use 1 to %d", u.Name, u.Count,
+				maxUnits)}
 		case u.Count == 0:
 			units = append(units, u)
 		}
@@ -111,23 +112,24 @@ func (c *checker) rate(at yamlfile.Pos, key string, r olaf.Rate) {
 // within checks that n is between 0 and most.
 func (c *checker) within(at yamlfile.Pos, key, of string, n, most int) {
 	if n < 0 || n > most {
-		c.fail(at, key, "%s has %s %d; 0 to %d", of, key, n, most)
+		c.fail(at, key, "%s has %s %d; use 0 to %d", of, key, n, most)
 	}
 }
 
 func (c *checker) allUnits() {
 	p := c.p
 	if len(p.Units) == 0 || len(p.Units) > maxUnits {
-		c.fail(p.Pos, "units", "there are %d units; 1 to %d, such as units: [{name: r, count: 8, ports: 4, inc: 4}]", len(p.Units), maxUnits)
+		c.fail(p.Pos, "units", "there are %d units; use 1 to %d, such as units: [{name: r, count: 8, ports: 4, inc: "+
+			"4}]", len(p.Units), maxUnits)
 	}
 	for i := range p.Units {
 		u := &p.Units[i]
 		of := fmt.Sprintf("unit %q", u.Name)
 		switch first := c.units[u.Name]; {
 		case !isName(u.Name):
-			c.fail(u.Pos, "name", "a unit has the name %q; give it one of at most 64 letters, digits, - _ and .", u.Name)
+			c.fail(u.Pos, "name", "a unit has the name %q; use a name of at most 64 letters, digits, - _ and .", u.Name)
 		case first != nil:
-			c.fail(u.Pos, "name", "%s is there twice, also in line %d; give one another name", of, first.Line)
+			c.fail(u.Pos, "name", "%s appears twice, also in line %d; rename one", of, first.Line)
 			continue
 		}
 		c.units[u.Name] = u
@@ -137,7 +139,7 @@ func (c *checker) allUnits() {
 			c.rate(u.Pos, "switch_rate", u.SwitchRate)
 		}
 		if u.Memory < 0 || u.Memory == 0 && u.Has("memory") {
-			c.fail(u.Pos, "memory", "%s has memory %v; leave it out where inc alone limits", of, u.Memory)
+			c.fail(u.Pos, "memory", "%s has memory %v; omit memory if only inc is a limit", of, u.Memory)
 		}
 	}
 }
@@ -155,12 +157,14 @@ func (c *checker) connections() {
 			continue
 		}
 		if k.Count < 1 || k.Count > maxPorts {
-			c.fail(k.Pos, "count", "connections between %s and %s: count %d; 1 to %d", k.Between[0], k.Between[1], k.Count, maxPorts)
+			c.fail(k.Pos, "count", "connections between %s and %s: count %d; use 1 to %d", k.Between[0], k.Between[1],
+				k.Count, maxPorts)
 			continue
 		}
 		pair := orderPair(k.Between[0], k.Between[1])
 		if c.wired[pair] {
-			c.fail(k.Pos, "between", "the connections between %s and %s are there twice; add up their counts", pair[0], pair[1])
+			c.fail(k.Pos, "between", "the connections between %s and %s appear twice; give the sum of their counts "+
+				"once", pair[0], pair[1])
 		}
 		c.wired[pair] = true
 		for _, name := range pair {
@@ -170,7 +174,8 @@ func (c *checker) connections() {
 	}
 	for i := range c.p.Units {
 		if u := &c.p.Units[i]; c.used[u.Name] > u.Ports {
-			c.fail(u.Pos, "ports", "unit %q has %d ports; its connections before slot 0 need %d", u.Name, u.Ports, c.used[u.Name])
+			c.fail(u.Pos, "ports", "unit %q has %d ports, but its connections before slot 0 need %d", u.Name, u.Ports,
+				c.used[u.Name])
 		}
 	}
 }
@@ -193,17 +198,17 @@ func (c *checker) unit(at yamlfile.Pos, key, name string) *Unit {
 func (c *checker) jobs() {
 	p := c.p
 	if len(p.Jobs) == 0 || len(p.Jobs) > maxJobs {
-		c.fail(p.Pos, "jobs", "there are %d jobs; 1 to %d", len(p.Jobs), maxJobs)
+		c.fail(p.Pos, "jobs", "there are %d jobs; use 1 to %d", len(p.Jobs), maxJobs)
 	}
 	lines := map[string]int{}
 	for i := range p.Jobs {
 		j := &p.Jobs[i]
 		if !isName(j.ID) {
-			c.fail(j.Pos, "id", "a job has the id %q; give it one of at most 64 letters, digits, - _ and .", j.ID)
+			c.fail(j.Pos, "id", "a job has the id %q; use an id of at most 64 letters, digits, - _ and .", j.ID)
 			continue
 		}
 		if first, twice := lines[j.ID]; twice {
-			c.fail(j.Pos, "id", "job %q is there twice, also in line %d; give one another id", j.ID, first)
+			c.fail(j.Pos, "id", "job %q appears twice, also in line %d; rename one", j.ID, first)
 			continue
 		}
 		lines[j.ID] = j.Line
@@ -215,13 +220,13 @@ func (c *checker) job(j *Job) {
 	of := fmt.Sprintf("job %q", j.ID)
 	switch {
 	case j.Arrival < 0 || c.p.Slot > 0 && j.Arrival/c.p.Slot >= olaf.Duration(c.p.Longest()):
-		c.fail(j.Pos, "arrival", "%s has arrival %v; it must be in the first %d slots", of, j.Arrival, c.p.Longest())
+		c.fail(j.Pos, "arrival", "%s has arrival %v; use a time in the first %d slots", of, j.Arrival, c.p.Longest())
 	case j.Update < 0 || j.Update > maxSlot:
-		c.fail(j.Pos, "update", "%s has update %v; 0s to %v", of, j.Update, maxSlot)
+		c.fail(j.Pos, "update", "%s has update %v; use 0s to %v", of, j.Update, maxSlot)
 	case j.Volume <= 0 || j.Volume > maxVolume:
 		c.fail(j.Pos, "volume", "%s has volume %v; it must be positive and at most %v, such as 528MB", of, j.Volume, maxVolume)
 	case j.Segment < 0 || j.Segment == 0 && j.Has("segment"):
-		c.fail(j.Pos, "segment", "%s has segment %v; leave it out where inc alone limits", of, j.Segment)
+		c.fail(j.Pos, "segment", "%s has segment %v; omit segment if only inc is a limit", of, j.Segment)
 	case len(j.Workers) == 0:
 		c.fail(j.Pos, "workers", "%s has no workers; give the number in each unit, such as workers: {r1: 4}", of)
 	}
@@ -230,13 +235,13 @@ func (c *checker) job(j *Job) {
 		n := j.Workers[name]
 		known = c.unit(j.Pos, "workers", name) != nil && known
 		if n < 1 || n > maxWorkers {
-			c.fail(j.Pos, "workers", "%s has %d workers in %s; 1 to %d", of, n, name, maxWorkers)
+			c.fail(j.Pos, "workers", "%s has %d workers in %s; use 1 to %d", of, n, name, maxWorkers)
 			known = false
 		}
 		total += n
 	}
 	if total > maxWorkers {
-		c.fail(j.Pos, "workers", "%s has %d workers; at most %d", of, total, maxWorkers)
+		c.fail(j.Pos, "workers", "%s has %d workers; use at most %d", of, total, maxWorkers)
 	}
 	if server := c.unit(j.Pos, "server", j.Server); server == nil || !known || len(c.errs) > 0 {
 		return // errors that follow from these can wait for the next attempt
@@ -255,7 +260,7 @@ func (c *checker) memory(j *Job, of string) {
 		most, unlimited = max(most, c.p.Units[i].Memory), unlimited || c.p.Units[i].Memory == 0
 	}
 	if !unlimited && j.Segment > most {
-		c.fail(j.Pos, "segment", "%s needs a segment of %v, more than any switch has (%v); make it smaller, or "+
+		c.fail(j.Pos, "segment", "%s needs a segment of %v, more than any switch has (%v); use a smaller segment, or "+
 			"set server_only: true", of, j.Segment, most)
 	}
 }
@@ -273,18 +278,18 @@ func (c *checker) reachable(j *Job, of string) {
 		remote++
 		switch {
 		case c.p.Fixed && !c.wired[orderPair(name, j.Server)]:
-			c.fail(j.Pos, "server", "%s can't be done: its workers in %s have no connection to its server in %s, "+
+			c.fail(j.Pos, "server", "%s can't be served: its workers in %s have no connection to its server in %s, "+
 				"and connections are fixed", of, name, j.Server)
 			return
 		case c.units[name].Ports == 0:
-			c.fail(j.Pos, "workers", "%s can't be done: its workers in %s can't reach its server in %s, since %s "+
+			c.fail(j.Pos, "workers", "%s can't be served: its workers in %s can't reach its server in %s, because %s "+
 				"has no ports", of, name, j.Server, name)
 			return
 		}
 	}
 	if ports := c.units[j.Server].Ports; !c.p.Fixed && remote > ports {
-		c.fail(j.Pos, "server", "%s can't be done: its workers are in %d units other than its server's at once, "+
-			"and %s has %d ports", of, remote, j.Server, ports)
+		c.fail(j.Pos, "server", "%s can't be served: its workers are in %d units other than its server's, and %s has "+
+			"only %d ports", of, remote, j.Server, ports)
 	}
 }
 

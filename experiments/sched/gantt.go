@@ -29,7 +29,7 @@ func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
 	fmt.Fprintf(&b, "%s; · waits, █ sends\n", scale)
 	for i := range p.Jobs {
 		if jobs > 0 && i == jobs {
-			fmt.Fprintf(&b, "and %d more jobs; --all draws them\n", len(p.Jobs)-jobs)
+			fmt.Fprintf(&b, "and %d more jobs; use --all to draw them\n", len(p.Jobs)-jobs)
 			break
 		}
 		a := &p.Jobs[i]
@@ -72,7 +72,7 @@ func (p *Plan) ConnectedPorts(unit string, slot int) int {
 
 func finishText(a *Assignment) string {
 	if a.Finish == 0 {
-		return "not done"
+		return "unfinished"
 	}
 	return a.Finish.String()
 }

@@ -103,7 +103,8 @@ func ParsePlan(name string, text []byte) (*Plan, error) {
 	case p.Schema != PlanSchema:
 		return nil, fmt.Errorf("%w: %s: schema %q is not %s", ErrPlan, name, p.Schema, PlanSchema)
 	case p.Problem == nil:
-		return nil, fmt.Errorf("%w: %s: it has no problem section, so its network and jobs are unknown", ErrPlan, name)
+		return nil, fmt.Errorf("%w: %s: it has no problem section, so the network and the jobs are unknown", ErrPlan,
+			name)
 	}
 	p.Problem.File = name
 	if err := p.Problem.Check(); err != nil {

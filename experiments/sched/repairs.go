@@ -45,32 +45,40 @@ type repair struct {
 func repairList() []repair {
 	return []repair{
 		{Volume, "volume", "Eqs. (4), (8)",
-			"a job that its unit's switch aggregates has nothing to send when its server is elsewhere",
+			"a job that its unit's switch aggregates sends nothing if its server is in another unit",
 			"every worker sends its volume", true, true},
 		{LocalShare, "local-share", "Eqs. (4), (8)",
-			"workers beside the server of a job that is spread count for nothing at the server's port", "they count",
+			"for a job in several units, workers in the server's unit do not count at the server's port", "they count",
 			false, true},
-		{ServerRate, "server-rate", "nowhere", "a server's interface takes any number of workers", "it takes server_rate", true, true},
-		{Duplex, "duplex", "Eq. (6)", "both directions share a port that its footnote calls duplex",
+		{ServerRate, "server-rate", "nowhere", "a server's interface has no rate limit", "it is limited to server_rate",
+			true, true},
+		{Duplex, "duplex", "Eq. (6)", "both directions share a port's rate, although the footnote calls ports duplex",
 			"each direction has the port's rate", true, true},
-		{Rise, "rise", "Eq. (7)", "connections that stay as they are count as reconfigured", "only more connections do", true, true},
-		{SlotEnd, "slot-end", "Eq. (11)", "a job that sends in slot i is done at its start", "it is done at its end", true, true},
-		{ArrivalSlot, "arrival", "Eq. (11)", "nothing keeps a job from sending before it arrives", "it sends from its arrival on", true, false},
+		{Rise, "rise", "Eq. (7)", "unchanged connections count as reconfigured", "only added connections count", true,
+			true},
+		{SlotEnd, "slot-end", "Eq. (11)", "a job that sends last in slot i is done at the start of the slot", "it is " +
+			"done at the end of the slot", true, true},
+		{ArrivalSlot, "arrival", "Eq. (11)", "a job may send before it arrives", "it sends from its arrival on", true,
+			false},
 		{WholeJobs, "whole-jobs", "Eq. (2), §VI-A",
-			"a switch may aggregate some of a job's workers, which §VI-A rules out",
-			"all or none, unless the network has partial_inc", true, true},
+			"a switch may aggregate only some of a job's workers, which §VI-A excludes",
+			"it aggregates all or none, unless the network has partial_inc", true, true},
 		{KeepINC, "keep-inc", "Algorithm 2, 2–14", "a job in the middle of its transfer may get a switch",
-			"who aggregates is settled when a job begins", false, true},
-		{ServeINC, "serve-inc", "Algorithm 2, line 8", "a job with a switch leaves J, from which lines 18–31 serve",
+			"the aggregator is chosen when a job begins", false, true},
+		{ServeINC, "serve-inc", "Algorithm 2, line 8", "a job with a switch is removed from J, and lines 18–31 serve " +
+			"only jobs in J",
 			"it is served like the others", false, true},
-		{Midpoint, "midpoint", "Algorithm 3, line 9", "the search for a window's end tests its lower end", "it tests the middle", false, true},
+		{Midpoint, "midpoint", "Algorithm 3, line 9", "the search for a window's end tests the lower bound", "it " +
+			"tests the midpoint", false, true},
 		{LateUpdate, "late-update", "Algorithm 3, line 9",
-			"a job whose update takes longer than the window counts negative", "such a window is too short", false,
+			"a job whose update takes longer than the window has negative demand", "such a window is rejected as too " +
+				"short", false,
 			true},
 		{PartSteps, "part-steps", "Algorithm 2, 21–27",
-			"a step that does not fit whole is refused, so 16 workers never fit one server",
-			"the part that fits is taken", false, true},
-		{Enough, "enough", "Algorithm 2, 19–31", "a job that will be done in this slot is still given more", "it asks for no more", false, true},
+			"a step that does not fit completely is refused, so 16 workers never fit one server",
+			"the part that fits is used", false, true},
+		{Enough, "enough", "Algorithm 2, 19–31", "a job that will be done in this slot still gets more capacity",
+			"it gets no more", false, true},
 	}
 }
 
@@ -116,12 +124,12 @@ func ParseRepairs(s string) (Repairs, error) {
 	for name := range strings.SplitSeq(s, ",") {
 		bare := strings.TrimPrefix(name, "-")
 		if (bare != name) != without {
-			return 0, fmt.Errorf("%q mixes repairs with repairs left out", s)
+			return 0, fmt.Errorf("%q mixes repairs to apply with repairs to omit", s)
 		}
 		list := repairList()
 		i := slices.IndexFunc(list, func(one repair) bool { return one.Name == bare })
 		if i < 0 {
-			return 0, fmt.Errorf("there is no repair %q; there are %s, all and none", bare, strings.Join(AllRepairs.Names(), ", "))
+			return 0, fmt.Errorf("unknown repair %q; use %s, all or none", bare, strings.Join(AllRepairs.Names(), ", "))
 		}
 		r |= list[i].Bit
 	}

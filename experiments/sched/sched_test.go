@@ -76,29 +76,29 @@ func TestMistakes(t *testing.T) {
 		"no slot":              {change("slot: 1s", "slot: 0s"), "jobs.yaml:1: slot is 0ps; it must be 1us to 3600s, such as 1s"},
 		"slow reconfiguration": {change("50ms", "2s"), "jobs.yaml:3: reconfiguration is 2s; it must be 0s to a slot (1s)"},
 		"no port rate":         {change("port_rate: 40Gbps\n", ""), "port_rate is 0bps"},
-		"no units":             {change("units:\n  - {name: r, count: 2, ports: 4, inc: 2, memory: 4MB}\n  - {name: spine, ports: 8, switch_rate: 1Tbps, memory: 1MB}\n", ""), "there are 0 units; 1 to 512"},
-		"unit twice":           {change("name: spine", "name: r1"), `jobs.yaml:10: unit "r1" is there twice, also in line 9`},
+		"no units":             {change("units:\n  - {name: r, count: 2, ports: 4, inc: 2, memory: 4MB}\n  - {name: spine, ports: 8, switch_rate: 1Tbps, memory: 1MB}\n", ""), "there are 0 units; use 1 to 512"},
+		"unit twice":           {change("name: spine", "name: r1"), `jobs.yaml:10: unit "r1" appears twice, also in line 9`},
 		"unit without name":    {change("name: spine, ", ""), `a unit has the name ""`},
-		"negative ports":       {change("ports: 8", "ports: -8"), `jobs.yaml:10: unit "spine" has ports -8; 0 to 4096`},
-		"too many units":       {change("name: r, count: 2", "name: r, count: 2000"), `jobs.yaml:9: unit "r" has count 2000; 1 to 512`},
+		"negative ports":       {change("ports: 8", "ports: -8"), `jobs.yaml:10: unit "spine" has ports -8; use 0 to 4096`},
+		"too many units":       {change("name: r, count: 2", "name: r, count: 2000"), `jobs.yaml:9: unit "r" has count 2000; use 1 to 512`},
 		"no capacity":          {change("switch_rate: 1Tbps", "switch_rate: -1bps"), "is negative"},
 		"a switch of nothing":  {change("switch_rate: 1Tbps", "switch_rate: 0bps"), "jobs.yaml:10: switch_rate is 0bps; it must be positive"},
-		"memory of nothing":    {change("memory: 1MB", "memory: 0B"), `jobs.yaml:10: unit "spine" has memory 0B; leave it out where inc alone limits`},
-		"segment of nothing":   {change("segment: 2MB", "segment: 0B"), `jobs.yaml:14: job "c" has segment 0B; leave it out where inc alone limits`},
+		"memory of nothing":    {change("memory: 1MB", "memory: 0B"), `jobs.yaml:10: unit "spine" has memory 0B; omit memory if only inc is a limit`},
+		"segment of nothing":   {change("segment: 2MB", "segment: 0B"), `jobs.yaml:14: job "c" has segment 0B; omit segment if only inc is a limit`},
 		"a server of nothing":  {change("server_rate: 40Gbps", "server_rate: 0bps"), "jobs.yaml:5: server_rate is 0bps; it must be positive"},
 		"connected to itself":  {change("[r1, spine]", "[r1, r1]"), "jobs.yaml:7: a connection is between two units, not [r1 r1]"},
 		"connection of nobody": {change("[r1, spine]", "[r1, spin]"), `jobs.yaml:7: between names the unknown unit "spin"; did you mean "spine"?`},
-		"too few ports":        {change("count: 2}", "count: 5}"), `jobs.yaml:9: unit "r1" has 4 ports; its connections before slot 0 need 5`},
+		"too few ports":        {change("count: 2}", "count: 5}"), `jobs.yaml:9: unit "r1" has 4 ports, but its connections before slot 0 need 5`},
 		"no connections":       {change("count: 2}", "count: 0}"), "connections between r1 and spine: count 0"},
-		"job twice":            {change("id: b", "id: a"), `jobs.yaml:13: job "a" is there twice, also in line 12`},
+		"job twice":            {change("id: b", "id: a"), `jobs.yaml:13: job "a" appears twice, also in line 12`},
 		"job without id":       {change("id: b, ", ""), `jobs.yaml:13: a job has the id ""`},
 		"no volume":            {change("volume: 528MB", "volume: 0B"), `jobs.yaml:12: job "a" has volume 0B; it must be positive`},
 		"no workers":           {change("workers: {r1: 4}", "workers: {}"), `jobs.yaml:12: job "a" has no workers`},
-		"zero workers":         {change("workers: {r1: 4}", "workers: {r1: 0}"), `jobs.yaml:12: job "a" has 0 workers in r1; 1 to 4096`},
+		"zero workers":         {change("workers: {r1: 4}", "workers: {r1: 0}"), `jobs.yaml:12: job "a" has 0 workers in r1; use 1 to 4096`},
 		"unknown unit":         {change("{r1: 4}", "{r9: 4}"), `jobs.yaml:12: workers names the unknown unit "r9"; did you mean "r1"?`},
 		"unknown server":       {change("server: spine", "server: spline"), `jobs.yaml:12: server names the unknown unit "spline"; did you mean "spine"?`},
 		"late arrival":         {change("arrival: 1.5s", "arrival: 900h"), `jobs.yaml:13: job "b" has arrival`},
-		"memory":               {change("segment: 2MB", "segment: 5MB"), `jobs.yaml:14: job "c" needs a segment of 5000000B, more than any switch has (4000000B); make it smaller, or set server_only: true`},
+		"memory":               {change("segment: 2MB", "segment: 5MB"), `jobs.yaml:14: job "c" needs a segment of 5000000B, more than any switch has (4000000B); use a smaller segment, or set server_only: true`},
 		"no ports":             {change("ports: 4, inc: 2", "ports: 0") /* of r1 and r2 */, "the unit"},
 		"wrong schema":         {"schema: olafctl.topology/v1\n" + example, `jobs.yaml:1: schema "olafctl.topology/v1" is not olafctl.jobs/v1`},
 		"alias":                {change("id: a,", "id: &x a,") + "  - *x\n", "aliases are not supported"},
@@ -106,7 +106,7 @@ func TestMistakes(t *testing.T) {
 		_, err := ParseProblem("jobs.yaml", []byte(c.text))
 		switch {
 		case name == "no ports":
-			if err == nil || !strings.Contains(err.Error(), `unit "r1" has 0 ports; its connections before slot 0 need 2`) {
+			if err == nil || !strings.Contains(err.Error(), `unit "r1" has 0 ports, but its connections before slot 0 need 2`) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case err == nil || !errors.Is(err, ErrProblem) || !strings.Contains(err.Error(), c.want):
@@ -125,12 +125,12 @@ func TestUnreachable(t *testing.T) {
 		want   string
 	}{
 		"fine":           {func(*Problem) {}, ""},
-		"no port":        {func(p *Problem) { p.Units[0].Ports = 0 }, "since a has no ports"},
-		"no server port": {func(p *Problem) { p.Units[1].Ports = 0 }, "b has 0 ports"},
+		"no port":        {func(p *Problem) { p.Units[0].Ports = 0 }, "because a has no ports"},
+		"no server port": {func(p *Problem) { p.Units[1].Ports = 0 }, "b has only 0 ports"},
 		"a switch helps": {func(p *Problem) { p.Units[0].Ports, p.Units[0].INC = 0, 1 }, ""},
-		"it may not":     {func(p *Problem) { p.Units[0].Ports, p.Units[0].INC, p.Jobs[0].ServerOnly = 0, 1, true }, "since a has no ports"},
-		"too small":      {func(p *Problem) { p.Units[0] = Unit{Name: "a", INC: 1, Memory: 1}; p.Jobs[0].Segment = 2 }, "since a has no ports"},
-		"spread":         {func(p *Problem) { p.Jobs[0].Workers = map[string]int{"a": 1, "c": 1} }, "are in 2 units other than its server's at once, and b has 1 ports"},
+		"it may not":     {func(p *Problem) { p.Units[0].Ports, p.Units[0].INC, p.Jobs[0].ServerOnly = 0, 1, true }, "because a has no ports"},
+		"too small":      {func(p *Problem) { p.Units[0] = Unit{Name: "a", INC: 1, Memory: 1}; p.Jobs[0].Segment = 2 }, "because a has no ports"},
+		"spread":         {func(p *Problem) { p.Jobs[0].Workers = map[string]int{"a": 1, "c": 1} }, "are in 2 units other than its server's, and b has only 1 ports"},
 		"fixed":          {func(p *Problem) { p.Fixed = true }, "have no connection to its server in b"},
 		"fixed, wired":   {func(p *Problem) { p.Fixed, p.Connections = true, []Connection{{Between: []string{"b", "a"}, Count: 1}} }, ""},
 	} {
@@ -183,7 +183,7 @@ func TestRepairs(t *testing.T) {
 			t.Errorf("%s prints as %s, which is %v, %v", text, got, again, err)
 		}
 	}
-	for text, want := range map[string]string{"duplexx": `there is no repair "duplexx"; there are volume, `, "duplex,-enough": "mixes", "": "there is no repair"} {
+	for text, want := range map[string]string{"duplexx": `unknown repair "duplexx"; use volume, `, "duplex,-enough": "mixes", "": "unknown repair"} {
 		if _, err := ParseRepairs(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}

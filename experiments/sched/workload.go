@@ -113,21 +113,21 @@ func (s *Workload) check() error {
 	bad := func(format string, args ...any) error { return &Error{What: fmt.Sprintf(format, args...)} }
 	switch {
 	case !slices.Contains(WorkloadKinds(), s.Kind):
-		return bad("there is no workload %q; there are dml, mapreduce and testbed", s.Kind)
+		return bad("unknown workload %q; use dml, mapreduce or testbed", s.Kind)
 	case s.Jobs < 1 || s.Jobs > maxJobs:
-		return bad("there are %d jobs; 1 to %d", s.Jobs, maxJobs)
+		return bad("there are %d jobs; use 1 to %d", s.Jobs, maxJobs)
 	case s.Units < 1 || s.Units > maxUnits:
-		return bad("there are %d units; 1 to %d", s.Units, maxUnits)
+		return bad("there are %d units; use 1 to %d", s.Units, maxUnits)
 	case s.Kind == Testbed && s.Units != 4:
 		return bad("the testbed has 4 units, not %d", s.Units)
 	case s.Units == 1 && s.Local < 1:
-		return bad("in one unit all jobs are local")
+		return bad("with one unit, all jobs are local")
 	case math.IsNaN(s.Local) || s.Local < 0 || s.Local > 1:
-		return bad("the share of local jobs is %v; 0 to 1", s.Local)
+		return bad("the share of local jobs is %v; use 0 to 1", s.Local)
 	case math.IsNaN(s.PerSecond) || s.PerSecond < 0 || s.PerSecond > 1e6:
-		return bad("%v jobs arrive a second; 0 (all at once) to 1,000,000", s.PerSecond)
+		return bad("%v jobs arrive per second; use 0 (all at once) to 1,000,000", s.PerSecond)
 	case s.Volume[0] < 1 || s.Volume[1] < s.Volume[0] || s.Volume[1] > maxVolume:
-		return bad("volumes go from %v to %v; they must be positive and in order", s.Volume[0], s.Volume[1])
+		return bad("volumes are from %v to %v; use positive values in ascending order", s.Volume[0], s.Volume[1])
 	}
 	return nil
 }

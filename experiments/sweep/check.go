@@ -100,7 +100,7 @@ func (e *Engine) whyNotRepeatable(by *store.Maker, share float64) string {
 	case share <= 0:
 		return "turned off"
 	case by.Build != e.Plan.Build.String():
-		return "another build or architecture, " + by.Build
+		return "a different build or architecture, " + by.Build
 	case e.Plan.command.Timed:
 		return "depends on wall time"
 	case by.Seconds >= longestCheck.Seconds():
@@ -149,6 +149,6 @@ func (e *Engine) repeatJob(ctx context.Context, c SpotCheck, one taken) (said st
 	if err == nil {
 		err = e.Results.Put(store.Single{Key: one.Key, Result: again, By: by})
 	}
-	return fmt.Sprintf("%s: repeated on %s, the result of %s (worker %s) comes out differently: %v", where, e.Host,
+	return fmt.Sprintf("%s: repeated on %s, the result of %s (worker %s) differs: %v", where, e.Host,
 		one.By.Host, one.By.Worker, err), false, nil
 }

@@ -25,7 +25,7 @@ var (
 	ErrSpec    = olaf.NewError(olaf.Usage, "bad sweep")
 	ErrLarge   = olaf.NewError(olaf.Usage, "a large sweep")
 	ErrUnknown = olaf.NewError(olaf.Usage, "no such sweep")
-	ErrBuild   = olaf.NewError(olaf.Usage, "another build")
+	ErrBuild   = olaf.NewError(olaf.Usage, "a different build")
 )
 
 // Option is one option of a command, with its value.
@@ -89,7 +89,7 @@ func (c Commands) Find(name string) (*Command, error) {
 		}
 		names = append(names, one.Name)
 	}
-	return nil, fmt.Errorf("%w: %q is no command that can be swept; use one of %s", ErrSpec, name,
+	return nil, fmt.Errorf("%w: %q is not a command that can be swept; use one of %s", ErrSpec, name,
 		strings.Join(names, ", "))
 }
 
@@ -122,7 +122,7 @@ func (c *Command) findField(name string) (Field, error) {
 		names = append(names, f.Name)
 	}
 	if slices.Contains(c.Options, name) {
-		return Field{}, fmt.Errorf("%w: %s of %s can't be varied; of what can, %s", ErrSpec, name, c.Name,
+		return Field{}, fmt.Errorf("%w: %s of %s can't be varied; %s", ErrSpec, name, c.Name,
 			suggestNames(name, names))
 	}
 	return Field{}, fmt.Errorf("%w: %s has no option %q to vary; %s", ErrSpec, c.Name, name, suggestNames(name, names))
@@ -135,7 +135,7 @@ const mostListed = 12
 func suggestNames(name string, names []string) string {
 	const some = 3
 	if n := suggest.NearestNames(name, names, some); len(n) > 0 {
-		return "near are " + strings.Join(n, ", ")
+		return "similar names: " + strings.Join(n, ", ")
 	}
 	more := ""
 	if n := len(names) - mostListed; n > 0 {

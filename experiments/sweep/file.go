@@ -41,7 +41,7 @@ type File struct {
 func ParseFile(name string, text []byte) (*File, error) {
 	f := &File{Name: name}
 	format := yamlfile.Format{Name: "sweep",
-		Hint:   "it needs 'command: bench' and 'sweep: [slots=2..64:x2]'; docs/guide/sweeps.md has whole ones",
+		Hint:   "it needs 'command: bench' and 'sweep: [slots=2..64:x2]'; docs/guide/sweeps.md has complete examples",
 		Schema: fileSchema, Fail: f.makeError}
 	var err error
 	if f.lines, err = format.DecodeWithLines(text, f); err != nil {
@@ -134,7 +134,7 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 	}
 	if n > manyCells && !large {
 		return nil, fmt.Errorf("%w: %.4g million cells of %d runs, at 1 ms a run about %.0f hours on one core; "+
-			"make the steps longer, or add --yes if you mean it", ErrLarge, n/1e6, p.Runs, n*float64(p.Runs)/3.6e6)
+			"use larger steps, or add --yes to run them anyway", ErrLarge, n/1e6, p.Runs, n*float64(p.Runs)/3.6e6)
 	}
 	if cells == nil {
 		cells = grid.BuildGrid(axes)
@@ -256,7 +256,7 @@ func (f *File) parseAxis(c *Command, before []grid.Axis, text string) (grid.Axis
 		return grid.Axis{}, err
 	}
 	if slices.ContainsFunc(before, func(a grid.Axis) bool { return a.Name == name }) {
-		return grid.Axis{}, fmt.Errorf("%w: %s is varied twice; put all its values into one", ErrSpec, name)
+		return grid.Axis{}, fmt.Errorf("%w: %s is varied twice; put all its values into one entry", ErrSpec, name)
 	}
 	return grid.ParseAxis(name, field.Type, values)
 }
@@ -269,7 +269,8 @@ func (f *File) findVaried(c *Command, name string) (Field, error) {
 	}
 	for option := range f.Options {
 		if strings.ReplaceAll(option, "_", "-") == name {
-			return field, fmt.Errorf("%w: %s is varied and is given for all cells (%s); leave one out", ErrSpec, name,
+			return field, fmt.Errorf("%w: %s is varied and also set for all cells (%s); remove one of the two", ErrSpec,
+				name,
 				f.Options[option])
 		}
 	}
@@ -282,7 +283,8 @@ func (f *File) listCells(c *Command) (axes []grid.Axis, cells [][]string, err er
 	for i, listed := range f.List {
 		in := func(err error) error { return f.atField(fmt.Sprintf("list[%d]", i), err) }
 		if given := slices.Sorted(maps.Keys(listed)); !slices.Equal(given, names) || len(given) == 0 {
-			return nil, nil, in(fmt.Errorf("%w: cell %d of the list gives %s, the first %s; all must give the same",
+			return nil, nil, in(fmt.Errorf("%w: cell %d of the list sets %s, the first one sets %s; all cells must "+
+				"set the same options",
 				ErrSpec, i+1, strings.Join(given, ", "), strings.Join(names, ", ")))
 		}
 		var cell []string
@@ -297,7 +299,8 @@ func (f *File) listCells(c *Command) (axes []grid.Axis, cells [][]string, err er
 			}
 			if len(one.Values) != 1 {
 				return nil, nil, in(fmt.Errorf(
-					"%w: %s: %s; a cell of a list has one value of each, a grid (sweep) has several", ErrSpec, name,
+					"%w: %s: %s; a cell of a list has one value per option; use a grid (sweep) for several", ErrSpec,
+					name,
 					listed[name]))
 			}
 			if i == 0 {

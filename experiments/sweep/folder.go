@@ -35,7 +35,7 @@ const (
 )
 
 // ErrHeld reports that another olafctl is working on the sweep.
-var ErrHeld = olaf.NewError(olaf.Usage, "another olafctl works on this sweep")
+var ErrHeld = olaf.NewError(olaf.Usage, "another olafctl is working on this sweep")
 
 // Folders manages the folder in which unfinished sweeps are stored.
 type Folders struct {
@@ -60,7 +60,7 @@ func experimentName(command string) string { return "sweep-" + strings.ReplaceAl
 // Create creates the folder of a new sweep and sets the plan's id.
 func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
-		return nil, fmt.Errorf("the sweep can't be kept: %w", err)
+		return nil, fmt.Errorf("the sweep can't be stored: %w", err)
 	}
 	p.Started = started.UTC().Format(time.RFC3339Nano)
 	for at := started.UTC(); ; at = at.Add(time.Second) {
@@ -73,7 +73,7 @@ func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the sweep can't be kept: %w", err)
+			return nil, fmt.Errorf("the sweep can't be stored: %w", err)
 		}
 		p.Started = at.Format(time.RFC3339Nano)
 		break
@@ -87,7 +87,7 @@ func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 		err = renameio.WriteFile(filepath.Join(one.dir, planFile), raw, 0o644, renameio.WithTempDir(one.dir))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the sweep can't be kept: %w", err), os.RemoveAll(one.dir))
+		return nil, errors.Join(fmt.Errorf("the sweep can't be stored: %w", err), os.RemoveAll(one.dir))
 	}
 	return one, nil
 }
@@ -102,7 +102,7 @@ func (f *Folders) Open(id string, all Commands) (*Folder, error) {
 	one := &Folder{Plan: p, store: f.store, dir: filepath.Join(f.dir, id)}
 	one.lock, err = lockfile.Take(filepath.Join(one.dir, lockName), 0o644)
 	if errors.Is(err, lockfile.ErrHeld) {
-		return nil, fmt.Errorf("%s: %w; 'olafctl sweep status %[1]s' shows how far it is", id, ErrHeld)
+		return nil, fmt.Errorf("%s: %w; 'olafctl sweep status %[1]s' shows its progress", id, ErrHeld)
 	}
 	return one, err
 }
@@ -167,21 +167,22 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 	}
 	switch {
 	case len(ids) == 0:
-		return "", fmt.Errorf("%w: %q; nothing was swept in this store yet. 'olafctl sweep run FILE.yaml' does, "+
-			"or 'olafctl bench --sweep NAME=VALUES'", ErrUnknown, name)
+		return "", fmt.Errorf("%w: %q; this store has no sweeps yet; start one with 'olafctl sweep run FILE.yaml' or "+
+			"'olafctl bench --sweep NAME=VALUES'", ErrUnknown, name)
 	case name == "last":
 		return slices.Max(ids), nil // they begin with the time
 	case len(matches) == 1:
 		return matches[0], nil
 	case len(matches) > 1:
-		return "", fmt.Errorf("%w: %q begins %d of them, such as %s and %s; type more of it", ErrUnknown, name,
+		return "", fmt.Errorf("%w: %q is the beginning of %d sweeps, such as %s and %s; type more characters",
+			ErrUnknown, name,
 			len(matches), matches[0], matches[1])
 	}
 	const some = 3
 	if near := suggest.NearestNames(name, ids, some); len(near) > 0 {
-		return "", fmt.Errorf("%w: %q; near are %s", ErrUnknown, name, strings.Join(near, ", "))
+		return "", fmt.Errorf("%w: %q; similar names: %s", ErrUnknown, name, strings.Join(near, ", "))
 	}
-	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists unfinished ones, 'olafctl runs' the others, and "+
+	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists unfinished sweeps and 'olafctl runs' finished ones; "+
 		"the last one is %s", ErrUnknown, name, slices.Max(ids))
 }
 
@@ -330,7 +331,8 @@ func ReadKept(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, error) {
 	for line := range bytes.Lines(raw) {
 		var k keptCell
 		if err := json.Unmarshal(line, &k); err != nil || len(cells) == len(p.Cells) {
-			return nil, nil, fmt.Errorf("%w: %s: cell %d of its results", store.ErrDamaged, f.ID(), len(cells))
+			return nil, nil, fmt.Errorf("%w: %s: cell %d of its results can't be read", store.ErrDamaged, f.ID(),
+				len(cells))
 		}
 		c := &p.Cells[len(cells)]
 		cells = append(cells, sweep.Outcome{Parameters: c.Values, At: c.at, State: k.State, Error: k.Error,

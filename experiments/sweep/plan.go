@@ -29,7 +29,7 @@ func (p *Plan) findRules() (schema string, err error) {
 		schema, known = "olafctl.sweep/"+version, true
 	}
 	if !known || schema != sweep.Schema && schema != sweep.SchemaV2 && schema != sweep.SchemaV1 {
-		return "", fmt.Errorf("%w: the plan is %q, this olafctl knows %q", ErrSpec, p.Schema, sweep.Schema)
+		return "", fmt.Errorf("%w: the plan has schema %q; this olafctl supports %q", ErrSpec, p.Schema, sweep.Schema)
 	}
 	return schema, nil
 }
@@ -125,7 +125,7 @@ func (p *Plan) makeCells(r Resolver, cells, own [][]string) error {
 	if faults.cells == 0 {
 		return p.locateCells()
 	}
-	return fmt.Errorf("%w: %d of %d cells make no sense: %s; nothing was run", ErrSpec, faults.cells, len(p.Cells),
+	return fmt.Errorf("%w: %d of %d cells are invalid: %s; nothing was run", ErrSpec, faults.cells, len(p.Cells),
 		&faults)
 }
 
@@ -175,7 +175,7 @@ func (f *faults) String() string {
 		parts = append(parts, fmt.Sprintf("%s%s: %s", one.first, also, one.reason))
 	}
 	if rest := f.cells - shown; rest > 0 {
-		parts = append(parts, fmt.Sprintf("%s with other reasons", olaf.Plural(rest, "cell")))
+		parts = append(parts, fmt.Sprintf("%s for other reasons", olaf.Plural(rest, "cell")))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -211,7 +211,7 @@ func (p *Plan) locateCells() error {
 		for k, v := range c.Values {
 			at, ok := places[k][v]
 			if !ok {
-				return fmt.Errorf("%w: cell %d is off its axis %s", ErrSpec, i, p.Axes[k].Name)
+				return fmt.Errorf("%w: cell %d has a value that is not on axis %s", ErrSpec, i, p.Axes[k].Name)
 			}
 			c.at[k] = at
 		}
@@ -234,7 +234,7 @@ func (p *Plan) Bind(all Commands) (err error) {
 		return err
 	}
 	if p.Runs < 1 || p.Runs > maxRuns {
-		return fmt.Errorf("%w: the plan has %d runs a cell; there are 1 to %d", ErrSpec, p.Runs, maxRuns)
+		return fmt.Errorf("%w: the plan has %d runs per cell; use 1 to %d", ErrSpec, p.Runs, maxRuns)
 	}
 	if p.command, err = all.Find(p.Command); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrGone reports that a worker ended without an answer. The job is given to another worker.
-var ErrGone = olaf.NewError(olaf.Failed, "a worker is gone")
+var ErrGone = olaf.NewError(olaf.Failed, "a worker ended without an answer")
 
 // ErrTransport reports that jobs or results could not be transferred. It ends the sweep instead of becoming a cell's
 // outcome.
@@ -317,7 +317,7 @@ func (e *Engine) requeue(u unit, err error) {
 	e.waiting.Broadcast()
 	e.mu.Unlock()
 	if often {
-		e.failCell(u, fmt.Errorf("%d workers ended over it: %w", mostFaulty, err))
+		e.failCell(u, fmt.Errorf("%d workers ended while running it: %w", mostFaulty, err))
 	}
 }
 

@@ -134,7 +134,8 @@ func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) 
 	}
 	if first.Build != build.Hash() {
 		return nil, errors.Join(fmt.Errorf(
-			"%w: the program at %s is not the one that began; was it built anew meanwhile?", ErrBuild, cmd.Path),
+			"%w: the program at %s is not the one that started the sweep; was it rebuilt in the meantime?", ErrBuild,
+			cmd.Path),
 			p.Close())
 	}
 	return p, nil
@@ -159,7 +160,7 @@ func (p *process) Do(ctx context.Context, j Job) (json.RawMessage, error) {
 	}
 	switch {
 	case answer.Key != j.Key:
-		return nil, fmt.Errorf("%w: it answered another job", ErrGone)
+		return nil, fmt.Errorf("%w: it returned the result of another job", ErrGone)
 	case answer.Error != "":
 		return nil, errors.New(answer.Error)
 	}

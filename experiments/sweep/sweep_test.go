@@ -252,7 +252,7 @@ func TestPoisoned(t *testing.T) {
 	}
 	cells, _, err = engine(plan(t, &File{Sweep: []string{"n=1..2"}}), singles(t), 2,
 		starting(func(Job) bool { return true })).Run(t.Context())
-	if err != nil || cells[0].State != sweep.Failed || !strings.Contains(cells[0].Error, "3 workers ended over it") {
+	if err != nil || cells[0].State != sweep.Failed || !strings.Contains(cells[0].Error, "3 workers ended while running it") {
 		t.Errorf("%+v, %v", cells[0], err)
 	}
 }
@@ -368,23 +368,23 @@ func TestFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                             "the file is empty",
 		"command: toy":                                 "nothing is varied",
-		"command: tool\nsweep: [n=1]":                  `x.yaml:1: bad sweep: "tool" is no command`,
+		"command: tool\nsweep: [n=1]":                  `x.yaml:1: bad sweep: "tool" is not a command`,
 		"command: toy\nsweep: [m=1]":                   `x.yaml:2: bad sweep: toy has no option "m" to vary; there are n, kind, hard`,
 		"command: toy\nsweep: [seed=1..2]":             "seed of toy can't be varied",
 		"command: toy\nsweep: [n=5..2]":                "5 is more than 2",
 		"command: toy\nsweep: [n=1..2, n=3..4]":        "n is varied twice",
-		"command: toy\noptions: {n: 1}\nsweep: [n=1]":  "n is varied and is given for all cells (1)",
-		"command: toy\noptions: {sed: 1}\nsweep: [n]":  `x.yaml:2: bad sweep: toy has no option "sed" that a sweep can give; near are seed`,
+		"command: toy\noptions: {n: 1}\nsweep: [n=1]":  "n is varied and also set for all cells (1)",
+		"command: toy\noptions: {sed: 1}\nsweep: [n]":  `x.yaml:2: bad sweep: toy has no option "sed" that a sweep can give; similar names: seed`,
 		"command: toy\nsweep: [n=1]\nlist: [{n: 1}]":   "not both",
-		"command: toy\nlist: [{n: 1}, {kind: a}]":      "all must give the same",
+		"command: toy\nlist: [{n: 1}, {kind: a}]":      "all cells must set the same",
 		"command: toy\nlist: [{n: 1}, {n: 1}]":         "listed twice",
-		"command: toy\nlist: [{n: 1..3}]":              "a cell of a list has one value of each",
+		"command: toy\nlist: [{n: 1..3}]":              "a cell of a list has one value per option",
 		"command: toy\nsweep: [n=1]\nruns: 0x":         "is not a whole number",
 		"command: toy\nsweep: [n=1]\nruns: 1000000":    "1000000 runs; use 1 to 100000",
 		"command: toy\nsweep: [n=1]\nuntil: never":     "x.yaml:3: bad --until",
-		"command: toy\nsweep: [n=1]\nmetrics: [mm]":    `toy has no metric "mm"; near are m`,
+		"command: toy\nsweep: [n=1]\nmetrics: [mm]":    `toy has no metric "mm"; similar names: m`,
 		"command: toy\nsweep: [n=1]\nmetrics: [m, m]":  "given twice",
-		"command: toy\nsweep: [n=12..14]":              "2 of 6 cells make no sense: n=13 kind=a and 1 more: 13 brings bad luck; nothing was run",
+		"command: toy\nsweep: [n=12..14]":              "2 of 6 cells are invalid: n=13 kind=a and 1 more: 13 brings bad luck; nothing was run",
 		"command: toy\nsweep: [n=1]\nschema: other/v1": "is not olafctl.sweep-spec/v1",
 		"command: toy\nswep: [n=1]":                    `has no field "swep"`,
 	} {
@@ -489,10 +489,10 @@ func TestFolders(t *testing.T) {
 		finished []string
 		says     string
 	}{
-		{"last", nil, "nothing was swept in this store yet"},
+		{"last", nil, "this store has no sweeps yet"},
 		{"nobody", []string{id}, "the last one is " + id},
-		{strings.Replace(id, "toy", "toi", 1), []string{id}, "near are " + id},
-		{"2026", []string{id, "20260101-000000-sweep-toy"}, "begins 2 of them"},
+		{strings.Replace(id, "toy", "toi", 1), []string{id}, "similar names: " + id},
+		{"2026", []string{id, "20260101-000000-sweep-toy"}, "is the beginning of 2 sweeps"},
 		{"", []string{id}, "the last one is " + id},
 	} {
 		if got, err := folders.Find(c.name, c.finished); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.says) {
@@ -657,7 +657,7 @@ func TestFaultsNameReasonsOnce(t *testing.T) {
 		f.add(fmt.Sprintf("n=%d", i), reason)
 	}
 	got := f.String()
-	if want := "; n=4: reason e; 8995 cells with other reasons"; !strings.HasSuffix(got, want) {
+	if want := "; n=4: reason e; 8995 cells for other reasons"; !strings.HasSuffix(got, want) {
 		t.Errorf("9000 cells with 11 reasons: %q, want %d reasons and then %q", got, mostFaults, want)
 	}
 	f = faults{}
@@ -685,7 +685,7 @@ func TestResultsThatAreNotRepeated(t *testing.T) {
 		{"turned off", here, 1, false, 0, "turned off"},
 		{"a long one", here, 60, false, 1, "took a minute or longer"},
 		{"wall time", here, 1, true, 1, "depends on wall time"},
-		{"another architecture", there, 1, false, 1, "another build or architecture, " + there.String()},
+		{"another architecture", there, 1, false, 1, "a different build or architecture, " + there.String()},
 	} {
 		e := &Engine{Plan: &Plan{Build: here, command: &Command{Timed: c.timed}}}
 		if got := e.whyNotRepeatable(&store.Maker{Build: c.build.String(), Seconds: c.took}, c.share); got != c.want {

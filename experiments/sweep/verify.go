@@ -33,7 +33,8 @@ func RecomputeDocument(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, e
 		return nil, nil, err
 	}
 	if stored.Digest != again.Digest {
-		return nil, nil, fmt.Errorf("%w: %s: its digest is %.12s…, its results have %.12s…", archive.ErrMismatch,
+		return nil, nil, fmt.Errorf("%w: %s: its digest is %.12s…, but its results have the digest %.12s…",
+			archive.ErrMismatch,
 			f.ID(), stored.Digest, again.Digest)
 	}
 	for _, part := range []struct {
@@ -96,7 +97,7 @@ func ListRuns(plan *Plan, cells []sweep.Outcome) (runs []results.Run, err error)
 			for k, name := range lot.Metrics {
 				m := rows[name]
 				if m == nil { // from an earlier build; the different title prevents a comparison
-					m = &metric.Metric{Name: name, Title: name + ", as an earlier olafctl defined it"}
+					m = &metric.Metric{Name: name, Title: name + ", as defined by an earlier olafctl"}
 				}
 				declared.Metrics, at = append(declared.Metrics, m), append(at, k)
 			}

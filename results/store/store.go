@@ -447,7 +447,7 @@ func (s *Store) unknownError(id string) error {
 		return fmt.Errorf("%w: %q; the store in %s is empty, so make one with olafctl bench", ErrUnknown, id, s.dir)
 	}
 	if near := suggest.NearestNames(id, all, 3); len(near) > 0 {
-		return fmt.Errorf("%w: %q; near are %s; olafctl runs lists all", ErrUnknown, id, strings.Join(near, ", "))
+		return fmt.Errorf("%w: %q; similar names: %s; olafctl runs lists all", ErrUnknown, id, strings.Join(near, ", "))
 	}
 	return fmt.Errorf("%w: %q; olafctl runs lists the stored runs", ErrUnknown, id)
 }

@@ -148,7 +148,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
-	for name, want := range map[string]string{"2026": "type more", "20260102-120000-tabel1": "near are " + first,
+	for name, want := range map[string]string{"2026": "type more", "20260102-120000-tabel1": "similar names: " + first,
 		"../runs": "olafctl runs lists", "": "olafctl runs lists"} {
 		if _, err := s.Resolve(name); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)

@@ -39,11 +39,11 @@ func TestRepairs(t *testing.T) {
 	}{
 		"volume": {
 			three(sched.Job{Volume: gigabits(20), Workers: map[string]int{"u": 1}, Server: "v"}).WithINC(1),
-			"unfinished jobs, namely []; it is [j0]", [2]olaf.Duration{second, 2 * second},
+			"these unfinished jobs: [], but the check gives [j0]", [2]olaf.Duration{second, 2 * second},
 		},
 		"server-rate": {
 			three(sched.Job{Volume: gigabits(10), Workers: map[string]int{"u": 2}, Server: "u"}),
-			"2 streams of 10 Gbps come to the server of j0 in slot 0", [2]olaf.Duration{second, 2 * second},
+			"2 streams of 10 Gbps arrive at the server of j0 in slot 0", [2]olaf.Duration{second, 2 * second},
 		},
 		"duplex": {
 			three(sched.Job{Volume: gigabits(10), Workers: map[string]int{"u": 1}, Server: "v"}, sched.Job{Volume: gigabits(10), Workers: map[string]int{"v": 1}, Server: "u"}),
@@ -59,11 +59,12 @@ func TestRepairs(t *testing.T) {
 		},
 		"slot-end": {
 			three(sched.Job{Volume: gigabits(10), Workers: map[string]int{"u": 1}, Server: "u"}),
-			"the plan claims a CT-BTI of 0ps; it is 1s", [2]olaf.Duration{0, second},
+			"the plan claims a CT-BTI of 0ps, but the check gives 1s", [2]olaf.Duration{0, second},
 		},
 		"arrival": {
 			three(sched.Job{Volume: gigabits(10), Workers: map[string]int{"u": 1}, Server: "u"}, sched.Job{Arrival: second, Volume: gigabits(10), Workers: map[string]int{"u": 1}, Server: "u"}),
-			"job j1 sends in slot 0; it arrives at 1s, so slot 1 is its first", [2]olaf.Duration{second, 2 * second},
+			"job j1 sends in slot 0, but it arrives at 1s, so its first slot is 1", [2]olaf.Duration{second,
+				2 * second},
 		},
 		"whole-jobs": {
 			three(sched.Job{Volume: gigabits(5), Workers: map[string]int{"u": 2, "v": 1}, Server: "v"}).WithINC(1),

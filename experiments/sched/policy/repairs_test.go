@@ -27,11 +27,12 @@ func TestRepair(t *testing.T) {
 	}{
 		"volume": {
 			inc(one(sched.Job{Volume: gigabits(20), Workers: here("u", 1), Server: "v"}), 1), TW,
-			"the plan claims a CT-BTI of 1s; it is 0ps", [2]olaf.Duration{second, 2 * second},
+			"the plan claims a CT-BTI of 1s, but the check gives 0ps", [2]olaf.Duration{second, 2 * second},
 		},
 		"server-rate": {
 			one(sched.Job{Volume: gigabits(10), Workers: here("u", 2), Server: "u"}), FCFS,
-			"2 streams of 10 Gbps come to the server of j in slot 0, above its interface's 10Gbps", [2]olaf.Duration{second, 2 * second},
+			"2 streams of 10 Gbps arrive at the server of j in slot 0, above the 10Gbps of its interface",
+			[2]olaf.Duration{second, 2 * second},
 		},
 		"duplex": {
 			one(sched.Job{Volume: gigabits(10), Workers: here("u", 1), Server: "v"}, sched.Job{Volume: gigabits(10), Workers: here("v", 1), Server: "u"}), FCFS,
@@ -43,11 +44,12 @@ func TestRepair(t *testing.T) {
 				p.Reconfiguration, p.Connections = second/10, []sched.Connection{{Between: []string{"u", "v"}, Count: 1}}
 				return p
 			}(), FCFS,
-			"the plan claims a number of reconfigurations of 2; it is 0", [2]olaf.Duration{2 * second, second},
+			"the plan claims a number of reconfigurations of 2, but the check gives 0", [2]olaf.Duration{2 * second,
+				second},
 		},
 		"slot-end": {
 			one(sched.Job{Volume: gigabits(10), Workers: here("u", 1), Server: "u"}), FCFS,
-			"the plan claims a CT-BTI of 0ps; it is 1s", [2]olaf.Duration{0, second},
+			"the plan claims a CT-BTI of 0ps, but the check gives 1s", [2]olaf.Duration{0, second},
 		},
 		"whole-jobs": {
 			inc(one(sched.Job{Volume: gigabits(5), Workers: map[string]int{"u": 2, "v": 1}, Server: "v"}), 1), TW,
@@ -57,7 +59,8 @@ func TestRepair(t *testing.T) {
 			// The place in u is taken during the first slot. j1 begins without INC and gets it in the middle of the
 			// slot, which the plan cannot express.
 			inc(one(sched.Job{Volume: gigabits(10), Workers: here("u", 1), Server: "w"}, sched.Job{Volume: gigabits(9), Workers: here("u", 2), Server: "u"}), 1), FCFS,
-			"the switch of u aggregates for 2 jobs in slot 0; it can for 1", [2]olaf.Duration{2 * second, 2 * second},
+			"the switch of u aggregates for 2 jobs in slot 0, but it has room for 1", [2]olaf.Duration{2 * second,
+				2 * second},
 		},
 		"serve-inc": {
 			inc(one(sched.Job{Volume: gigabits(10), Workers: here("u", 1), Server: "u"}), 1), TW,

@@ -291,7 +291,7 @@ func TestPoisonedJobs(t *testing.T) {
 		return nil
 	})
 	_, outcomes := carryOut(t, dial(t, n), p)
-	for i, want := range []string{"", "", "cursed", "3 workers ended over it"} {
+	for i, want := range []string{"", "", "cursed", "3 workers ended while running it"} {
 		if outcomes[i].Error != want {
 			t.Errorf("%v: %q, want %q", outcomes[i].Parameters, outcomes[i].Error, want)
 		}
