@@ -432,7 +432,7 @@ func (s *Store) Resolve(name string) (string, error) {
 	case 0:
 		return "", s.unknownError(name)
 	}
-	return "", fmt.Errorf("%w: %q begins %d ids, such as %s and %s; type more of it", ErrUnknown, name,
+	return "", fmt.Errorf("%w: %q is the beginning of %d ids, such as %s and %s; type more characters", ErrUnknown, name,
 		len(matches), matches[0], matches[1])
 }
 
