@@ -84,7 +84,7 @@ func TestWithoutRights(t *testing.T) {
 				want = cli.ExitDevice
 			}
 		}
-		if code != want || !strings.Contains(stdout, setcapAll) || !strings.Contains(stdout, "frames a second") {
+		if code != want || !strings.Contains(stdout, setcapAll) || !strings.Contains(stdout, "frames with 48 lanes per second") {
 			t.Errorf("exit code %d, want %d:\n%s", code, want, stdout)
 		}
 	})

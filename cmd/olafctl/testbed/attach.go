@@ -30,9 +30,10 @@ type attachFlags struct {
 
 func (f *attachFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.address, "attach", "", "let a program compute that attaches to this socket, unix:PATH")
+	flags.StringVar(&f.address, "attach", "", "let a program that attaches to this socket compute the gradients, "+
+		"unix:PATH")
 	flags.Float64Var(&f.scale, "scale", attach.DefaultScale, "int32 lanes per unit of an attached program's values; "+
-		"must be the same everywhere")
+		"must be equal at all ends")
 	flags.DurationVar(&f.patience, "patience", 0, "exit after this long without an answer; 0 means 20s, or "+
 		"never with --attach")
 }
@@ -234,7 +235,7 @@ func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) 
 		return endpoint.Layout{}, err
 	}
 	if f.job.Lanes <= attach.Overhead || f.job.Lanes > endpoints.MaxOpenLanes {
-		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d",
+		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d lanes",
 			f.job.Lanes,
 			attach.Overhead+1, endpoints.MaxOpenLanes)
 	}

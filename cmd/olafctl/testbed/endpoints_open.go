@@ -178,8 +178,8 @@ func checkAnswered(counts map[string]uint64) error {
 	if sent == 0 || counts["packets_received"] > 0 {
 		return nil
 	}
-	return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("nothing answered %s; is the server there, and the queue's "+
-		"program? 'olafctl testbed show' lists what is missing", olaf.Plural(sent, "packet"))}
+	return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("nothing answered %s; check that the server and the queue's "+
+		"program are running: 'olafctl testbed show' lists what is missing", olaf.Plural(sent, "packet"))}
 }
 
 // options returns the retransmission timeout and the transmission control for a worker.
@@ -200,7 +200,7 @@ func (f *openFlags) options(worker olaf.WorkerID) (endpoint.Olaf, error) {
 func (f *workerFlags) newPlayer(training *rl.Config, layout endpoint.Layout) (*endpoints.Player, *endpoint.Config,
 	error) {
 	if f.number < 0 || f.every < 0 {
-		return nil, nil, cli.UsageError("--worker %d, --every %v: neither is negative", f.number, f.every)
+		return nil, nil, cli.UsageError("--worker %d, --every %v: neither may be negative", f.number, f.every)
 	}
 	worker := olaf.WorkerID(f.number)
 	cfg := &endpoint.Config{Job: olaf.ClusterID(f.id), Worker: worker, Workers: f.number + 1, Layout: layout,
@@ -213,7 +213,8 @@ func (f *workerFlags) newPlayer(training *rl.Config, layout endpoint.Layout) (*e
 	}
 	if training != nil {
 		if f.number >= training.Workers {
-			return nil, nil, cli.UsageError("--worker %d: the training has %d, from 0", f.number, training.Workers)
+			return nil, nil, cli.UsageError("--worker %d: the training has %d workers, numbered from 0", f.number,
+				training.Workers)
 		}
 		pilot, err := onwire.NewPilot(training, f.number)
 		if err != nil {
@@ -312,7 +313,8 @@ func (f *serverFlags) placeWorkers(training *rl.Config, workers int) (pktgen.Pla
 	var servers *onwire.Servers
 	if training != nil {
 		if training.Workers != workers {
-			return placement, nil, cli.UsageError("--worker: addresses of %d workers; the training has %d", workers,
+			return placement, nil, cli.UsageError("--worker: addresses for %d workers, but the training has %d",
+				workers,
 				training.Workers)
 		}
 		var err error
@@ -322,7 +324,7 @@ func (f *serverFlags) placeWorkers(training *rl.Config, workers int) (pktgen.Pla
 		placement = training.Placement
 	}
 	if placement.Workers < 1 || placement.Clusters < 1 || placement.Clusters > placement.Workers {
-		return placement, nil, cli.UsageError("%s in --worker, %s: every cluster needs one",
+		return placement, nil, cli.UsageError("%s in --worker, %s: every cluster needs at least one worker",
 			olaf.Plural(placement.Workers, "address"), olaf.Plural(placement.Clusters, "cluster"))
 	}
 	return placement, servers, nil

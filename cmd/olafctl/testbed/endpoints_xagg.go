@@ -113,7 +113,7 @@ func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *e
 // checkValues returns an error if values are wrong or if packets from the job's own workers were misidentified. Scripts
 // can therefore rely on the exit code.
 func checkValues(wrong, checked int, counts map[string]uint64) error {
-	const twice = "; 'olafctl testbed show' names workers with the same or swapped numbers (--worker)"
+	const twice = "; 'olafctl testbed show' lists workers with equal or swapped numbers (--worker)"
 	var err error
 	switch {
 	case wrong > 0:
@@ -121,7 +121,8 @@ func checkValues(wrong, checked int, counts map[string]uint64) error {
 	case counts["packets_inexact"] > 0:
 		err = fmt.Errorf("the sums of %s are not exact", olaf.Plural(counts["packets_inexact"], "packet"))
 	case counts["misidentified"] > 0:
-		err = fmt.Errorf("%s named another worker than their sender%s", olaf.Plural(counts["misidentified"], "packet"),
+		err = fmt.Errorf("%s had another worker's number than their sender%s", olaf.Plural(counts["misidentified"],
+			"packet"),
 			twice)
 	default:
 		return nil
@@ -155,7 +156,8 @@ func (f *workerFlags) checkSums() error {
 		return err
 	}
 	if f.number < 0 || f.number >= f.job.Workers || f.every < 0 {
-		return cli.UsageError("--worker %d: the job has %s, from 0; --every %v: it is not negative", f.number,
+		return cli.UsageError("--worker %d: the job has %s, numbered from 0; --every %v: it may not be negative",
+			f.number,
 			olaf.Plural(f.job.Workers, "worker"), f.every)
 	}
 	return nil
@@ -181,7 +183,8 @@ func (f *serverFlags) rootConfig() (c endpoints.RootConfig, err error) {
 		return c, err
 	}
 	if len(c.Workers) != f.job.Workers {
-		return c, cli.UsageError("--worker: addresses of %d of %s", len(c.Workers), olaf.Plural(f.job.Workers, "worker"))
+		return c, cli.UsageError("--worker: addresses for only %d of %s", len(c.Workers), olaf.Plural(f.job.Workers,
+			"worker"))
 	}
 	if f.fanout != "" {
 		if c.Fanout, err = endpointAddress("fan-out", f.fanout); err != nil {

@@ -55,7 +55,7 @@ func newTestbedPlanCmd(env *cli.Env) *cobra.Command {
 	var schema bool
 	cmd := &cobra.Command{
 		Use:   "plan FILE",
-		Short: "Check a testbed file and print what up would create",
+		Short: "Check a testbed file and print what 'up' would create",
 		Long: `Check a testbed file and print every namespace, link, route and program that 'olafctl testbed up' would create. If a testbed
 of that name is up, the differences are marked with - and +. Nothing is changed, and no rights are needed.`,
 		Example: "  olafctl testbed plan lab.yaml\n  olafctl testbed plan --schema > testbed.schema.json",
@@ -120,7 +120,7 @@ func printPlan(w io.Writer, p *lab.Plan) error {
 		up = s.Lines
 	}
 	if slices.Equal(up, p.Lines()) {
-		_, err := fmt.Fprintf(w, "%s\nit is up, as the file says: nothing to do\n", p.Summary())
+		_, err := fmt.Fprintf(w, "%s\nit is up and matches the file: nothing to do\n", p.Summary())
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s\n%s\n", p.Summary(), strings.Join(lab.Difference(up, p.Lines()), "\n"))
@@ -193,7 +193,7 @@ up.`,
 		if err := lab.Down(name); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(env.Stdout, "%s is down: no namespace, cable or program of it is left\n", name)
+		_, err := fmt.Fprintf(env.Stdout, "%s is down: none of its namespaces, cables or programs are left\n", name)
 		return err
 	}), func(ctx context.Context, p *roles.Plan, access testbed.Access) error {
 		if err := roles.TakeDown(ctx, p, access); err != nil {
@@ -209,7 +209,7 @@ func newTestbedEpochCmd(env *cli.Env) *cobra.Command {
 	cmd := onLab(env, &cobra.Command{
 		Use:    "epoch [NAME|FILE]",
 		Hidden: true,
-		Short:  "Print the epoch with which the next job may begin",
+		Short:  "Print the first epoch that the next job may use",
 		Long:   `Print the first epoch of the next job on a running testbed, for --epoch of all its workers. Each call reserves new epochs.`,
 		Example: `  E=$(sudo olafctl testbed epoch lab --vectors 20)
   sudo nsenter --net=/proc/PID/fd/8 olafctl testbed worker --epoch $E --vectors 20 …`,
@@ -241,7 +241,8 @@ program, which exit with code 3. Enter a namespace by its path: nsenter --net=PA
 		if err := printLab(env, out, s); err != nil || len(s.Faults) == 0 {
 			return err
 		}
-		return fmt.Errorf("%w: %s; 'olafctl testbed down %s' and up again", lab.ErrBroken, s.Faults[0], s.Name)
+		return fmt.Errorf("%w: %s; run 'olafctl testbed down %s' and bring it up again", lab.ErrBroken, s.Faults[0],
+			s.Name)
 	}), func(ctx context.Context, p *roles.Plan, access testbed.Access) error {
 		return showRoles(ctx, env, out, p, true, access)
 	})
@@ -256,7 +257,7 @@ func printLab(env *cli.Env, out cli.Format, s *lab.State) error {
 			*lab.State
 		}{cli.Info("testbed"), s})
 	}
-	fmt.Fprintf(env.Stdout, "%s, held by process %d\n\n", s.Name, s.PID)
+	fmt.Fprintf(env.Stdout, "%s, run by process %d\n\n", s.Name, s.PID)
 	list := cli.Grid{Header: []string{"NODE", "ROLE", "ADDRESS", "NAMESPACE", "COUNTED"}}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]

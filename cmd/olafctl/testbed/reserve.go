@@ -112,7 +112,7 @@ func (f *reserveFlags) waiter(ctx context.Context, env *cli.Env) func(conflict e
 func (f *reserveFlags) reserve(ctx context.Context, env *cli.Env, path string) error {
 	lasts := time.Duration(f.lasts / olaf.Nanosecond)
 	if lasts <= 0 || lasts > longestReservation {
-		return cli.UsageError("--for %v: use more than 0s and at most a week", f.lasts)
+		return cli.UsageError("--for %v: use more than 0s and at most one week", f.lasts)
 	}
 	p, access, err := readRoles(env, path)
 	if err != nil {
@@ -121,7 +121,8 @@ func (f *reserveFlags) reserve(ctx context.Context, env *cli.Env, path string) e
 	if err := roles.ReserveHosts(ctx, p, f.note, lasts, access, f.waiter(ctx, env)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s is reserved until %s on %s; other people's olafctl keeps to it, root need not\n", p.Name,
+	_, err = fmt.Fprintf(env.Stdout, "%s is reserved until %s on %s; other people's olafctl respects this, but root "+
+		"can override it\n", p.Name,
 		env.Now().Add(lasts).Format(time.TimeOnly), olaf.Plural(len(p.Hosts), "host"))
 	return err
 }

@@ -37,10 +37,10 @@ func newSwitchCmd(env *cli.Env) *cobra.Command {
 	f := &switchFlags{}
 	cmd := &cobra.Command{
 		Use:   "switch",
-		Short: "Run a system's switch in user space, around which workers run by hand",
-		Long: `Run the switch program of a system in this process until Ctrl-C, then print its counts. Around it run 'testbed worker' for
-every worker, and 'testbed ps' if the system has a server. Each has a namespace with the interface uplink, or is connected to
-an interface of this machine (--interfaces). The command prints the commands to start. Links have 10 Gbps.`,
+		Short: "Run a system's switch in user space, for workers that you start by hand",
+		Long: `Run the switch program of a system in this process until Ctrl-C, then print its counts. Start 'testbed worker' for every
+worker, and 'testbed ps' if the system has a server. Each has a namespace with the interface uplink, or is connected to an
+interface of this machine (--interfaces). The command prints the commands to start. Links have 10 Gbps.`,
 		Example: `  sudo olafctl testbed switch --system switchml --workers 2
   sudo olafctl testbed switch --system atp --workers 2 --interfaces eth1,eth2,eth3`,
 		Args: cobra.NoArgs,
@@ -58,7 +58,7 @@ an interface of this machine (--interfaces). The command prints the commands to 
 
 func (f *switchFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	if f.system == "" {
-		return cli.UsageError("--system: which one? There are %s", strings.Join(wireSystems(env), ", "))
+		return cli.UsageError("--system is missing; use one of %s", strings.Join(wireSystems(env), ", "))
 	}
 	w, err := f.wire.build(env, f.system, f.workers, f.values, 0)
 	if err != nil {

@@ -90,7 +90,8 @@ func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	if c.Line <= 0 {
-		return cli.UsageError("--line is %v; cables that are fed without a rate lose most", c.Line)
+		return cli.UsageError("--line is %v; give a rate, because cables without rate control lose most packets",
+			c.Line)
 	}
 	c.Mode = xdp.Mode(f.mode)
 	c.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
@@ -136,14 +137,14 @@ func printDemo(env *cli.Env, c *demo.Config, r *demo.Report) error {
 		sent, skipped, resent, checked = sent+int(w.Data()), skipped+w.Skipped, resent+int(w.Counts["packets_resent"]),
 			checked+w.Checked
 	}
-	fmt.Fprintf(env.Stdout, "%d workers, %s of %d values: %d values checked, all of them exact, in %.1f s\n",
+	fmt.Fprintf(env.Stdout, "%d workers, %s of %d values: %d values checked, all exact, in %.1f s\n",
 		c.Workers, olaf.Plural(c.Vectors, "vector"), c.Values, checked, r.Took.Seconds())
-	fmt.Fprintf(env.Stdout, "%d packets sent, %d of them again; %d were left out; the kernel completed %d sums and "+
-		"dropped %d duplicates\n",
+	fmt.Fprintf(env.Stdout, "%d packets sent, %d of them as resends; %d dropped on purpose; the kernel completed %d "+
+		"sums and dropped %d duplicates\n",
 		sent, resent, skipped, r.Kernel["completed"], r.Kernel["duplicate"])
-	fmt.Fprintf(env.Stdout, "the agent looked through %s and found %s missing\n",
+	fmt.Fprintf(env.Stdout, "the agent checked %s and found %s missing\n",
 		olaf.Plural(int(r.Agent["groups_checked"]), "group"), olaf.Plural(int(r.Agent["fragments_missed"]), "packet"))
-	fmt.Fprintf(env.Stdout, "taken down: no namespace, cable or program is left\n\n")
+	fmt.Fprintf(env.Stdout, "the testbed is down: no namespace, cable or program is left\n\n")
 	list := cli.Grid{Header: []string{"IDENTITY", "LEFT", "RIGHT", "HOLDS"}}
 	for _, x := range r.Checks {
 		list.Add(x.Name, fmt.Sprint(x.Left), fmt.Sprint(x.Right), map[bool]string{true: "yes", false: "NO"}[x.Holds])
@@ -164,7 +165,7 @@ func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:   "doctor [FILE]",
-		Short: "Check what this machine can do with real packets, or all hosts of a file",
+		Short: "Check what this machine can do with real packets, or all hosts in a file",
 		Long: `Check what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clocks, and, for half a
 second, the frames per second of senders, program and pacer. For a testbed file with roles, check build, kernel,
 rights, devices, interfaces, clocks and disk of all its hosts, and send probe frames over its links. Exit code 3: something required is missing.`,
@@ -190,7 +191,7 @@ rights, devices, interfaces, clocks and disk of all its hosts, and send probe fr
 				err = list.Write(env, out)
 			}
 			if err == nil && failed > 0 {
-				return fmt.Errorf("%w: %s of a testbed of real packets", errTestbed, olaf.Plural(failed, "part"))
+				return fmt.Errorf("%w: %s for a testbed with real packets", errTestbed, olaf.Plural(failed, "part"))
 			}
 			return err
 		},
@@ -206,7 +207,7 @@ func abilityGrid(all []Ability) (list *cli.Grid, missing int) {
 	for _, a := range all {
 		mark, remedy := "ok", a.Remedy
 		if said[remedy] && remedy != "" {
-			remedy = "the same"
+			remedy = "the same as above"
 		}
 		said[a.Remedy] = true
 		switch {
@@ -228,11 +229,11 @@ func examineTestbed() []Ability {
 	all := []Ability{kernelAbility()}
 	rights := append(append([]netlab.Right{}, xdp.LoadRights...), netlab.NamespaceRights[0], netlab.PacketRights[0])
 	wanted := append(slices.Clone(rights), realtime.PriorityRight)
-	remedy := "run with sudo, or give the program all of them: " + setcapCommand(wanted)
+	remedy := "run with sudo, or give the program all of these rights: " + setcapCommand(wanted)
 	for _, r := range wanted {
-		a := Ability{Name: r.Name, Says: "there, to " + r.For, OK: true}
+		a := Ability{Name: r.Name, Says: "present, to " + r.For, OK: true}
 		if netlab.CheckRights(r) != nil {
-			a = Ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: remedy,
+			a = Ability{Name: r.Name, Says: "missing, to " + r.For, Remedy: remedy,
 				Better: r == realtime.PriorityRight}
 			if r.Global && netlab.InUserNamespace() {
 				a.Remedy = netlab.UserNamespaceAdvice
@@ -241,7 +242,7 @@ func examineTestbed() []Ability {
 		all = append(all, a)
 	}
 	if netlab.CheckRights(rights...) != nil {
-		return append(all, Ability{Name: "namespaces", Says: "not tried, because rights are missing",
+		return append(all, Ability{Name: "namespaces", Says: "not checked, because rights are missing",
 			Remedy: "fix the lines above first"})
 	}
 	return append(all, tryTestbed()...)
@@ -275,14 +276,14 @@ func kernelAbility() Ability {
 func tryTestbed() (all []Ability) {
 	lab, err := netlab.New()
 	if err != nil {
-		return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "a kernel with CONFIG_NET_NS"}}
+		return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "use a kernel with CONFIG_NET_NS"}}
 	}
 	defer lab.Close()
 	var ends [2]netlab.End
 	for i, name := range []string{"a", "b"} {
 		n, err := lab.Node(name)
 		if err != nil {
-			return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "a kernel with CONFIG_NET_NS"}}
+			return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "use a kernel with CONFIG_NET_NS"}}
 		}
 		ends[i] = netlab.End{Node: n, Name: "data"}
 	}
@@ -290,7 +291,7 @@ func tryTestbed() (all []Ability) {
 	if err != nil {
 		return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "modprobe veth"}}
 	}
-	all = append(all, Ability{Name: "namespaces", Says: fmt.Sprintf("made, with a cable of MTU %d", netlab.MaxMTU),
+	all = append(all, Ability{Name: "namespaces", Says: fmt.Sprintf("created, with a cable of MTU %d", netlab.MaxMTU),
 		OK: true})
 	all = append(all, forwardAbility(ends[0].Node), descriptorAbility())
 	if features := FeatureAbilities(xdp.RunningKernel()); features != nil {
@@ -299,14 +300,15 @@ func tryTestbed() (all []Ability) {
 	p, err := xdp.LoadAggregator(xdp.AggregatorBuild{Fragments: 1, Lanes: 256, Senders: 2})
 	if err != nil {
 		return append(all, Ability{Name: "XDP programs", Says: err.Error(),
-			Remedy: "a kernel of 6.1 or newer, with CONFIG_DEBUG_INFO_BTF"})
+			Remedy: "use kernel 6.1 or newer, with CONFIG_DEBUG_INFO_BTF"})
 	}
 	defer p.Close()
 	for _, mode := range []xdp.Mode{xdp.Native, xdp.Generic} {
 		name := "XDP " + string(mode)
 		l, err := p.Attach(c.B, mode)
 		if err != nil {
-			all = append(all, Ability{Name: name, Says: err.Error(), Remedy: "a driver with XDP, or the other mode"})
+			all = append(all, Ability{Name: name, Says: err.Error(), Remedy: "use a driver with XDP, or the other " +
+				"mode"})
 			continue
 		}
 		all = append(all, Ability{Name: name, Says: "attached to a virtual cable and detached", OK: true})
@@ -317,10 +319,10 @@ func tryTestbed() (all []Ability) {
 
 // forwardAbility checks whether a namespace can forward packets. Nodes with aggregators need this.
 func forwardAbility(n *netlab.Node) Ability {
-	a := Ability{Name: "forwarding", Says: "switched on in a namespace", OK: true}
+	a := Ability{Name: "forwarding", Says: "can be enabled in a namespace", OK: true}
 	if err := n.Forward(); err != nil {
 		a = Ability{Name: "forwarding", Says: err.Error(),
-			Remedy: "make /proc/sys writable: run outside of the container, or with --privileged"}
+			Remedy: "make /proc/sys writable: run outside the container, or with --privileged"}
 	}
 	return a
 }
@@ -335,11 +337,12 @@ func descriptorAbility() Ability {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return Ability{Name: "descriptors", Says: err.Error(), Remedy: "run on Linux"}
 	}
-	a := Ability{Name: "descriptors", Says: fmt.Sprintf("%d open files are allowed, %d are enough for the largest tree",
+	a := Ability{Name: "descriptors", Says: fmt.Sprintf("%d open files are allowed, and %d are enough for the "+
+		"largest tree",
 		limit.Cur, leastDescriptors), OK: limit.Cur >= leastDescriptors}
 	if !a.OK {
 		a.Says, a.Remedy = fmt.Sprintf("%d open files are allowed, too few for the largest tree", limit.Cur),
-			"ulimit -n 4096, or LimitNOFILE= of the service"
+			"raise it with 'ulimit -n 4096', or with LimitNOFILE= in the service"
 	}
 	return a
 }
@@ -359,10 +362,10 @@ func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 
 // qdiscAbility reports whether the kernel has BPF qdiscs. They are optional, because they are not used.
 func qdiscAbility() Ability {
-	a := Ability{Name: "BPF qdiscs", Says: "none in this kernel, but not used: a thread serves the output", OK: true}
+	a := Ability{Name: "BPF qdiscs", Says: "not in this kernel, but not needed: a thread serves the output", OK: true}
 	if types, err := btf.LoadKernelSpec(); err == nil {
 		if _, err := types.AnyTypeByName("bpf_struct_ops_Qdisc_ops"); err == nil {
-			a.Says = "in this kernel, but not used: a thread serves the output"
+			a.Says = "in this kernel, but not needed: a thread serves the output"
 		}
 	}
 	return a
@@ -381,13 +384,13 @@ func ratesAbility() Ability {
 	defer c.Close()
 	r := c.Rates()
 	a := Ability{Name: "rates", OK: c.Carry() >= leastCarried,
-		Says: fmt.Sprintf("frames a second of 48 lanes: senders %d, program %d, pacer %d, together %d; up to %d "+
+		Says: fmt.Sprintf("frames with 48 lanes per second: senders %d, program %d, pacer %d, together %d; up to %d "+
 			"are paced",
 			r.Senders, r.Program, r.Pacer, c.Carry(), c.Carry()/2)}
 	if !a.OK {
-		a.Remedy = "end other programs, or give the machine two processors"
+		a.Remedy = "stop other programs, or give the machine two processors"
 		if netlab.CheckRights(realtime.PriorityRight) != nil {
-			a.Remedy = "give it " + realtime.PriorityRight.Name + ", the line above, or " + a.Remedy
+			a.Remedy = "give olafctl " + realtime.PriorityRight.Name + " (see above), or " + a.Remedy
 		}
 	}
 	return a

@@ -40,13 +40,13 @@ func newTestbedUpCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up FILE",
 		Short: "Bring up a testbed from a file: namespaces, links, kernel programs, workers",
-		Long: `Bring up a testbed from a file: a background process creates namespaces, links, routes and programs and holds them by file
-descriptors, so nothing is left when it ends. A testbed that already matches the file is left alone; one that differs is
-refused without --replace. For a testbed with roles, up examines and reserves all hosts, and a process on each holds its devices open for
-other commands. It needs root or the rights that 'olafctl testbed doctor' lists.`,
+		Long: `Bring up a testbed from a file: a background process creates namespaces, links, routes and programs and owns them through
+file descriptors, so nothing is left when it ends. A testbed that already matches the file is not changed; one that differs
+is refused without --replace. For a testbed with roles, up examines and reserves all hosts, and a process on each holds its
+devices open for other commands. It needs root or the rights that 'olafctl testbed doctor' lists.`,
 		Example: `  sudo olafctl testbed up lab.yaml
   echo 'tree: {workers: 8, children: 4}' | sudo olafctl testbed up -
-  sudo olafctl testbed up lab.yaml --foreground    # hold it here, until Ctrl-C`,
+  sudo olafctl testbed up lab.yaml --foreground    # run in this terminal until Ctrl-C`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.bringUp(cmd, env, args[0]) },
 	}
@@ -118,7 +118,7 @@ func (f *upFlags) upRoles(cmd *cobra.Command, env *cli.Env, p *roles.Plan) error
 	}
 	lasts := time.Duration(f.lasts / olaf.Nanosecond)
 	if lasts <= 0 || lasts > longestReservation {
-		return cli.UsageError("--for %v: use more than 0s and at most a week", f.lasts)
+		return cli.UsageError("--for %v: use more than 0s and at most one week", f.lasts)
 	}
 	all, links, err := roles.BringUp(cmd.Context(), p, f.note, lasts, access)
 	if err != nil {
@@ -165,7 +165,7 @@ func holdLab(ctx context.Context, env *cli.Env, p *lab.Plan) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(env.Stdout, "%s%s, held by process %d\n", standing, p.Name, os.Getpid()); err != nil {
+	if _, err := fmt.Fprintf(env.Stdout, "%s%s, run by process %d\n", standing, p.Name, os.Getpid()); err != nil {
 		return errors.Join(err, h.Close())
 	}
 	return h.Hold(ctx)
@@ -195,11 +195,11 @@ func newTestbedHoldCmd(env *cli.Env) *cobra.Command {
 	card := new(cli.CardFlags)
 	hold := &cobra.Command{
 		Use: "hold", Hidden: true, Args: cobra.NoArgs,
-		Short: "Hold this host's part of a testbed, which is described on standard input",
+		Short: "Run this host's part of a testbed, which is described on standard input",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			part := new(roles.HostPart)
 			if err := json.NewDecoder(env.Stdin).Decode(part); err != nil {
-				return cli.UsageError("the part of a testbed on standard input: %v", err)
+				return cli.UsageError("read the part of a testbed from standard input: %v", err)
 			}
 			access, err := card.AccessCard(cmd, env, "pci:")
 			if err != nil {

@@ -47,8 +47,8 @@ func (f *wireFlags) addOptions(cmd *cobra.Command) {
 	cli.Choose(cmd, &f.mode, "mode", "sync if workers wait for the sum of all (the default), async if the server's program "+
 		"answers each update of a worker (ps)", "sync", "async")
 	cmd.Flags().IntVar(&f.options.Slots, system.OptionSlots, 0, "slots of the switch's table; 0 for the system's default")
-	cmd.Flags().StringVar(&f.options.Profile, system.OptionProfile, "", "profile of the switch's program; default one whose "+
-		"sums are exact")
+	cmd.Flags().StringVar(&f.options.Profile, system.OptionProfile, "", "profile of the switch's program; default a "+
+		"profile with exact sums")
 }
 
 // wireEndpoints contains the functions that run the workers and servers of systems around a switch in user space.
@@ -74,7 +74,8 @@ func wireSystems(env *cli.Env) (names []string) {
 // which a worker resends packets; 0 is the default for real packets.
 func (f *wireFlags) build(env *cli.Env, name string, workers, values int, timeout time.Duration) (*onwire.WireJob, error) {
 	if workers < 1 || values < 1 || values > attach.MaxValues {
-		return nil, cli.UsageError("--workers %d, --values %d; use 1 or more, and up to %d values", workers, values,
+		return nil, cli.UsageError("--workers %d, --values %d; use 1 or more of each, and up to %d values", workers,
+			values,
 			attach.MaxValues)
 	}
 	spec := func(o system.Options) (*job.Spec, error) {
@@ -89,8 +90,8 @@ func (f *wireFlags) openWire(cmd *cobra.Command, system string) (wireConn, error
 		return nil, err
 	}
 	if f.interfaces == "" {
-		return nil, cli.UsageError("--system %s: which interface leads to the switch? Start 'olafctl testbed switch --system "+
-			"%s', and give --interface", system, system)
+		return nil, cli.UsageError("--system %s: --interface is missing, the interface to the switch; start 'olafctl "+
+			"testbed switch --system %s', which prints it", system, system)
 	}
 	return openFrames(f.interfaces)
 }
@@ -116,14 +117,15 @@ func (f *attachFlags) openWork(ctx context.Context, env *cli.Env, config attach.
 func (f *workerFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	if !f.attach.isSet() {
 		return cli.UsageError("--system %s: its workers exchange a program's vectors; add --attach unix:PATH, or use "+
-			"'olafctl bench -d host: --system %s' for vectors that are made here", f.system, f.system)
+			"'olafctl bench -d host: --system %s' for generated vectors", f.system, f.system)
 	}
 	w, err := f.wire.build(env, f.system, f.job.Workers, f.job.Values, f.open.timeout)
 	if err != nil {
 		return err
 	}
 	if f.number < 0 || f.number >= f.job.Workers {
-		return cli.UsageError("--worker %d: the job has %s, from 0", f.number, olaf.Plural(f.job.Workers, "worker"))
+		return cli.UsageError("--worker %d: the job has %s, numbered from 0", f.number, olaf.Plural(f.job.Workers,
+			"worker"))
 	}
 	conn, err := f.wire.openWire(cmd, f.system)
 	if err != nil {
@@ -159,7 +161,7 @@ func (f *serverFlags) runWire(cmd *cobra.Command, env *cli.Env) error {
 	case err != nil:
 		return err
 	case len(f.workers) > 0:
-		return cli.UsageError("--worker: --system %s needs the number of its workers only (--workers)", f.system)
+		return cli.UsageError("--worker: --system %s needs only the number of its workers (--workers)", f.system)
 	}
 	conn, err := f.wire.openWire(cmd, f.system)
 	if err != nil {

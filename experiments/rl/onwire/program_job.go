@@ -267,7 +267,8 @@ func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 		}
 	}
 	if vector+1 > n.job.Updates {
-		n.fail(fmt.Errorf("%w: frames of %s number the packets of %d vectors of %d values; use fewer of them", ErrProgram,
+		n.fail(fmt.Errorf("%w: frames of %s can number only the packets of %d vectors of %d values; use fewer "+
+			"vectors or values", ErrProgram,
 			n.spec.System.Name, n.job.Updates, n.Values))
 	}
 }

@@ -64,7 +64,8 @@ func BuildWireJob(spec func(system.Options) (*job.Spec, error), o system.Options
 			return w, err
 		}
 	}
-	return nil, fmt.Errorf("%w: no profile of %s has exact sums; choose one with --%s", system.ErrOptions, s.System.Name,
+	return nil, fmt.Errorf("%w: no profile of %s has exact sums; choose a profile with --%s", system.ErrOptions,
+		s.System.Name,
 		system.OptionProfile)
 }
 
@@ -185,7 +186,8 @@ func (w *WireJob) PlayWorker(ctx context.Context, conn process.FrameConn, number
 		return w.parts.Worker(w.endpointConfig(number, min(vectors, most)), h)
 	})
 	if err == nil && ctx.Err() == nil && vectors > most {
-		err = fmt.Errorf("%w: frames of %s number the packets of %d vectors of %d values; use fewer of them",
+		err = fmt.Errorf("%w: frames of %s can number only the packets of %d vectors of %d values; use fewer vectors "+
+			"or values",
 			attach.ErrConfig, w.spec.System.Name, most, w.largest)
 	}
 	return report, err
