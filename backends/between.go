@@ -31,7 +31,8 @@ func parseBetween(name string) (b between, err error) {
 		b.in, b.out = words[0], words[1]
 	}
 	if b.in == "" || b.out == "" || b.in == b.out || b.mode == "" || strings.ContainsAny(name, " /:") {
-		return b, fmt.Errorf("%w for %q: write %s with two interfaces of its host, and ,generic where a driver has no XDP hook",
+		return b, fmt.Errorf("%w for %q: write %s with two interfaces of its host, and ,generic if a driver does not "+
+			"support XDP",
 			testbed.ErrBackend, "xdp:"+name, betweenForm)
 	}
 	return b, nil
@@ -65,7 +66,7 @@ func betweenDevice(name string) *testbed.Device {
 // of all workers.
 func NICDevice() testbed.Device {
 	return testbed.SharedDevice(testbed.Device{
-		Prefix: "nic:", Name: "enp1s0f0", NotCard: "it sends updates and receives none", Guarded: true, Part: true,
+		Prefix: "nic:", Name: "enp1s0f0", NotCard: "it only sends updates", Guarded: true, Part: true,
 		Uses: func(name string) []string { return []string{testbed.InterfaceResource(name)} },
 		Describe: func(name string) (string, uint32, error) {
 			_, err := testbed.FindInterface(name, leastBetween)

@@ -17,14 +17,14 @@ var ErrIncomplete error = incomplete{}
 
 type incomplete struct{}
 
-func (incomplete) Error() string { return "a card alone is no testbed" }
+func (incomplete) Error() string { return "a card alone is not a testbed" }
 func (incomplete) Unwrap() error { return testbed.ErrBackend }
 
 // missingParts returns a text with the parts that a card lacks to be a testbed.
 func missingParts(a *testbed.CardAccess) string {
 	var add []string
 	if a.Tables == nil {
-		add = append(add, "the tables' driver (--vnp4-1 and --vnp4-2, of an olafctl that was built with -tags vnp4)")
+		add = append(add, "the tables' driver (--vnp4-1 and --vnp4-2, in an olafctl built with -tags vnp4)")
 	}
 	if a.Capture == nil {
 		add = append(add, "the parameter server's network interface (--capture INTERFACE)")
@@ -46,7 +46,8 @@ func CardDevice(bus *pcie.Bus) testbed.Device {
 				return err
 			}
 			if lacks := missingParts(&o.Card); lacks != "" {
-				return fmt.Errorf("%w: add %s; 'olafctl bench', 'tui' and 'serve' take them, and -d grpc:… uses what serve lends", ErrIncomplete, lacks)
+				return fmt.Errorf("%w: add %s; 'olafctl bench', 'tui' and 'serve' take these flags, and -d grpc:… "+
+					"uses a card that serve shares", ErrIncomplete, lacks)
 			}
 			return nil
 		})

@@ -31,10 +31,11 @@ func kernelNamed(name string) error {
 		return nil
 	}
 	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
-		return fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; "+
-			"here it is xdp: alone", testbed.ErrBackend, "xdp:"+name, name)
+		return fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; use "+
+			"only xdp: here", testbed.ErrBackend, "xdp:"+name, name)
 	}
-	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no XDP hook", testbed.ErrBackend, "xdp:"+name,
+	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s if a driver does not support XDP", testbed.ErrBackend,
+		"xdp:"+name,
 		"generic")
 }
 

@@ -72,7 +72,8 @@ func (c hostCard) StartControl(o *testbed.Control) (func() (int64, error), error
 // openRealtime opens a card that runs in real time, with its capture and its tables.
 func openRealtime(b realtime.Backend, o testbed.OpenOptions) (*testbed.Parts, error) {
 	if o.Workers > realtime.MaxHosts || o.Addresses > realtime.MaxAddresses {
-		return nil, fmt.Errorf("%w with %d workers of %d addresses; there are up to %d, of %d", testbed.ErrBackend, o.Workers,
+		return nil, fmt.Errorf("%w with %d workers of %d addresses each; use up to %d workers of %d addresses",
+			testbed.ErrBackend, o.Workers,
 			o.Addresses, realtime.MaxHosts, realtime.MaxAddresses)
 	}
 	hosts := realtime.Hosts{Workers: o.Workers, Addresses: o.Addresses, Wires: map[int]realtime.Wire{}}

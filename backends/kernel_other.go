@@ -12,7 +12,8 @@ import (
 
 // openKernel returns an error, because it needs a Linux kernel.
 func openKernel(context.Context, string, testbed.OpenOptions) (*testbed.Parts, error) {
-	return nil, fmt.Errorf("%w here: the switch is the Linux kernel, and this is another one", testbed.ErrBackend)
+	return nil, fmt.Errorf("%w here: the switch is the Linux kernel, but this system has another kernel",
+		testbed.ErrBackend)
 }
 
 // openHost returns an error, because it needs network namespaces.
@@ -22,7 +23,8 @@ func openHost([]program.Description, testbed.OpenOptions) (*testbed.Parts, error
 
 // openBetween returns an error, because it needs a Linux kernel.
 func openBetween(string) (*testbed.Shared, error) {
-	return nil, fmt.Errorf("%w here: the queue is in the Linux kernel, and this is another one", testbed.ErrBackend)
+	return nil, fmt.Errorf("%w here: the queue is in the Linux kernel, but this system has another kernel",
+		testbed.ErrBackend)
 }
 
 // openNIC returns an error, because it needs a Linux kernel.

@@ -11,7 +11,8 @@ import (
 
 // PlaybackDevice returns the row of the device table for recorded sessions with a device.
 func PlaybackDevice() testbed.Device {
-	return testbed.SharedDevice(testbed.Device{Prefix: "playback:", Name: "FILE", NotCard: "a recorded session has registers alone"},
+	return testbed.SharedDevice(testbed.Device{Prefix: "playback:", Name: "FILE", NotCard: "a recorded session has " +
+		"only registers"},
 		openPlayback, nil)
 }
 

@@ -31,7 +31,7 @@ func openRTL(ctx context.Context, name string, o testbed.OpenOptions) (*testbed.
 	}
 	if o.ReadPorts != 0 {
 		if strings.Contains(name, "ports=") && build.Ports != o.ReadPorts {
-			return nil, fmt.Errorf("%w: rtl:%s, but %d read ports were requested; leave out one of them", rtl.ErrSize,
+			return nil, fmt.Errorf("%w: rtl:%s, but %d read ports were requested; omit one of the two", rtl.ErrSize,
 				name, o.ReadPorts)
 		}
 		build.Ports = o.ReadPorts

@@ -164,7 +164,7 @@ func TestSSHRefusals(t *testing.T) {
 		{"a port without sshd", "ssh://10.29.0.2:23/twin:", l, 3, "Connection refused; start sshd there"},
 		{"a device that is not there", url("pci:0000:3b:00.0"), l, 3, "root@10.29.0.2: no OLAF card at 0000:3b:00.0"},
 		{"a device of no kind", url("nix:"), l, 2, "root@10.29.0.2: no such device backend"},
-		{"no device", "ssh://10.29.0.2/", l, 2, "names no device"},
+		{"no device", "ssh://10.29.0.2/", l, 2, "does not name a device"},
 		{"an option as host", "ssh://-oProxyCommand=x/twin:", l, 2, "is no name of a host"},
 		{"no ssh program", url("twin:"), &testbedtest.Network{Head: l.Head, SSH: "/nowhere/ssh"}, 3, "/nowhere/ssh"},
 	} {
@@ -476,7 +476,7 @@ func TestHostAgent(t *testing.T) {
 	if out, code, err := run("ps", "--no-such-flag"); err != nil || code != 2 || len(out) != 1 {
 		t.Errorf("a wrong flag: exit code %d, %v: %q", code, err, out)
 	}
-	if _, _, err := run("sh", "-c", "true"); err == nil || !strings.Contains(err.Error(), "starts worker, ps or capture here") {
+	if _, _, err := run("sh", "-c", "true"); err == nil || !strings.Contains(err.Error(), "may start only worker, ps or capture here") {
 		t.Errorf("a program that is not in the list: %v", err)
 	}
 	var file bytes.Buffer

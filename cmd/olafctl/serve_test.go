@@ -161,7 +161,7 @@ func TestTablesOfSystems(t *testing.T) {
 		{"tables show TARGET -o csv", 0, `vnp4_2.cluster_groups,cluster 8,"?set_group\(9\) to workers 24,25,26"?\n$`, ""},
 		{"serve --system xagg", 2, "^$", "XAgg has no tables"},
 		{"serve --system nobody", 2, "^$", "unknown system"},
-		{"serve --system iswitch -d xdp:", 3, "^$", "xdp: can't be told of the jobs of switch programs; twin:, host: can"},
+		{"serve --system iswitch -d xdp:", 3, "^$", "xdp: can't take the tables of switch programs; twin:, host: can"},
 	} {
 		s.run(t, replace)
 	}
@@ -203,7 +203,7 @@ func TestDeviceBehindAnAgent(t *testing.T) {
 		{"device watch --count 1 --record RECORD DEVICE", 0, "cycle", "^$"},
 		{"device watch --count 1 -d playback:RECORD", 0, "cycle", "^$"},
 		{"tables show --target unix:/x DEVICE", 2, "^$", "target"},
-		{"bench --p4rt unix:/x --keep=false DEVICE", 2, "", "serves its own P4Runtime"},
+		{"bench --p4rt unix:/x --keep=false DEVICE", 2, "", "serves P4Runtime itself"},
 		{"device info -d grpc:unix:/nowhere/s", 3, "", "olafctl device serve"},
 	} {
 		s.run(t, replace)

@@ -186,10 +186,10 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 		}, "OLAF frames were damaged between the card and fake0"},
 		"unsynchronised": {func(r *backendstest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, -37*time.Second }, "phc2sys"},
 		"stamps ahead": {func(r *backendstest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, 37*time.Second },
-			"stamped later than they were read"},
+			"later than the time at which they were read"},
 		"clock step": {func(r *backendstest.Lab) { r.Step = 1300 * time.Microsecond }, "a clock was set during the run"},
 		"interface removed": {func(r *backendstest.Lab) { r.Wire.Broken = live.ErrGone },
-			"the capture broke off: the interface is gone"},
+			"the capture failed: the interface is gone"},
 		"lost in the socket": {func(r *backendstest.Lab) {
 			r.Wire.Edit = func(n int, _ *backendstest.Arrival) int {
 				if n%100 != 0 {

@@ -124,7 +124,7 @@ func TestFarGeneratorNeedsServer(t *testing.T) {
 	l.Access.Generator = backendstest.ServeTwin(t, testbed.ServeOptions{})
 	l.Access.Card.Capture = func() (testbed.Frames, error) { return nil, errors.New("not reached") }
 	_, err = testbed.OpenTestbed(t.Context(), l.queue, testbed.OpenOptions{Access: l.Access})
-	if !errors.Is(err, testbed.ErrUnsupported) || !strings.Contains(err.Error(), "whose time is virtual") {
+	if !errors.Is(err, testbed.ErrUnsupported) || !strings.Contains(err.Error(), "has virtual time") {
 		t.Errorf("error %v", err)
 	}
 }

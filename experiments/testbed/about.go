@@ -164,9 +164,10 @@ func FindInterface(name string, leastMTU int) (*NIC, error) {
 func (nic *NIC) check(leastMTU int) error {
 	switch {
 	case !nic.Up:
-		return fmt.Errorf("interface %s is down; sudo ip link set %[1]s up", nic.Name)
+		return fmt.Errorf("interface %s is down; run 'sudo ip link set %[1]s up'", nic.Name)
 	case nic.MTU < leastMTU:
-		return fmt.Errorf("interface %s has an MTU of %d, frames take %d; sudo ip link set %[1]s mtu %[3]d", nic.Name, nic.MTU, leastMTU)
+		return fmt.Errorf("interface %s has an MTU of %d, but frames need %d; run 'sudo ip link set %[1]s mtu %[3]d'",
+			nic.Name, nic.MTU, leastMTU)
 	}
 	return nil
 }
@@ -176,7 +177,8 @@ func checkRoom(folder string, free int64) error {
 	if free >= leastFree {
 		return nil
 	}
-	return fmt.Errorf("%s has room for %d MB, a run's files take up to %d; make room", folder, free>>20, leastFree>>20)
+	return fmt.Errorf("%s has room for %d MB, but a run's files take up to %d MB; free some space", folder, free>>20,
+		leastFree>>20)
 }
 
 // describeInterface describes an interface of this host.

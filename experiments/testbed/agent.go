@@ -25,7 +25,7 @@ func AgentDevice(built ...program.Description) Device {
 	return Device{
 		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates | Dialled | TakesGenerator,
 		Programs:  built, // only the agent knows the details
-		NotCard:   "it belongs on the card's host; give it to 'olafctl device serve' there",
+		NotCard:   "it is for the card's host; use it with 'olafctl device serve' there",
 		Registers: openAgentDevice, Testbed: openAgent,
 	}
 }
@@ -79,7 +79,7 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 	case err != nil:
 		return nil, err
 	case o.Listen != "":
-		return nil, fmt.Errorf("%w: the agent at %s serves its own P4Runtime, at the same address", ErrBackend, target)
+		return nil, fmt.Errorf("%w: the agent at %s serves P4Runtime itself, at the same address", ErrBackend, target)
 	}
 	bed := new(Testbed)
 	if err := bed.attachAgent(ctx, target, o.Access, remote.Options{TLS: o.TLS}); err != nil {
@@ -146,7 +146,8 @@ func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Ca
 		return Card{whole, tap}, nil
 	}
 	if !d.HasTap() {
-		return Card{}, fmt.Errorf("%w: the agent of %s captures nothing at the parameter server, so that nothing can be measured; on a card start it with --capture INTERFACE, or add --server ssh://HOST/INTERFACE",
+		return Card{}, fmt.Errorf("%w: the agent of %s has no capture at the parameter server, so nothing can be "+
+			"measured; for a card, start the agent with --capture INTERFACE, or add --server ssh://HOST/INTERFACE",
 			ErrBackend, d.Identity().Address)
 	}
 	return Card{d, d}, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrCable reports that no frame from one card's generator reached the queue of another card.
-var ErrCable = olaf.NewError(olaf.Device, "the cable from the generator to the queue leads elsewhere")
+var ErrCable = olaf.NewError(olaf.Device, "the generator's cable does not lead to the queue")
 
 // probes is the source of a few frames that are not OLAF's, so that a queue passes them on without a decision.
 type probes struct{ sent int }

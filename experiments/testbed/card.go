@@ -46,7 +46,7 @@ func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*p
 		return nil, nil, fmt.Errorf("the generator: %w", err)
 	}
 	if row.Can(VirtualTime) {
-		return nil, nil, fmt.Errorf("%w: no cable leads from the generator of %s to a card", ErrUnsupported,
+		return nil, nil, fmt.Errorf("%w: the generator of %s has no cable to a card", ErrUnsupported,
 			o.Generator)
 	}
 	if err := o.checkGenerator(); err != nil {
@@ -77,7 +77,7 @@ func (o *DeviceOptions) checkReal(d fpga.Device) error {
 		return nil
 	}
 	if row, _, err := o.deviceTable().Lookup(far.Served().Kind + ":"); err == nil && row.Can(VirtualTime) {
-		return fmt.Errorf("%w: no cable leads to or from %s, whose time is virtual", ErrUnsupported, d.Identity().Address)
+		return fmt.Errorf("%w: %s has virtual time and no cables", ErrUnsupported, d.Identity().Address)
 	}
 	return nil
 }

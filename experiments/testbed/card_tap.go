@@ -327,14 +327,15 @@ func (t *Tap) reportCapture() (*fpga.Capture, error) {
 	}
 	say := func(format string, a ...any) { c.Faults = append(c.Faults, fmt.Sprintf(format, a...)) }
 	if r.broken != nil {
-		say("the capture broke off: %v", r.broken)
+		say("the capture failed: %v", r.broken)
 		t.told = t.ended != nil
 	}
 	if err := t.frames.StampCounts().Err(); err != nil {
 		say("%v", err)
 	}
 	if r.ahead > 0 {
-		say("%d frames are stamped later than they were read: the stamps are not of the system's clock%s", r.ahead,
+		say("%d frames have timestamps later than the time at which they were read: the timestamps do not come from "+
+			"the system's clock%s", r.ahead,
 			HardwareAdvice(c))
 	}
 	if !r.known {
@@ -353,7 +354,8 @@ func (t *Tap) reportCapture() (*fpga.Capture, error) {
 	}
 	span, drift := end.echo.ElapsedSince(r.clock.echo)
 	if wasStepped(r.clock, end) {
-		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(drift),
+		say("a clock was set during the run: the host's clock moved by %v relative to the card's in %v",
+			time.Duration(drift),
 			time.Duration(span))
 	}
 	c.SpanNS, c.DriftNS = r.last.NS(), drift

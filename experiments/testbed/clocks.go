@@ -60,7 +60,7 @@ type Offset struct {
 }
 
 // ErrSet reports that a clock was set during every exchange or that there was no exchange.
-var ErrSet = errors.New("no echo without a clock that was set meanwhile; stop whatever sets the clock, then try again")
+var ErrSet = errors.New("a clock was set during every exchange; stop the program that sets the clock, then try again")
 
 // Measure returns the offset that the quickest exchange shows. Its bound is half of the round trip plus the largest
 // possible drift during the exchange. The only error is ErrSet.

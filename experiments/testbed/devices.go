@@ -44,16 +44,16 @@ const (
 // abilities contains a phrase for each ability that describes what a device without it cannot do. It is in the order of
 // the constants.
 var abilities = []string{
-	"be a testbed, as it has no tables", "hold its time", "repeat a run", "show what happens in its queue",
-	"hand out frames",
-	"do several things at a time", "close the loop between workers and switch", "tell what reached its queue",
-	"be told of the jobs of switch programs",
-	"take the time of a program's hardware", "keep the time of the logic (profile measured)",
-	"run workers and servers as programs", "add models up on servers",
-	"be captured at both ends", "add up what workers send without waiting",
-	"let hosts wait whose packets have no frames", "have racks below it", "be reached through an agent",
-	"take frames from the generator of another device", "pass the driver of a card's tables on",
-	"add models up on servers", "answer its generator's updates with ACKs",
+	"be a testbed, because it has no tables", "stop its time", "repeat a run", "show what happens in its queue",
+	"provide its frames",
+	"run several copies at once", "run closed-loop workers", "log what reached its queue",
+	"take the tables of switch programs",
+	"model the time of a program's hardware", "simulate the cycles of the logic (profile measured)",
+	"run workers and servers as programs", "add up models on servers",
+	"be captured at both ends", "add up open-loop updates",
+	"run hosts whose packets have no frame format", "have racks below it", "be reached through an agent",
+	"take frames from the generator of another device", "pass on the driver of a card's tables",
+	"add up models on servers", "answer its generator's updates with ACKs",
 }
 
 // String returns a phrase that describes what a device without the abilities in a cannot do.
@@ -143,7 +143,8 @@ func (d Devices) NotBuilt(address string, p *program.Description) error {
 		return err
 	}
 	able := slices.DeleteFunc(slices.Clone(d), func(row Device) bool { return !row.Builds(p) })
-	return fmt.Errorf("%w: %w; %s can be", ErrUnsupported, &fpga.NotBuilt{Address: address, Program: p.Name},
+	return fmt.Errorf("%w: %w; it can be built for %s", ErrUnsupported, &fpga.NotBuilt{Address: address,
+		Program: p.Name},
 		able.Forms())
 }
 
@@ -162,7 +163,7 @@ func (d Devices) Lookup(address string) (row *Device, name string, err error) {
 			return &d[i], address, nil
 		case d[i].Scheme() != scheme:
 		case d[i].Name == "" && name != "":
-			return nil, "", fmt.Errorf("%w for %q; %s has no name, so write just its scheme", ErrBackend, address,
+			return nil, "", fmt.Errorf("%w for %q; %s takes no name, so write only its scheme", ErrBackend, address,
 				d[i].Prefix)
 		default:
 			if d[i].Variant != nil {
@@ -235,7 +236,7 @@ type Unsupported struct {
 }
 
 func (e *Unsupported) Error() string {
-	able := "nothing that this build opens can"
+	able := "no device in this build can"
 	if len(e.Able) > 0 {
 		able = e.Able.Forms() + " can"
 	}

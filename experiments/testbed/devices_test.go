@@ -35,7 +35,7 @@ func TestAddresses(t *testing.T) {
 		{"grpc:unix:/s", "grpc://", "unix:/s", ""},
 		{"unix:/s", "grpc://", "unix:/s", ""},
 		{"unix:///s", "grpc://", "unix:///s", ""},
-		{"twin:0", "", "", "no such device backend for \"twin:0\"; twin: has no name, so write just its scheme"},
+		{"twin:0", "", "", "no such device backend for \"twin:0\"; twin: takes no name, so write only its scheme"},
 		{"rtx:", "", "", "no such device backend for \"rtx:\"; this build opens twin:, pci:0000:3b:00.0, grpc://HOST:PORT, playback:FILE"},
 	} {
 		row, name, err := all.Lookup(c.address)
@@ -76,15 +76,15 @@ func TestMissingAbility(t *testing.T) {
 	if kind, _ := olaf.KindOf(err); !errors.As(err, &lacks) || !errors.Is(err, ErrUnsupported) || kind != olaf.Device {
 		t.Fatalf("%v", err)
 	}
-	if err.Error() != "grpc://127.0.0.1:1 can't hand out frames; twin: can" {
+	if err.Error() != "grpc://127.0.0.1:1 can't provide its frames; twin: can" {
 		t.Errorf("%v", err)
 	}
 	if err := all.Check("playback:x", HasTables|Copies); err == nil ||
-		!strings.HasPrefix(err.Error(), "playback:x can't be a testbed, as it has no tables, or do several things at a time; twin: can") {
+		!strings.HasPrefix(err.Error(), "playback:x can't be a testbed, because it has no tables, or run several copies at once; twin: can") {
 		t.Errorf("%v", err)
 	}
 	if err := all[1:2].Check("pci:x", Records); err == nil ||
-		err.Error() != "pci:x can't hand out frames; nothing that this build opens can" {
+		err.Error() != "pci:x can't provide its frames; no device in this build can" {
 		t.Errorf("%v", err)
 	}
 	if err := all.Check("", VirtualTime|Repeats|Observable|Records|Copies|ClosesLoop); err != nil {

@@ -249,7 +249,7 @@ func (s *HostService) serveStart(stream *hostStream) error {
 	}
 	words, known := hostPrograms[c.Name]
 	if !known {
-		return refuse(fmt.Errorf("a head starts worker, ps or capture here, not %q", c.Name))
+		return refuse(fmt.Errorf("the head host may start only worker, ps or capture here, not %q", c.Name))
 	}
 	cmd := exec.Command(s.Program, slices.Concat(words, c.Args)...)
 	cmd.Dir, cmd.WaitDelay = s.Folder, time.Second
@@ -393,7 +393,7 @@ func (s *HostService) serveCall(stream *hostStream) error {
 	}
 	call, known := s.Calls[c.Name]
 	if !known {
-		return refuse(fmt.Errorf("this agent knows no request %q", c.Name))
+		return refuse(fmt.Errorf("this agent does not support request %q", c.Name))
 	}
 	answer, err := call(stream.Context(), c.Body)
 	if err != nil {

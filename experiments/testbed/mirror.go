@@ -61,8 +61,9 @@ func openCopies(m *Mirror, server Frames) (*copies, error) {
 	}
 	c.name = c.frames.Info().Interface
 	if a, b := c.frames.Info().Stamps, server.Info().Stamps; a != b {
-		return nil, errors.Join(fmt.Errorf("%w: %s is stamped by the %s clock and %s by the %s clock, and a mirror needs one clock; "+
-			"use kernel for both, or mirror to the server's interface", ErrBackend, c.name, a, server.Info().Interface, b), c.frames.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %s has timestamps from the %s clock and %s from the %s clock, but a "+
+			"mirror needs one clock; use kernel for both, or mirror to the server's interface", ErrBackend, c.name, a,
+			server.Info().Interface, b), c.frames.Close())
 	}
 	return c, nil
 }
@@ -180,9 +181,9 @@ func (c *copies) report(to *fpga.Capture) {
 	why := ""
 	switch {
 	case c.broken != nil:
-		why = fmt.Sprintf("the capture of copies at %s broke off: %v", c.name, c.broken)
+		why = fmt.Sprintf("the capture of copies at %s failed: %v", c.name, c.broken)
 	case c.missing > 0:
-		why = fmt.Sprintf("%s came without a copy at %s (clock.by mirror)", olaf.Plural(c.missing, "update"), c.name)
+		why = fmt.Sprintf("%s had no copy at %s (clock.by mirror)", olaf.Plural(c.missing, "update"), c.name)
 	}
 	to.Withheld = cmp.Or(why, to.Withheld)
 }

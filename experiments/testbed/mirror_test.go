@@ -171,7 +171,7 @@ func TestMirrorThatMissesAnUpdate(t *testing.T) {
 	}
 	l.run(t, rand.New(rand.NewPCG(1, 1)), server, mirror, 6)
 	tap.Drain(nil)
-	if c, err := tap.Capture(); err != nil || c.Withheld != "1 update came without a copy at eth1 (clock.by mirror)" {
+	if c, err := tap.Capture(); err != nil || c.Withheld != "1 update had no copy at eth1 (clock.by mirror)" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	other := &hardwareFrames{mirrorFrames{lab: l, name: "eth2"}}
@@ -188,8 +188,8 @@ func TestMirrorThatMirrorsNothing(t *testing.T) {
 		apart           bool
 		withheld, fault string
 	}{
-		"apart":             {true, "32 updates came without a copy at eth1 (clock.by mirror)", ""},
-		"among the updates": {false, "8 updates came without a copy at eth0 (clock.by mirror)", "no update reached eth0 twice, so no switch mirrors the generator's cable to it (clock.by mirror)"},
+		"apart":             {true, "32 updates had no copy at eth1 (clock.by mirror)", ""},
+		"among the updates": {false, "8 updates had no copy at eth0 (clock.by mirror)", "no update reached eth0 twice, so no switch mirrors the generator's cable to it (clock.by mirror)"},
 	} {
 		l := &mirrorLab{nowNS: 1e15}
 		server, source := &mirrorFrames{lab: l, name: "eth0"}, new(Mirror)

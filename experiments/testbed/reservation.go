@@ -244,10 +244,10 @@ func (r *Reservations) lock() (unlock func(), err error) {
 	if err := os.Mkdir(r.Dir, 0o755); err == nil {
 		err = os.Chmod(r.Dir, 0o1777) // all users can reserve, only owners remove
 		if err != nil {
-			return nil, fmt.Errorf("make the folder of reservations: %w", err)
+			return nil, fmt.Errorf("create the folder of reservations: %w", err)
 		}
 	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("make the folder of reservations: %w", err)
+		return nil, fmt.Errorf("create the folder of reservations: %w", err)
 	}
 	path := filepath.Join(r.Dir, ".lock")
 	file, err := lockfile.Open(path, os.O_RDONLY, 0)

@@ -79,9 +79,11 @@ func (o *ServeOptions) checkGuarded() error {
 		return nil
 	}
 	if !agent.Loopback(o.Listen) { // not even --insecure allows this
-		return fmt.Errorf("%w: anyone who can reach this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert", agent.ErrInsecure, o.Listen)
+		return fmt.Errorf("%w: anyone who can reach this host could write to the card at %s; use unix:PATH, or "+
+			"'olafctl device serve' with --tls-cert", agent.ErrInsecure, o.Listen)
 	}
-	return fmt.Errorf("%w: every user of this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
+	return fmt.Errorf("%w: every user of this host could write to the card at %s; use unix:PATH, or 'olafctl device "+
+		"serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
 }
 
 // ServeDevice lends the device at an address until Close is called. Only one process can open a device; all others use
@@ -92,7 +94,7 @@ func ServeDevice(ctx context.Context, address string, o ServeOptions) (*Service,
 	case err != nil:
 		return nil, err
 	case row.Lend == nil:
-		return nil, fmt.Errorf("%w to lend for %q; this build lends %s", ErrBackend, address,
+		return nil, fmt.Errorf("%w to share for %q; this build shares %s", ErrBackend, address,
 			o.Device.deviceTable().LendableOnes().Forms())
 	}
 	if row.Named != nil {

@@ -21,7 +21,7 @@ const maxSocketPath = 103
 func privateAddress() (address string, remove func() error, err error) {
 	dir, remove, err := tempfolder.MakeFolder()
 	if err != nil {
-		return "", nil, fmt.Errorf("make room for a private socket: %w", err)
+		return "", nil, fmt.Errorf("create a folder for a private socket: %w", err)
 	}
 	return socketAddress(filepath.Join(dir, "s")), remove, nil
 }
@@ -38,7 +38,8 @@ func ownSocket(scheme, name string) (string, error) {
 		return "", err
 	}
 	if !info.IsDir() || info.Mode().Perm() != 0o700 || !lockfile.Own(info) {
-		return "", fmt.Errorf("%w: %s is not a folder of this user's alone; use --listen unix:PATH", agent.ErrListen, folder)
+		return "", fmt.Errorf("%w: %s is not a private folder of this user; use --listen unix:PATH", agent.ErrListen,
+			folder)
 	}
 	return "unix:" + filepath.Join(folder, scheme+"-"+strings.ReplaceAll(name, ":", "-")), nil
 }

@@ -48,7 +48,8 @@ type sshPlace struct {
 
 func parseSSH(rest string) (p sshPlace, err error) {
 	if p.Address, p.device, err = sshlink.Parse(rest); err == nil && p.device == "" {
-		err = fmt.Errorf("%w: ssh:%s names no device of that host, such as %s", sshlink.ErrAddress, rest, p.URL("twin:"))
+		err = fmt.Errorf("%w: ssh:%s does not name a device of that host, such as %s", sshlink.ErrAddress, rest,
+			p.URL("twin:"))
 	}
 	return p, err
 }
@@ -133,7 +134,7 @@ func openSSH(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) 
 	case err != nil:
 		return nil, err
 	case o.Listen != "":
-		return nil, fmt.Errorf("%w: the agent on %s serves its own P4Runtime there", ErrBackend, p.Name())
+		return nil, fmt.Errorf("%w: the agent on %s serves P4Runtime itself", ErrBackend, p.Name())
 	}
 	link, err := p.startAgent(ctx, &o.Access)
 	if err != nil {

@@ -84,7 +84,7 @@ func joinTwins(queue *twin.Twin, o *OpenOptions) (Card, error) {
 		return Card{}, err
 	}
 	if row.Prefix != "twin:" {
-		return Card{}, fmt.Errorf("%w: no cable leads from the generator of %s to a twin; use twin: as --generator",
+		return Card{}, fmt.Errorf("%w: the generator of %s has no cable to a twin; use twin: as --generator",
 			ErrUnsupported, o.Generator)
 	}
 	both, err := pair.JoinTwins(queue.Replica(), queue)
