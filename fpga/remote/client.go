@@ -120,7 +120,7 @@ func (d *Device) openSession(ctx context.Context, target string, o Options) (err
 	if err := d.roundTrip(); err != nil {
 		return dialError(ctx, target, cmp.Or(o.Address, target), err)
 	}
-	g, err := parseGreeting(d.reply)
+	g, err := parseGreeting(d.reply, "agent", "client")
 	if err != nil {
 		return fmt.Errorf("%s: %w", cmp.Or(o.Address, target), err)
 	}
@@ -141,7 +141,10 @@ func dialError(ctx context.Context, target, name string, err error) error {
 		return ctx.Err()
 	case status.Code(err) == codes.ResourceExhausted:
 		return fmt.Errorf("%s: %w: %s", name, ErrInUse, status.Convert(err).Message())
-	case status.Code(err) == codes.Unimplemented || status.Code(err) == codes.FailedPrecondition:
+	case status.Code(err) == codes.FailedPrecondition: // another version; older agents name the error themselves
+		words := strings.TrimPrefix(status.Convert(err).Message(), ErrProtocol.Error()+": ")
+		return fmt.Errorf("%s: %w: it answers: %s", name, ErrProtocol, words)
+	case status.Code(err) == codes.Unimplemented:
 		return fmt.Errorf("%s: %w: %s", name, ErrProtocol, status.Convert(err).Message())
 	}
 	if isDenied(target) {

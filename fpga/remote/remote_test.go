@@ -16,6 +16,8 @@ import (
 	"unicode"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
@@ -223,10 +225,23 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestOtherVersions checks that another version of the protocol is rejected in one line that names both versions, also
+// by agents that spoke version 2.
 func TestOtherVersions(t *testing.T) {
 	for _, text := range []string{`{"version":2}`, `{"version":4}`, `{}`, `x`, ``} {
-		if _, err := parseGreeting([]byte(text)); !errors.Is(err, ErrProtocol) {
+		if _, err := parseGreeting([]byte(text), "agent", "client"); !errors.Is(err, ErrProtocol) {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+	_, err := parseGreeting([]byte(`{"version":2}`), "client", "agent")
+	const advice = "use the same olafctl on both"
+	for words, want := range map[string]string{
+		strings.TrimPrefix(err.Error(), ErrProtocol.Error()+": "):                            "the client speaks version 2, the agent 3; " + advice,
+		ErrProtocol.Error() + ": the other side speaks version 3, this program 2; " + advice: "the other side speaks version 3, this program 2; " + advice,
+	} {
+		err := dialError(t.Context(), "unix:a", "unix:a", status.Error(codes.FailedPrecondition, words))
+		if want = "unix:a: not an olafctl device agent: it answers: " + want; !errors.Is(err, ErrProtocol) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
@@ -243,7 +258,7 @@ func FuzzGreeting(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		g, err := parseGreeting(b)
+		g, err := parseGreeting(b, "agent", "client")
 		if err != nil {
 			if !errors.Is(err, ErrProtocol) || strings.ContainsFunc(err.Error(), unicode.IsControl) {
 				t.Errorf("%q is no ErrProtocol in one plain line", err)
@@ -257,7 +272,7 @@ func FuzzGreeting(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := parseGreeting(written); err != nil || !reflect.DeepEqual(again, g) {
+		if again, err := parseGreeting(written, "agent", "client"); err != nil || !reflect.DeepEqual(again, g) {
 			t.Errorf("%+v comes back as %+v, %v", g, again, err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,9 +91,9 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 	if err := stream.RecvMsg(&request); err != nil {
 		return err
 	}
-	hello, err := parseGreeting(request)
+	hello, err := parseGreeting(request, "client", "agent")
 	if err != nil {
-		return status.Error(codes.FailedPrecondition, err.Error())
+		return status.Error(codes.FailedPrecondition, strings.TrimPrefix(err.Error(), ErrProtocol.Error()+": "))
 	}
 	if !hello.ReadOnly {
 		if s.Admit != nil {

@@ -84,13 +84,13 @@ type greeting struct {
 	Waits    bool           `json:"waits,omitempty"`     // its programs serve only closed-loop hosts
 }
 
-func parseGreeting(b []byte) (g greeting, err error) {
+func parseGreeting(b []byte, sender, receiver string) (g greeting, err error) {
 	if err := json.Unmarshal(b, &g); err != nil {
 		return g, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	if g.Version != version {
-		return g, fmt.Errorf("%w: the other side speaks version %d, this program %d; use the same olafctl on both",
-			ErrProtocol, g.Version, version)
+		return g, fmt.Errorf("%w: the %s speaks version %d, the %s %d; use the same olafctl on both", ErrProtocol,
+			sender, g.Version, receiver, version)
 	}
 	if id := g.Identity; id != nil && strings.ContainsFunc(id.Address+id.Kind+id.MapVersion+id.Build,
 		unicode.IsControl) {
