@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -212,4 +213,38 @@ func TestWatchingCanBeLeft(t *testing.T) {
 		t.Error(err)
 	}
 	dial(t, target, Options{}) // the write lock is free
+}
+
+// stuckDevice is a device in which some bits of a register read as 0.
+type stuckDevice struct {
+	fpga.Device
+	addr, bits uint32
+}
+
+func (d *stuckDevice) Read32(addr uint32) (uint32, error) {
+	v, err := d.Device.Read32(addr)
+	if addr == d.addr {
+		v &^= d.bits
+	}
+	return v, err
+}
+
+// TestRefusedListLeavesTheQueueDisabled checks that if a card does not take a value in the middle of a list, the error
+// names the register, the queue is disabled, and the next configuration takes effect.
+func TestRefusedListLeavesTheQueueDisabled(t *testing.T) {
+	card := &stuckDevice{Device: newTwin(t), addr: regmap.QueueDepth}
+	target, _ := serve(t, card, nil)
+	d := dial(t, target, Options{})
+	for _, stuck := range []bool{false, true, false} {
+		if card.bits = 0; stuck {
+			card.bits = 4
+		}
+		err := fpga.ConfigureQueue(t.Context(), d, fpga.QueueConfig{Discipline: "olaf", Depth: 5})
+		if stuck && !errors.Is(err, fpga.ErrRefused) || stuck && !strings.Contains(err.Error(), "queue.depth is 0x1 after 0x5 was written") || !stuck && err != nil {
+			t.Errorf("stuck: %t: %v", stuck, err)
+		}
+		if v, err := d.Read32(regmap.QueueControl); err != nil || (v&regmap.QueueControlEnable != 0) == stuck {
+			t.Errorf("stuck: %t: queue.control is %#x, %v; want the queue enabled only with its whole configuration", stuck, v, err)
+		}
+	}
 }
