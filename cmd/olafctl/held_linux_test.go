@@ -51,8 +51,8 @@ func (l *kernelLab) bringUp(t *testing.T) (name string, expect func(code int, wa
 }
 
 // TestHoldersLendTheirDevices brings up a testbed with a kernel queue. It checks that all benches use one XDP program,
-// that a killed bench leaves the holders running and the generator stopped, that a second writer is told the first
-// one's name, and that down, the end of the reservation and a signal remove the program.
+// that a bench whose head or agent was killed leaves the holders running and the generator stopped, that a second
+// writer is told the first one's name, and that down, the end of the reservation and a signal remove the program.
 func TestHoldersLendTheirDevices(t *testing.T) {
 	suffix := fmt.Sprint("-", os.Getpid()%1e5) // the hosts share the folder with reservations, so names must be unique
 	l := newKernelRoles(t, suffix)
@@ -65,21 +65,30 @@ func TestHoldersLendTheirDevices(t *testing.T) {
 	l.expectBench(t, device, 0)
 	loaded := findProgram(t, queue, in) // that of the bench's discipline
 	holders := []int{pidOf(t, l.Hosts[0], "olafctl testbed hold"), pidOf(t, queue, "olafctl testbed hold")}
-	bench, err := l.Head.Start(headCommand(t, l.Network, slowBench(device, "--runs", "1000")...))
-	if err != nil {
-		t.Fatal(err)
+	if _, said, code := l.bench(t, "testbed:"+l.file); code != 3 || !strings.Contains(said, "testbed "+name+" is up and its holders have opened the devices") {
+		t.Errorf("a bench of the file: exit code %d: %s; want advice", code, said)
 	}
-	for sent := countSent(t, l.Hosts[0], "eth0"+suffix); countSent(t, l.Hosts[0], "eth0"+suffix) < sent+50 && !hasEnded(bench); {
-		runtime.Gosched()
-	}
-	if _, said, code := l.bench(t, device); code != 3 || !strings.Contains(said, "/queue: the device is in use by another client: ") || !strings.Contains(said, "(olafctl bench -d testbed:") {
-		t.Errorf("a second bench: exit code %d: %s; want the name of the first", code, said)
-	}
-	_ = bench.Signal(os.Kill)
-	_ = bench.Wait() // it was killed
-	for _, h := range l.Hosts {
-		for pidOf(t, h, "olafctl device serve") != 0 && t.Context().Err() == nil {
+	for _, victim := range []string{"head", "agent"} {
+		bench, err := l.Head.Start(headCommand(t, l.Network, slowBench(device, "--runs", "1000")...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for sent := countSent(t, l.Hosts[0], "eth0"+suffix); countSent(t, l.Hosts[0], "eth0"+suffix) < sent+50 && !hasEnded(bench); {
 			runtime.Gosched()
+		}
+		if victim == "agent" {
+			_ = syscall.Kill(pidOf(t, queue, "olafctl device serve", "held:"), syscall.SIGKILL)
+		} else {
+			if _, said, code := l.bench(t, device); code != 3 || !strings.Contains(said, "/queue: the device is in use by another client: ") || !strings.Contains(said, "(olafctl bench -d testbed:") {
+				t.Errorf("a second bench: exit code %d: %s; want the name of the first", code, said)
+			}
+			_ = bench.Signal(os.Kill)
+		}
+		_ = bench.Wait() // it failed or was killed
+		for _, h := range l.Hosts {
+			for pidOf(t, h, "olafctl device serve") != 0 && t.Context().Err() == nil {
+				runtime.Gosched()
+			}
 		}
 	}
 	l.expectBench(t, device, 0)

@@ -104,7 +104,7 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 		return nil, err
 	}
 	if bed, err = s.open(ctx, o); err != nil {
-		return nil, err
+		return nil, p.explainHeld(err)
 	}
 	if err := p.checkCable(ctx, bed); err != nil {
 		return nil, errors.Join(err, bed.Close())

@@ -135,6 +135,14 @@ func (s *Hosts) checkUp(ctx context.Context, driver []string) error {
 	return err
 }
 
+// explainHeld adds advice to the error of a file's testbed if holders have opened its devices.
+func (p *Plan) explainHeld(err error) error {
+	if _, absent := loadUp(p.Name); p.isUp || absent != nil {
+		return err
+	}
+	return fmt.Errorf("%w; testbed %s is up and its holders have opened the devices: use -d testbed:%[2]s", err, p.Name)
+}
+
 // restUnheld stops the generators of cards whose holder was killed. A holder that runs stops them itself.
 func (s *Hosts) restUnheld(ctx context.Context) {
 	if !s.plan.isUp {
