@@ -128,9 +128,9 @@ func TestRecordingIsWritten(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOfFiles completes and abandons files under various conditions. It checks that a file that exists
-// afterwards is complete, that no temporary file is left, and that an error names the file.
-func TestWhatIsLeftOfFiles(t *testing.T) {
+// TestFilesAreCompleteOrRemoved completes and abandons files under various conditions. It checks that a file that
+// exists afterwards is complete, that no temporary file is left, and that an error names the file.
+func TestFilesAreCompleteOrRemoved(t *testing.T) {
 	const old = "what was there"
 	for what, c := range map[string]struct {
 		force     bool

@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TestRestoreOfWhatThereWas restarts the agent under sessions that had written no tables, or nothing, and under one
-// whose pipeline the new agent rejects. It checks that a session restores exactly what it had written, and never writes
-// tables without a pipeline.
-func TestRestoreOfWhatThereWas(t *testing.T) {
+// TestRestoreWritesOnlyEarlierState restarts the agent under sessions that had written no tables, or nothing, and under
+// one whose pipeline the new agent rejects. It checks that a session restores exactly what it had written, and never
+// writes tables without a pipeline.
+func TestRestoreWritesOnlyEarlierState(t *testing.T) {
 	for name, c := range map[string]struct {
 		pushed, synced bool
 		first, then    p4.Profile // of the agents

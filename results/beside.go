@@ -167,25 +167,25 @@ func (row *Row) addReal(runs []*Run) {
 		row.BurstRate = &s
 	}
 	for i := range row.Stats {
-		row.Stats[i].Beside = BesideOver(runs, row.Stats[i].Name)
+		row.Stats[i].Beside = AverageBeside(runs, row.Stats[i].Name)
 	}
 }
 
-// BesideOver averages each form of an age over the given runs; see besideOver.
-func BesideOver(runs []*Run, name string) *Beside {
+// AverageBeside averages each form of an age over the given runs; see averageBeside.
+func AverageBeside(runs []*Run, name string) *Beside {
 	var all []Beside
 	for _, r := range runs {
 		if b, ok := r.Beside[name]; ok {
 			all = append(all, b)
 		}
 	}
-	return besideOver(all)
+	return averageBeside(all)
 }
 
-// besideOver averages each form of an age over the runs in which the age was measured, so that all averages cover the
-// same runs. If there are no such runs, the twin's ages are averaged over all runs, because they do not depend on the
-// real output. It returns nil if no run was compared with the twin.
-func besideOver(runs []Beside) *Beside {
+// averageBeside averages each form of an age over the runs in which the age was measured, so that all averages cover
+// the same runs. If there are no such runs, the twin's ages are averaged over all runs, because they do not depend on
+// the real output. It returns nil if no run was compared with the twin.
+func averageBeside(runs []Beside) *Beside {
 	told := slices.ContainsFunc(runs, func(b Beside) bool { return b.Measured.Known() })
 	var plan, twin, measured []Float
 	for _, b := range runs {

@@ -164,9 +164,9 @@ type AoMReduction struct {
 	WorkerWorker   Statistic `json:"worker_worker"`
 }
 
-// BesideMixed returns the published number that was judged by comparing it with c's WorkerCluster reduction. It returns
-// nil if there is no such number.
-func BesideMixed(rows []PaperRow, c *Comparison) *PaperRow {
+// FindMixedReduction returns the published number that was judged by comparing it with c's WorkerCluster reduction. It
+// returns nil if there is no such number.
+func FindMixedReduction(rows []PaperRow, c *Comparison) *PaperRow {
 	reading := &c.AoMReduction.WorkerCluster
 	for i := range rows {
 		if r := &rows[i]; reading.Known() && r.Unit == "%" && r.Ours == *reading && r.Published.Known() {

@@ -208,8 +208,8 @@ func TestWindowsInWords(t *testing.T) {
 	}
 }
 
-// TestBesideTheTwin compares measured ages with two others, each of which may be missing.
-func TestBesideTheTwin(t *testing.T) {
+// TestMeasuredAgesAreComparedWithTheTwin compares measured ages with two others, each of which may be missing.
+func TestMeasuredAgesAreComparedWithTheTwin(t *testing.T) {
 	none := Missing()
 	for _, c := range []struct {
 		b    Beside
@@ -248,7 +248,7 @@ func TestBesideTheTwin(t *testing.T) {
 		"none told":              {[]*Run{with(Beside{1, 2, none}), with(Beside{3, 4, none})}, &Beside{2, 3, none}},
 		"plan and twin not told": {[]*Run{with(Beside{none, none, 6})}, &Beside{none, none, 6}},
 	} {
-		got := BesideOver(c.runs, "a")
+		got := AverageBeside(c.runs, "a")
 		if (got == nil) != (c.want == nil) || got != nil && (!same(got.Plan, c.want.Plan) ||
 			!same(got.Twin, c.want.Twin) || !same(got.Measured, c.want.Measured)) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -306,8 +306,8 @@ func TestDescribeByHand(t *testing.T) {
 	}
 }
 
-// TestOddDocuments checks that invalid statistics are rejected, with their names.
-func TestOddDocuments(t *testing.T) {
+// TestInvalidStatisticsAreRejected checks that invalid statistics are rejected, with their names.
+func TestInvalidStatisticsAreRejected(t *testing.T) {
 	var row Row
 	if err := json.Unmarshal([]byte(`{"queue":"q","aom":{"mean":"x"}}`), &row); err == nil ||
 		!bytes.Contains([]byte(err.Error()), []byte("statistic aom: ")) {

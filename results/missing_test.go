@@ -46,16 +46,16 @@ func TestMixedReadingIsFound(t *testing.T) {
 		"another number": {ID: "x", Unit: "%", Ours: other, Published: 69},
 		"unpublished":    {ID: "x", Unit: "%", Ours: mixed, Published: Missing()},
 	} {
-		if got := BesideMixed([]PaperRow{row}, c); got != nil {
+		if got := FindMixedReduction([]PaperRow{row}, c); got != nil {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	rows := []PaperRow{{Unit: "%", Ours: other, Published: 1}, {ID: "this", Unit: "%", Ours: mixed, Published: 69}}
-	if got := BesideMixed(rows, c); got != &rows[1] {
+	if got := FindMixedReduction(rows, c); got != &rows[1] {
 		t.Errorf("%+v", got)
 	}
 	unknown := Describe(nil, "none")
-	if got := BesideMixed([]PaperRow{{Unit: "%", Ours: unknown, Published: 69}},
+	if got := FindMixedReduction([]PaperRow{{Unit: "%", Ours: unknown, Published: 69}},
 		&Comparison{AoMReduction: AoMReduction{WorkerCluster: unknown}}); got != nil {
 		t.Errorf("of a reading that is not known: %+v", got)
 	}

@@ -209,8 +209,8 @@ func TestUnheardWorkersHaveNoAge(t *testing.T) {
 	}
 }
 
-// TestDelayOfWhatWasMeasured checks that the mean delay is over frames whose time in the queue was measured.
-func TestDelayOfWhatWasMeasured(t *testing.T) {
+// TestDelayIsMeanOverMeasuredFrames checks that the mean delay is over frames whose time in the queue was measured.
+func TestDelayIsMeanOverMeasuredFrames(t *testing.T) {
 	for measured, want := range []Float{Missing(), 2, 2} {
 		c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1})
 		for i := range 3 {

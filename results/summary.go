@@ -125,7 +125,7 @@ func clusterRow(id int, runs []clusterOf) ClusterRow {
 		}
 		s := a.row(&row)
 		*s = Describe(values, cmp.Or(reason, a.reason))
-		s.Beside = besideOver(beside)
+		s.Beside = averageBeside(beside)
 	}
 	return row
 }

@@ -122,9 +122,9 @@ func TestCaptureUntilInterrupted(t *testing.T) {
 	}
 }
 
-// TestCaptureTellsAges checks that updates stamped by this host's clock have ages, and that other updates have a reason
-// for lacking them.
-func TestCaptureTellsAges(t *testing.T) {
+// TestCaptureGivesAgesOrReasons checks that updates stamped by this host's clock have ages, and that other updates have
+// a reason for lacking them.
+func TestCaptureGivesAgesOrReasons(t *testing.T) {
 	c := newCable(t)
 	_, r := c.run(func(interrupt func()) { c.send(30); interrupt() })
 	if r.Ages.Available() || !strings.Contains(r.Ages.Why, "is not the one that the workers stamp by") {

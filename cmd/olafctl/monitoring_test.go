@@ -90,8 +90,8 @@ func TestCommandsTellPrometheus(t *testing.T) {
 	}
 }
 
-// TestServeTellsOfItsCalls checks the metrics of an agent while a client uses it.
-func TestServeTellsOfItsCalls(t *testing.T) {
+// TestServeCountsItsCalls checks the metrics of an agent while a client uses it.
+func TestServeCountsItsCalls(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	socket := "unix:" + t.TempDir() + "/s"

@@ -341,10 +341,10 @@ func TestBuiltKilled(t *testing.T) {
 		disturbedResults, time.Since(began).Round(time.Second), want)
 }
 
-// TestBuiltMeets runs the built programs together with a machine of another build whose clock is five hours ahead. It
-// checks that coordinator and machine print a remark, take no work from it and continue, and that a machine that finds
-// only work for another build exits.
-func TestBuiltMeets(t *testing.T) {
+// TestMachineOfAnotherBuildGetsNoWork runs the built programs together with a machine of another build whose clock is
+// five hours ahead. It checks that coordinator and machine print a remark, take no work from it and continue, and that
+// a machine that finds only work for another build exits.
+func TestMachineOfAnotherBuildGetsNoWork(t *testing.T) {
 	p := newPlant(t)
 	want := p.alone()
 	server := p.server()

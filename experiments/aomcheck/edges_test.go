@@ -181,9 +181,9 @@ func TestAdmitCountsAndBlames(t *testing.T) {
 	}
 }
 
-// TestRegionTells checks that a region reports a note once and names points that cannot be checked, and that the
-// progress callback may be nil.
-func TestRegionTells(t *testing.T) {
+// TestRegionNamesUncheckedPoints checks that a region reports a note once and names points that cannot be checked, and
+// that the progress callback may be nil.
+func TestRegionNamesUncheckedPoints(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	p.Objective = Objective{Kind: MeanPeak, Bound: 50 * ms, Mean: AllUpdates}
 	axis, err := ParseAxis("bound=1ms..4ms/3")
@@ -265,8 +265,8 @@ func TestStoppedIsNotUnknown(t *testing.T) {
 	}
 }
 
-// TestTightenKnowsNothing checks that no violated bound is reported if none was found.
-func TestTightenKnowsNothing(t *testing.T) {
+// TestTightenReportsNoUnknownBound checks that no violated bound is reported if none was found.
+func TestTightenReportsNoUnknownBound(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	for kind, bound := range map[Kind]olaf.Duration{Fairness: ms, MaxPeak: olaf.Second, MeanPeak: olaf.Second} {
 		p.Objective = Objective{Kind: kind, Bound: bound}

@@ -179,9 +179,9 @@ func liar(t *testing.T, says string) []Solver {
 	return []Solver{{Name: "liar", Program: path, Package: "liar"}}
 }
 
-// TestLiesAreNotBelieved checks that a solver's model is rejected if its replay violates nothing, and a proof if a
-// simulated path refutes it.
-func TestLiesAreNotBelieved(t *testing.T) {
+// TestWrongModelsAndProofsAreRejected checks that a solver's model is rejected if its replay violates nothing, and a
+// proof if a simulated path refutes it.
+func TestWrongModelsAndProofsAreRejected(t *testing.T) {
 	fair := everyPhase(twoClusters(5, 100*ms, 100*ms))
 	fair.Objective.Bound = 5 * ms
 	unfair := everyPhase(twoClusters(5, 100*ms, 300*ms))

@@ -141,8 +141,8 @@ func TestGeneratorFeedsItsQueue(t *testing.T) {
 	}
 }
 
-// TestWhatACardLeavesInDoubt checks the verdicts for faults of frames and clocks on the way.
-func TestWhatACardLeavesInDoubt(t *testing.T) {
+// TestFaultyFramesAndClocksInvalidateRuns checks the verdicts for faults of frames and clocks on the way.
+func TestFaultyFramesAndClocksInvalidateRuns(t *testing.T) {
 	raced.SkipRaced(t)
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]

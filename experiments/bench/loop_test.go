@@ -374,9 +374,9 @@ func TestLoopGoesAhead(t *testing.T) {
 	}
 }
 
-// TestWhoIsInside checks that all gradients in every sum are known, for one switch and for a tree, even if a gradient
-// made between two of them is in another sum, so that timestamps are not enough.
-func TestWhoIsInside(t *testing.T) {
+// TestGradientsInEverySumAreKnown checks that all gradients in every sum are known, for one switch and for a tree, even
+// if a gradient made between two of them is in another sum, so that timestamps are not enough.
+func TestGradientsInEverySumAreKnown(t *testing.T) {
 	for _, racks := range []int{1, 2} {
 		s := loopSpec("iswitch")
 		s.SetMode("async", func(string) bool { return false })

@@ -168,7 +168,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	if o.Plan.Spec.Loop != nil {
 		b.Statements = append(b.Statements, o.Plan.Spec.loopStatements(o.Measured)...)
 	}
-	if o.heldByDeliveries() {
+	if o.countsAtDeliveries() {
 		b.Statements = append(b.Statements,
 			"slots_held covers the time from the first to the last delivery, because the card's map is older "+
 				"than 1.4 and does not report how many cycles it counted")
@@ -218,8 +218,8 @@ func (o *Outcome) lostInFrontPct() float64 {
 	return 100 * float64(lost) / float64(max(sent, 1))
 }
 
-// heldByDeliveries reports whether a card counted its table's occupancy at deliveries only, and not over time.
-func (o *Outcome) heldByDeliveries() bool {
+// countsAtDeliveries reports whether a card counted its table's occupancy at deliveries only, and not over time.
+func (o *Outcome) countsAtDeliveries() bool {
 	return slices.ContainsFunc(slices.Concat(o.Runs...), func(r results.Run) bool {
 		return r.Counters.Of("held_slot_cycles") > 0 && r.Counters.Of("held_cycles") == 0
 	})

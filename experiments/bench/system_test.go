@@ -91,8 +91,8 @@ func TestHeldOfOlderMap(t *testing.T) {
 	}
 }
 
-// TestNothingComesOut checks that a run in which no sum was completed is invalid.
-func TestNothingComesOut(t *testing.T) {
+// TestRunWithoutSumsIsInvalid checks that a run in which no sum was completed is invalid.
+func TestRunWithoutSumsIsInvalid(t *testing.T) {
 	s := summingSpec(t)
 	h := MaxH
 	s.H, s.Versus, s.Runs = &h, "", 1

@@ -528,15 +528,15 @@ func (s *sim) hearAck(i int32) {
 	a := s.popAck(&s.sources[i].acks, kindHeard|uint64(i))
 	s.meter.acks++
 	if s.sources[i].lossy {
-		s.hearApart(&a)
+		s.deliverAckCopies(&a)
 		return
 	}
 	s.listeners[a.hop].OnAck(olaf.Time(s.now), a.status)
 }
 
-// hearApart delivers one copy of an ACK to each worker of a cluster behind one switch. Each copy may be lost on the
-// worker's link.
-func (s *sim) hearApart(a *ack) {
+// deliverAckCopies delivers one copy of an ACK to each worker of a cluster behind one switch. Each copy may be lost on
+// the worker's link.
+func (s *sim) deliverAckCopies(a *ack) {
 	c := &s.clusters[a.cluster]
 	leafOf := s.trees[c.tree].leafOf
 	for i := range c.workers {

@@ -361,9 +361,9 @@ func numberLines(t *Topology) {
 	}
 }
 
-// TestLineOfWhatIsExpected checks that an error about an expectation gets the line in the file that contains it; other
-// errors, and files without expectations, are unchanged.
-func TestLineOfWhatIsExpected(t *testing.T) {
+// TestExpectationErrorsHaveLines checks that an error about an expectation gets the line in the file that contains it;
+// other errors, and files without expectations, are unchanged.
+func TestExpectationErrorsHaveLines(t *testing.T) {
 	const text = "schema: " + topologySchema + "\nname: x\n"
 	wrong, other := olaf.InField("expect", errors.New("too far")), errors.New("another")
 	for _, c := range []struct {
@@ -594,9 +594,9 @@ func TestNothingIsSentAtTheStop(t *testing.T) {
 	}
 }
 
-// TestWhatIsLostForGood checks that gradients lost on a link are no longer in flight, unless workers resend them or
-// they were already at the server.
-func TestWhatIsLostForGood(t *testing.T) {
+// TestLostGradientsLeaveFlight checks that gradients lost on a link are no longer in flight, unless workers resend them
+// or they were already at the server.
+func TestLostGradientsLeaveFlight(t *testing.T) {
 	for _, c := range []struct {
 		sync bool
 		kind program.Kind

@@ -261,8 +261,9 @@ func TestLimitsAreWithin(t *testing.T) {
 	}
 }
 
-// TestCheckTellsEveryIdentity checks that changing any single number of a balanced account violates an identity.
-func TestCheckTellsEveryIdentity(t *testing.T) {
+// TestEveryChangedNumberViolatesAnIdentity checks that changing any single number of a balanced account violates an
+// identity.
+func TestEveryChangedNumberViolatesAnIdentity(t *testing.T) {
 	balanced := func() engine.Stats {
 		s := engine.Stats{Offered: 20, SumAccepted: 16, Released: 5, Flushed: 1, SumReleased: 10, SumFlushed: 2, SumDiscarded: 3}
 		s.Class = [engine.Classes]uint64{7, 5, 2, 2, 1, 2, 1}

@@ -48,8 +48,9 @@ func TestEqualCards(t *testing.T) {
 	}
 }
 
-// TestPortsAreTold checks that a merge that waits for some cycles is found in the cycle in which the wait begins.
-func TestPortsAreTold(t *testing.T) {
+// TestWaitingMergeIsFoundInItsFirstCycle checks that a merge that waits for some cycles is found in the cycle in which
+// the wait begins.
+func TestWaitingMergeIsFoundInItsFirstCycle(t *testing.T) {
 	a, b := card(t, 1), card(t, 2)
 	for seed := range uint64(len(kinds)) {
 		d, _, err := CompareCards(t.Context(), Side{a, a}, Side{b, b}, seed)

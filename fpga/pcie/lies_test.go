@@ -99,10 +99,10 @@ func TestContentThatLooksLost(t *testing.T) {
 	}
 }
 
-// TestLies is the fault matrix for a card that is present but returns impossible values. It checks that each fault is
-// noticed, and that the error has its kind and gives advice. The twin's counters are those after one clear and one
-// snapshot.
-func TestLies(t *testing.T) {
+// TestImpossibleValuesAreNoticed is the fault matrix for a card that is present but returns impossible values. It
+// checks that each fault is noticed, and that the error has its kind and gives advice. The twin's counters are those
+// after one clear and one snapshot.
+func TestImpossibleValuesAreNoticed(t *testing.T) {
 	snapshot := func(d *pcie.Device) error { _, err := fpga.Snapshot(d); return err }
 	tick := func(d *pcie.Device) error { _, _, err := d.Tick(0); return err }
 	for name, c := range map[string]struct {

@@ -111,9 +111,9 @@ func TestEntriesRefuse(t *testing.T) {
 	}
 }
 
-// TestWhoIsAbove checks that the parent of a job is not a member, and that an entry for a parent alone does not make a
-// job.
-func TestWhoIsAbove(t *testing.T) {
+// TestParentIsNotAMember checks that the parent of a job is not a member, and that an entry for a parent alone does not
+// make a job.
+func TestParentIsNotAMember(t *testing.T) {
 	d := iswitch.Describe()
 	entries, err := d.Entries(program.Job{ID: 3, Parent: true, Above: 40, Members: []program.Member{{Worker: 7, Port: 2}}})
 	if err != nil || len(entries) != 2 {

@@ -158,8 +158,8 @@ func TestSumsOfJobsBelowAnotherSwitch(t *testing.T) {
 	}
 }
 
-// TestAnswersWhoeverLooks checks that results do not depend on an observer or on how time is divided.
-func TestAnswersWhoeverLooks(t *testing.T) {
+// TestResultsDoNotDependOnObservers checks that results do not depend on an observer or on how time is divided.
+func TestResultsDoNotDependOnObservers(t *testing.T) {
 	play := func(cfg Config, step olaf.Duration) (all []olaf.Observation) {
 		b := newAnsweringBench(t, cfg)
 		var ds []regmap.Descriptor

@@ -317,9 +317,9 @@ func TestInputFills(t *testing.T) {
 	}
 }
 
-// TestAnotherProgramCountsAnew checks that counts of one program are not attributed to another, and that the same
+// TestCountsBelongToTheirProgram checks that counts of one program are not attributed to another, and that the same
 // program continues its counts.
-func TestAnotherProgramCountsAnew(t *testing.T) {
+func TestCountsBelongToTheirProgram(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 3), 3, 8, 20)
 	run := func() {
 		b.loadFlows(1, 3, nil)
@@ -394,8 +394,8 @@ func TestDecisionsAfterEachOther(t *testing.T) {
 	}
 }
 
-// TestSleepOfTheDone checks that no time passes if the context is done, however short the sleep.
-func TestSleepOfTheDone(t *testing.T) {
+// TestSleepReturnsAtOnceIfDone checks that no time passes if the context is done, however short the sleep.
+func TestSleepReturnsAtOnceIfDone(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 1)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -177,9 +177,9 @@ func TestTooLargeForNative(t *testing.T) {
 	}
 }
 
-// TestRedirectToNobody makes an aggregator send its sums over a cable without a program at the other end. It checks
-// that they are lost without an error, and that the counts at the two ends show the loss.
-func TestRedirectToNobody(t *testing.T) {
+// TestRedirectWithoutProgramLosesFrames makes an aggregator send its sums over a cable without a program at the other
+// end. It checks that they are lost without an error, and that the counts at the two ends show the loss.
+func TestRedirectWithoutProgramLosesFrames(t *testing.T) {
 	const sums = 50
 	for _, listens := range []bool{true, false} {
 		c, up := cable(t), cable(t)

@@ -76,9 +76,9 @@ func (b *programBench) must(err error) {
 	}
 }
 
-// TestWhoIsAboveAJob checks that an entry with the uplink's port names the switch above a job, which contributes
-// nothing and is found among the jobs.
-func TestWhoIsAboveAJob(t *testing.T) {
+// TestUplinkEntryNamesTheParentSwitch checks that an entry with the uplink's port names the switch above a job, which
+// contributes nothing and is found among the jobs.
+func TestUplinkEntryNamesTheParentSwitch(t *testing.T) {
 	b := newTold(t, "")
 	isw := iswitch.Describe()
 	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, isw))

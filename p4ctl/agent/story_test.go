@@ -135,9 +135,9 @@ func (w *teller) tables() {
 		servers, clusters, groups, p.state.Version(), p.committed, w.card.size())
 }
 
-// TestUpdatesSay checks the answers to updates of every kind, valid and invalid, each as insertion, modification and
-// deletion.
-func TestUpdatesSay(t *testing.T) {
+// TestAnswersToUpdates checks the answers to updates of every kind, valid and invalid, each as insertion, modification
+// and deletion.
+func TestAnswersToUpdates(t *testing.T) {
 	w := tell(t, Options{})
 	w.write(update("INSERT", workerEntry(key1, 1, 1)))
 	if err := w.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()); err != nil {
@@ -213,8 +213,8 @@ func TestUpdatesSay(t *testing.T) {
 	golden.Equal(t, "updates.txt", w.text.Bytes())
 }
 
-// TestReadsSay checks reads with every filter, by every role, in messages with a bounded number of entities.
-func TestReadsSay(t *testing.T) {
+// TestAnswersToReads checks reads with every filter, by every role, in messages with a bounded number of entities.
+func TestAnswersToReads(t *testing.T) {
 	w := tell(t, Options{Roles: map[string]Role{"workers": {Tables: []uint32{p4.TableWorkers}},
 		"groups": {Groups: true}, "nothing": {}}})
 	w.read("entities { table_entry {} }")
@@ -290,8 +290,8 @@ func TestReadsSay(t *testing.T) {
 	golden.Equal(t, "reads.txt", w.text.Bytes())
 }
 
-// TestPipelinesSay checks the effect of each pipeline action in each state, and the rejected P4Infos.
-func TestPipelinesSay(t *testing.T) {
+// TestAnswersToPipelineActions checks the effect of each pipeline action in each state, and the rejected P4Infos.
+func TestAnswersToPipelineActions(t *testing.T) {
 	w := tell(t, Options{Roles: map[string]Role{"pusher": {Pipeline: true}, "writer": {Groups: true}}})
 	actions := []v1.SetForwardingPipelineConfigRequest_Action{
 		v1.SetForwardingPipelineConfigRequest_UNSPECIFIED, v1.SetForwardingPipelineConfigRequest_COMMIT,
@@ -425,9 +425,9 @@ func sized(c *v1.ForwardingPipelineConfig, table uint32, size int64) {
 	}
 }
 
-// TestRefusingDevicesSay checks that every failure of a device is reported, and that the previous state is restored
-// unless that fails too.
-func TestRefusingDevicesSay(t *testing.T) {
+// TestDeviceFailuresAreReported checks that every failure of a device is reported, and that the previous state is
+// restored unless that fails too.
+func TestDeviceFailuresAreReported(t *testing.T) {
 	w := tell(t, Options{})
 	no := errors.New("the device says no")
 	w.card.refusePipeline = no
@@ -461,8 +461,9 @@ func TestRefusingDevicesSay(t *testing.T) {
 	golden.Equal(t, "refusals.txt", w.text.Bytes())
 }
 
-// TestCrowdSays checks many updates, alone and in batches of every atomicity, with all errors and the final state.
-func TestCrowdSays(t *testing.T) {
+// TestAnswersToManyUpdates checks many updates, alone and in batches of every atomicity, with all errors and the final
+// state.
+func TestAnswersToManyUpdates(t *testing.T) {
 	w := tell(t, Options{})
 	w.card.atomic = true
 	config := labConfig()
@@ -637,9 +638,9 @@ func TestJournalOfAnotherDevice(t *testing.T) {
 	}
 }
 
-// TestInstallSays checks that a pipeline is installed once, if there is none, and that the device's errors are
-// returned.
-func TestInstallSays(t *testing.T) {
+// TestInstallReportsDeviceErrors checks that a pipeline is installed once, if there is none, and that the device's
+// errors are returned.
+func TestInstallReportsDeviceErrors(t *testing.T) {
 	c := newCard()
 	a, err := New(Options{Backend: c, Profile: p4.Lab()})
 	if err != nil {

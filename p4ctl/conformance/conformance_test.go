@@ -237,8 +237,8 @@ func TestEveryClauseCanFail(t *testing.T) {
 	}
 }
 
-// TestClausesAreTold checks that every clause has a unique id and all texts.
-func TestClausesAreTold(t *testing.T) {
+// TestClausesHaveIDsAndTexts checks that every clause has a unique id and all texts.
+func TestClausesHaveIDsAndTexts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Clauses() {
 		if c.ID == "" || c.Section == "" || c.Sentence == "" || c.try == nil || seen[c.ID] {

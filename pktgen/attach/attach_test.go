@@ -218,9 +218,9 @@ func TestOneClientAtATime(t *testing.T) {
 	}
 }
 
-// TestEndsAreTold checks that a client that ends in order ends its worker, and that a port that closes gives clients
-// the reason.
-func TestEndsAreTold(t *testing.T) {
+// TestClientsGetTheReasonForAnEnd checks that a client that ends in order ends its worker, and that a port that closes
+// gives clients the reason.
+func TestClientsGetTheReasonForAnEnd(t *testing.T) {
 	j := newSumming(t, usual, usual)
 	a, b := dial(t, j.addresses[0]), dial(t, j.addresses[1])
 	waits := make(chan error, 1)

@@ -57,7 +57,7 @@ func (c *Config) appendFloats(lanes []uint32, h *handed, n *Numbers) []uint32 {
 	for i := 0; i < len(h.values); i += 4 {
 		lanes = append(lanes, binary.LittleEndian.Uint32(h.values[i:]))
 	}
-	for least := LeastValues(h.round, c.Lanes-Overhead, c.FloatsJob()); len(lanes) < least; {
+	for least := PaddedLength(h.round, c.Lanes-Overhead, c.FloatsJob()); len(lanes) < least; {
 		lanes = append(lanes, 0)
 	}
 	if c.Conversion.IsExact() || c.Conversion.Block { // the endpoint counts, because it knows the scales
@@ -71,9 +71,10 @@ func (c *Config) appendFloats(lanes []uint32, h *handed, n *Numbers) []uint32 {
 	return lanes
 }
 
-// LeastValues returns the length to which a shorter vector is padded in a round: a frame, or sometimes the full length,
-// because programs compare rounds modulo 2^16 and a segment that was not used for 2^15 rounds would seem to be ahead.
-func LeastValues(round uint32, perFrame, longest int) int {
+// PaddedLength returns the length to which a shorter vector is padded in a round: a frame, or sometimes the full
+// length, because programs compare rounds modulo 2^16 and a segment that was not used for 2^15 rounds would seem to be
+// ahead.
+func PaddedLength(round uint32, perFrame, longest int) int {
 	if round%fullEvery == fullEvery-1 {
 		return longest
 	}
@@ -98,8 +99,8 @@ func (r *Rounds) CheckFirst(values []uint32) {
 	}
 }
 
-// checkDigits ends the job and returns false if the workers disagree about the round or the length. The caller must hold
-// r.mu.
+// checkDigits ends the job and returns false if the workers disagree about the round or the length. The caller must
+// hold r.mu.
 func (r *Rounds) checkDigits(values []uint32) bool {
 	length, n := int64(len(r.flying.values)/4), int64(r.config.Workers)
 	lengths := readDigits(values[1:], lengthDigits)

@@ -115,8 +115,8 @@ func TestFloatWorkersThatDisagreeEnd(t *testing.T) {
 	}
 }
 
-// TestFirstPacketsShowThatWorkersDisagree checks the first packet of a sum: the job ends if the vectors differ in length
-// or round, but not if the packet misses a vector, which the complete sum shows.
+// TestFirstPacketsShowThatWorkersDisagree checks the first packet of a sum: the job ends if the vectors differ in
+// length or round, but not if the packet misses a vector, which the complete sum shows.
 func TestFirstPacketsShowThatWorkersDisagree(t *testing.T) {
 	for _, c := range []struct {
 		lengths []int
@@ -146,7 +146,7 @@ func TestSomeRoundsUseAllFrames(t *testing.T) {
 	const perFrame, longest = 10, 35
 	full, last := 0, 0
 	for round := range 1 << 16 {
-		switch n := LeastValues(uint32(round), perFrame, longest); {
+		switch n := PaddedLength(uint32(round), perFrame, longest); {
 		case n == longest:
 			full, last = full+1, round
 		case n != perFrame:

@@ -95,7 +95,7 @@ func (o *ATP) check(cfg *Config) error {
 		return fmt.Errorf("%w: ATP's profile %s knows one level of switches; take %s, or workers on one switch",
 			ErrConfig, atp.Released, atp.Paper)
 	}
-	if most := o.fewest(cfg.Workers); most > atp.MaxFan && o.Profile == atp.Paper || most > atp.MaxMembers {
+	if most := o.minFanIn(cfg.Workers); most > atp.MaxFan && o.Profile == atp.Paper || most > atp.MaxMembers {
 		return fmt.Errorf("%w: %d workers a switch; ATP's fan-in is %d at most, and a bitmap has %d bits", ErrConfig,
 			most, atp.MaxFan, atp.MaxMembers)
 	}
@@ -110,9 +110,9 @@ func (o *ATP) racks(workers int) int {
 	return (workers + o.PerRack - 1) / o.PerRack
 }
 
-// fewest returns the fan-in that the switches must at least support. It is the number of workers if there is one rack,
-// and otherwise the larger of the fan-ins of both levels.
-func (o *ATP) fewest(workers int) int {
+// minFanIn returns the fan-in that the switches must at least support. It is the number of workers if there is one
+// rack, and otherwise the larger of the fan-ins of both levels.
+func (o *ATP) minFanIn(workers int) int {
 	if o.racks(workers) == 1 {
 		return workers
 	}

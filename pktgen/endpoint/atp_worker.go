@@ -132,7 +132,7 @@ func (w *atpWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	if p.Flags&(program.Overflow|program.Resend) == program.Overflow {
 		w.tally[repeated]++
 		w.at(i).floats = true
-		w.again(now, i)
+		w.resendPacket(now, i)
 		return
 	}
 	w.take(i, p, lanes)
@@ -194,12 +194,12 @@ func (w *atpWorker) skip(now olaf.Time, i int) {
 	for k := w.low; k < i; k++ {
 		if at := w.at(k); !at.have && !at.again {
 			at.again = true
-			w.again(now, k)
+			w.resendPacket(now, k)
 		}
 	}
 }
 
-func (w *atpWorker) again(now olaf.Time, i int) {
+func (w *atpWorker) resendPacket(now olaf.Time, i int) {
 	w.tally[resent]++
 	w.send(now, i, program.Resend)
 }
@@ -230,7 +230,7 @@ func (w *atpWorker) Timer(now olaf.Time) {
 		}
 	}
 	for k := w.low; k < end; k++ {
-		w.again(now, k)
+		w.resendPacket(now, k)
 	}
 	w.wait(now, w.atp.Timeout)
 }

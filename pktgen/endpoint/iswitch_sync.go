@@ -136,7 +136,7 @@ func (w *syncWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	case p.Kind == program.Control && p.Action == iswitch.Help:
 		w.help(p)
 	case p.Kind == program.Control && p.Action == iswitch.Reset:
-		w.again(p)
+		w.resendPacket(p)
 	}
 }
 
@@ -290,8 +290,8 @@ func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32
 	w.host.Send(Peer(p.Worker), &w.out, from.layout.cut(from.values, i))
 }
 
-// again resends a packet after a reset, unless its sum is known.
-func (w *syncWorker) again(p *program.Packet) {
+// resendPacket resends a packet after a reset, unless its sum is known.
+func (w *syncWorker) resendPacket(p *program.Packet) {
 	i := packet(p)
 	if w.busy || i >= w.sent || w.sum.have[i] {
 		return

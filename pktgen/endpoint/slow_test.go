@@ -82,8 +82,8 @@ func TestRacks(t *testing.T) {
 				most = n
 			}
 		}
-		if len(racks) != o.racks(workers) || o.fewest(workers) != most {
-			t.Fatalf("%d racks of %d workers, want %d; a fan-in of %d, want %d", len(racks), workers, o.racks(workers), o.fewest(workers), most)
+		if len(racks) != o.racks(workers) || o.minFanIn(workers) != most {
+			t.Fatalf("%d racks of %d workers, want %d; a fan-in of %d, want %d", len(racks), workers, o.racks(workers), o.minFanIn(workers), most)
 		}
 		p := &program.Packet{Bitmap: uint64(rapid.Uint32().Draw(t, "workers inside")) | uint64(rapid.SampledFrom([]uint32{0, 1, 2, 3, 5, math.MaxUint32}).Draw(t, "racks inside"))<<rackShift}
 		several := 0

@@ -193,7 +193,7 @@ func (w *poolWorker) decode(i int, p *program.Packet, lanes []uint32) bool {
 
 func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	i := packet(p)
-	if p.Kind != program.Result || w.busy || w.over || i >= w.total() || !w.ours(p, i) || !w.decode(i, p, lanes) {
+	if p.Kind != program.Result || w.busy || w.over || i >= w.total() || !w.isCurrent(p, i) || !w.decode(i, p, lanes) {
 		w.tally[repeated]++
 		return
 	}
@@ -216,9 +216,9 @@ func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// ours reports whether a result belongs to this vector's packet at its place. Frames do not contain the round, but
+// isCurrent reports whether a result belongs to this vector's packet at its place. Frames do not contain the round, but
 // packets of another vector have different places unless the pool has wrapped around in the meantime.
-func (w *poolWorker) ours(p *program.Packet, i int) bool {
+func (w *poolWorker) isCurrent(p *program.Packet, i int) bool {
 	slot, set := w.place(i)
 	return int(p.Index) == w.sml.Base+slot && p.Flags&program.Set1 == set && w.due[slot] != Never && w.packet[slot] == i
 }

@@ -369,14 +369,14 @@ func (w *treeWorker) renew(now olaf.Time, changes uint16) {
 	}
 }
 
-// ours reports whether a result with this epoch belongs to the current vector.
-func (w *treeWorker) ours(epoch uint16) bool {
+// isCurrent reports whether a result with this epoch belongs to the current vector.
+func (w *treeWorker) isCurrent(epoch uint16) bool {
 	ahead := epoch - w.first
 	return w.stage > joining && ahead <= w.epoch()-w.first && ahead%2 == 0
 }
 
 func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
-	if !w.ours(p.Round) || p.Seg >= uint64(w.cfg.Packets()) || !w.sum.take(packet(p), &p.Trace, lanes) {
+	if !w.isCurrent(p.Round) || p.Seg >= uint64(w.cfg.Packets()) || !w.sum.take(packet(p), &p.Trace, lanes) {
 		w.tally[repeated]++
 		return
 	}

@@ -419,15 +419,15 @@ func (sc *Scaler) Report(source, scaled Statistics) ScaleReport {
 	}
 	report.Achieved = olaf.Rate(math.Round(perNS*1e3*float64(s.Frame.Bits()))) * olaf.Mbps
 	if s.Drift {
-		report.Kept = keptOf("", source.Mean, scaled.Mean)
+		report.Kept = compareMoments("", source.Mean, scaled.Mean)
 	} else {
-		report.Kept = append(keptOf("detrended ", source.MeanFlat, scaled.MeanFlat),
-			keptOf("raw ", source.Mean, scaled.Mean)...)
+		report.Kept = append(compareMoments("detrended ", source.MeanFlat, scaled.MeanFlat),
+			compareMoments("raw ", source.Mean, scaled.Mean)...)
 	}
 	return report
 }
 
-func keptOf(prefix string, a, b Moments) []Kept {
+func compareMoments(prefix string, a, b Moments) []Kept {
 	return []Kept{{prefix + "CV", a.CV, b.CV}, {prefix + "lag-1 autocorrelation", a.Lag1, b.Lag1},
 		{prefix + "burstiness", a.Burstiness, b.Burstiness}}
 }

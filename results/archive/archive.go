@@ -266,7 +266,7 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 		return nil, err
 	}
 	declareRows(r.Bench, kept, d)
-	judgeAnew(r.Bench)
+	rejudgeRows(r.Bench)
 	first := map[uint32]*results.Run{}
 	seen := map[configuration]bool{}
 	for i := range kept {
@@ -282,9 +282,9 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	return r, err
 }
 
-// judgeAnew replaces the verdicts in a document of the first version by verdicts under current rules, and adds a
+// rejudgeRows replaces the verdicts in a document of the first version by verdicts under current rules, and adds a
 // statement about this. It returns the number of rows judged.
-func judgeAnew(b *results.Bench) int {
+func rejudgeRows(b *results.Bench) int {
 	if b.Schema == results.BenchSchema {
 		return 0
 	}

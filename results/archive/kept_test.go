@@ -141,9 +141,9 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestRunsOutOfTurnHoldNobodyUp checks that runs that end before their turn do not keep a later run in memory: it is
+// TestEarlyRunsDoNotDelayWriting checks that runs that end before their turn do not keep a later run in memory: it is
 // written while it continues.
-func TestRunsOutOfTurnHoldNobodyUp(t *testing.T) {
+func TestEarlyRunsDoNotDelayWriting(t *testing.T) {
 	r := record(t, opened(t))
 	r.whole(1, oneFrame)
 	r.whole(0, oneFrame)
@@ -294,8 +294,8 @@ func TestNewsInTheOrderOfRuns(t *testing.T) {
 	}
 }
 
-// TestSavingSays checks the errors for contents that cannot be written, and for a run that is already written.
-func TestSavingSays(t *testing.T) {
+// TestSavingErrors checks the errors for contents that cannot be written, and for a run that is already written.
+func TestSavingErrors(t *testing.T) {
 	r := record(t, opened(t))
 	if _, err := NewRecorder(r.w); err == nil {
 		t.Error("two recordings of one run")

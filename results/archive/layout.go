@@ -61,7 +61,7 @@ func layOut(r *sheets.Result, f *store.Folder, l Layouts) error {
 		if slices.ContainsFunc(b.Paper, func(p results.PaperRow) bool { return p.Kind == "" }) {
 			b.Schema = s.Schema
 		}
-		judgeAnew(b)
+		rejudgeRows(b)
 	}
 	if len(s.Config) > 0 { // the given form is shorter than the resolved one
 		b.Config = s.Config

@@ -166,8 +166,9 @@ func dropDigest(t *testing.T, f *store.Folder, name string) {
 	}
 }
 
-// TestDocumentsSay checks what is exported from documents that were stored alone, and the messages for invalid ones.
-func TestDocumentsSay(t *testing.T) {
+// TestStoredDocumentMessages checks what is exported from documents that were stored alone, and the messages for
+// invalid ones.
+func TestStoredDocumentMessages(t *testing.T) {
 	var b bytes.Buffer
 	lay := func(document []byte) ([]table.Sheet, error) {
 		if bytes.Contains(document, []byte("broken")) {

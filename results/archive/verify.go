@@ -250,7 +250,7 @@ func (p *Proof) checkPaper(f *store.Folder, bench *results.Bench) error {
 		p.Paper++
 	}
 	stored := len(bench.Paper)
-	if p.Anew = judgeAnew(bench); p.Anew > 0 {
+	if p.Anew = rejudgeRows(bench); p.Anew > 0 {
 		p.Dropped = stored - p.Anew
 	}
 	return nil

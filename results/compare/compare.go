@@ -286,7 +286,7 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 // addBeside adds the twin's values for an age, if at least one side has them.
 func (d *Document) addBeside(of pair, m *metric.Metric, a, b []*results.Run) {
 	line := Beside{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title,
-		A: results.BesideOver(a, m.Name), B: results.BesideOver(b, m.Name)}
+		A: results.AverageBeside(a, m.Name), B: results.AverageBeside(b, m.Name)}
 	if line.A != nil || line.B != nil {
 		d.Beside = append(d.Beside, line)
 	}

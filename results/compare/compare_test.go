@@ -261,9 +261,9 @@ func TestDigitsForPeople(t *testing.T) {
 	}
 }
 
-// TestChangeIsOfWhatIsKnown checks that the change is over pairs if there are any, and that there is no change if a
+// TestChangeNeedsBothSides checks that the change is over pairs if there are any, and that there is no change if a
 // side is missing or its value is 0.
-func TestChangeIsOfWhatIsKnown(t *testing.T) {
+func TestChangeNeedsBothSides(t *testing.T) {
 	of := func(values ...results.Float) *results.Statistic { s := results.Describe(values, "why"); return &s }
 	for _, c := range []struct {
 		pairs [][2]float64
@@ -281,9 +281,9 @@ func TestChangeIsOfWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestToldOfClusters checks that a cluster is shown if either side has an age, measured or from a twin, and not
-// otherwise.
-func TestToldOfClusters(t *testing.T) {
+// TestClustersWithAnAgeAreShown checks that a cluster is shown if either side has an age, measured or from a twin, and
+// not otherwise.
+func TestClustersWithAnAgeAreShown(t *testing.T) {
 	none, measured := results.Describe(nil, absent), results.Describe([]results.Float{1}, "")
 	twin, nothing := none, none
 	twin.Beside, nothing.Beside = &results.Beside{Plan: 1, Twin: 2}, &results.Beside{Plan: 1, Twin: results.Missing()}
@@ -491,8 +491,9 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// TestBothSidesBeside checks that an age that one side compared with the twin's is shown, whichever side it is.
-func TestBothSidesBeside(t *testing.T) {
+// TestAgeComparedOnEitherSideIsShown checks that an age that one side compared with the twin's is shown, whichever side
+// it is.
+func TestAgeComparedOnEitherSideIsShown(t *testing.T) {
 	plain := func() *Side { return of("plain", `{}`, group("olaf", 3e6, 0, 10, 11)...) }
 	twin := func() *Side { return of("twin", `{}`, besideTwin(group("olaf", 3e6, 0, 12, 13), 10, 11.5)...) }
 	for _, c := range []struct {
@@ -510,9 +511,9 @@ func TestBothSidesBeside(t *testing.T) {
 	}
 }
 
-// TestTooFewAskNothing checks that lines that cannot show a difference do not count in the correction for the other
-// lines.
-func TestTooFewAskNothing(t *testing.T) {
+// TestUndecidableLinesDoNotCountInTheCorrection checks that lines that cannot show a difference do not count in the
+// correction for the other lines.
+func TestUndecidableLinesDoNotCountInTheCorrection(t *testing.T) {
 	line := func(p results.Float, mean results.Float, few bool) Line {
 		return Line{Test: pairedT, P: p, Difference: Paired{Statistic: results.Statistic{Mean: mean}}, toofew: few}
 	}
@@ -685,8 +686,8 @@ func TestNotesOfManySettings(t *testing.T) {
 	}
 }
 
-// TestWhatIsSparedFirst checks which columns a narrow page omits, the least important first.
-func TestWhatIsSparedFirst(t *testing.T) {
+// TestNarrowPageOmitsLeastImportantColumns checks which columns a narrow page omits, the least important first.
+func TestNarrowPageOmitsLeastImportantColumns(t *testing.T) {
 	l := Line{Title: "AoM per cluster", Unit: "ns", A: results.Describe([]results.Float{1, 2, 3}, ""),
 		B: results.Describe([]results.Float{1, 2, 3}, ""), Verdict: notSeen}
 	for width, want := range map[int]string{90: "SIGNED RANK", 78: "SIGNED RANK, CHANGE"} {

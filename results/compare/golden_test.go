@@ -230,9 +230,9 @@ func TestOneWriteThatFails(t *testing.T) {
 	}
 }
 
-// TestAFullDiskIsTold checks that an error is reported if a comparison is written to a writer with room for only a part
-// of it, for every size of the part.
-func TestAFullDiskIsTold(t *testing.T) {
+// TestFullDiskIsReported checks that an error is reported if a comparison is written to a writer with room for only a
+// part of it, for every size of the part.
+func TestFullDiskIsReported(t *testing.T) {
 	d := everything(t)
 	var whole bytes.Buffer
 	if err := d.WriteMarkdown(&whole, true); err != nil {

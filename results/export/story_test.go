@@ -21,8 +21,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// TestExportsSay compares the names and contents of a result's exports with golden files.
-func TestExportsSay(t *testing.T) {
+// TestExportsMatchGoldenFiles compares the names and contents of a result's exports with golden files.
+func TestExportsMatchGoldenFiles(t *testing.T) {
 	r := example.Result(3)
 	all := slices.Concat(Figures("svg", "svg", r), csv("csv", r), Parquet("parquet", r), []Target{workbook("w.xlsx", r), Report("r.html", r), Document("d.json", map[string]any{"b": []int{1, 2}, "a": "<&>"})})
 	var b bytes.Buffer
@@ -168,8 +168,8 @@ func TestObservationsOfAnyNumber(t *testing.T) {
 	}
 }
 
-// TestTargetsSay checks the errors for targets: another file, a missing folder, an invalid name.
-func TestTargetsSay(t *testing.T) {
+// TestTargetErrors checks the errors for targets: another file, a missing folder, an invalid name.
+func TestTargetErrors(t *testing.T) {
 	dir, passing := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", passing) // folder for pending files
 	file := filepath.Join(dir, "file")

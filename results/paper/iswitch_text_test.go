@@ -58,9 +58,9 @@ func TestISwitchFollows(t *testing.T) {
 	}
 }
 
-// TestContradictionsAreTold checks that a row describes where its paper contradicts itself, whether or not that is its
-// verdict.
-func TestContradictionsAreTold(t *testing.T) {
+// TestRowsDescribeContradictions checks that a row describes where its paper contradicts itself, whether or not that is
+// its verdict.
+func TestRowsDescribeContradictions(t *testing.T) {
 	rows, told := Compare(nil), 0
 	for i, c := range ListClaims() {
 		if rows[i].Contradiction != c.Contradiction+c.Disagreement || c.Contradiction != "" && c.Disagreement != "" {

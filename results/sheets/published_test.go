@@ -10,8 +10,8 @@ import (
 
 func over(values ...results.Float) results.Statistic { return results.Describe(values, "none") }
 
-// TestSpeedupOfWhatIsKnown checks that a pair of queues without a speed-up is left out.
-func TestSpeedupOfWhatIsKnown(t *testing.T) {
+// TestPairsWithoutSpeedupAreOmitted checks that a pair of queues without a speed-up is left out.
+func TestPairsWithoutSpeedupAreOmitted(t *testing.T) {
 	of := func(queue string, rate int64, values ...results.Float) results.Comparison {
 		return results.Comparison{Queue: queue, Versus: "fifo", OutRateBPS: rate, Speedup: over(values...)}
 	}

@@ -255,7 +255,7 @@ func Comparisons(b *results.Bench) table.Sheet {
 // publishedMixed returns the reduction with the mixed reading of ages, or nil if the paper has no number that it is
 // compared with. The mixed reading was chosen because it fits the published numbers.
 func publishedMixed(b *results.Bench, c *results.Comparison) *results.Statistic {
-	if results.BesideMixed(b.Paper, c) == nil {
+	if results.FindMixedReduction(b.Paper, c) == nil {
 		return nil
 	}
 	return &c.AoMReduction.WorkerCluster

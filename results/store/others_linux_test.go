@@ -96,8 +96,8 @@ func TestARunThatOthersOwn(t *testing.T) {
 	}
 }
 
-// TestARunThatNobodyMayList checks that a run whose files can be read but not listed is not accepted as complete.
-func TestARunThatNobodyMayList(t *testing.T) {
+// TestUnlistableRunIsIncomplete checks that a run whose files can be read but not listed is not accepted as complete.
+func TestUnlistableRunIsIncomplete(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
 	s := open(t, ".")
@@ -115,9 +115,9 @@ func TestARunThatNobodyMayList(t *testing.T) {
 	})
 }
 
-// TestARunThatNobodyMayEnter checks that a run cannot be stored by a user who may not enter folders that the process
-// creates.
-func TestARunThatNobodyMayEnter(t *testing.T) {
+// TestStoringFailsInForbiddenFolder checks that a run cannot be stored by a user who may not enter folders that the
+// process creates.
+func TestStoringFailsInForbiddenFolder(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
 	s := open(t, ".")

@@ -54,8 +54,8 @@ func TestSingles(t *testing.T) {
 	}
 }
 
-// TestSinglesOfNobody checks that a result whose maker cannot be encoded is not stored.
-func TestSinglesOfNobody(t *testing.T) {
+// TestSingleWithInvalidMakerIsNotStored checks that a result whose maker cannot be encoded is not stored.
+func TestSingleWithInvalidMakerIsNotStored(t *testing.T) {
 	r := &Singles{t.TempDir()}
 	a := single("a", `{"x":1}`, "here")
 	a.By.Seconds = math.NaN()

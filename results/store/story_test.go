@@ -57,8 +57,8 @@ func (c *clerk) must(experiment string, started time.Time, files map[string]stri
 	return w.ID()
 }
 
-// TestStoreSays checks the messages about runs that are stored, half written, damaged, noted, exported and removed.
-func TestStoreSays(t *testing.T) {
+// TestStoreMessages checks the messages about runs that are stored, half written, damaged, noted, exported and removed.
+func TestStoreMessages(t *testing.T) {
 	c := &clerk{T: t, Store: open(t, t.TempDir())}
 	c.entries("empty")
 	for _, name := range []string{"", "x", "last", ".."} {
@@ -213,8 +213,8 @@ func TestDamageSays(t *testing.T) {
 	golden.Equal(t, "damage.txt", c.text.Bytes())
 }
 
-// TestIDsSay checks the information taken from an id if the run's manifest cannot be read.
-func TestIDsSay(t *testing.T) {
+// TestIDsGiveRunInformation checks the information taken from an id if the run's manifest cannot be read.
+func TestIDsGiveRunInformation(t *testing.T) {
 	for id, want := range map[string][2]string{
 		"20260102-120000-table1":   {"2026-01-02T12:00:00Z", "table1"},
 		"20260102-120000-table1-2": {"2026-01-02T12:00:00Z", "table1"},
@@ -432,8 +432,8 @@ func TestLastOfOne(t *testing.T) {
 	}
 }
 
-// TestFinishSays checks the errors if a run cannot be finished, and that all users may read what was stored.
-func TestFinishSays(t *testing.T) {
+// TestFinishErrors checks the errors if a run cannot be finished, and that all users may read what was stored.
+func TestFinishErrors(t *testing.T) {
 	old := syscall.Umask(0o022)
 	defer syscall.Umask(old)
 	s := open(t, t.TempDir())
@@ -501,8 +501,8 @@ func TestFinishSays(t *testing.T) {
 	}
 }
 
-// TestSinglesSay checks the errors if a single result cannot be stored, and that invalid ones are listed once.
-func TestSinglesSay(t *testing.T) {
+// TestSingleErrors checks the errors if a single result cannot be stored, and that invalid ones are listed once.
+func TestSingleErrors(t *testing.T) {
 	r := &Singles{t.TempDir()}
 	a := single("a", "{}", "here")
 	if err := os.MkdirAll(filepath.Join(r.path(a.Key), "x"), 0o700); err != nil {

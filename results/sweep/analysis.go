@@ -99,7 +99,7 @@ func (d *Document) analyse() {
 		}
 	}
 	d.cross()
-	if len(d.Metrics) > 1 && d.allAlike(d.Metrics[0].Name) && d.allAlike(d.Metrics[1].Name) {
+	if len(d.Metrics) > 1 && d.isComparableInAll(d.Metrics[0].Name) && d.isComparableInAll(d.Metrics[1].Name) {
 		if f := d.front(&d.Metrics[0], &d.Metrics[1]); len(f.Cells) > 0 {
 			d.Fronts = append(d.Fronts, f)
 		}
@@ -151,7 +151,7 @@ func (d *Document) compare(name string) []Comparison {
 	for i := range d.Cells {
 		b := &d.Cells[i]
 		a := first[place(b.at, of)]
-		if b.at[of] == 0 || a == nil || !d.alike(a, b, name) {
+		if b.at[of] == 0 || a == nil || !d.isComparable(a, b, name) {
 			continue
 		}
 		c := comparePairs(a.values(name), b.values(name), d.Schema == SchemaV1)
@@ -169,9 +169,9 @@ func (d *Document) compare(name string) []Comparison {
 	return all
 }
 
-// alike reports whether a metric is comparable between two cells. A metric that counts or times updates of the weights
-// is comparable only if both cells have the same number of gradients per update.
-func (d *Document) alike(a, b *Cell, name string) bool {
+// isComparable reports whether a metric is comparable between two cells. A metric that counts or times updates of the
+// weights is comparable only if both cells have the same number of gradients per update.
+func (d *Document) isComparable(a, b *Cell, name string) bool {
 	at := slices.IndexFunc(a.Statistics, func(s results.Stat) bool { return s.Name == name })
 	if at < 0 || d.Schema == SchemaV1 {
 		return true
@@ -190,8 +190,8 @@ func (d *Document) alike(a, b *Cell, name string) bool {
 	return results.SameWork([]results.Row{row(a, "a"), row(b, "b")})
 }
 
-// allAlike reports whether a metric is comparable between all cells that have it.
-func (d *Document) allAlike(name string) bool {
+// isComparableInAll reports whether a metric is comparable between all cells that have it.
+func (d *Document) isComparableInAll(name string) bool {
 	var first *Cell
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -201,7 +201,7 @@ func (d *Document) allAlike(name string) bool {
 		if first == nil {
 			first = c
 		}
-		if !d.alike(first, c, name) {
+		if !d.isComparable(first, c, name) {
 			return false
 		}
 	}

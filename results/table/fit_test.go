@@ -97,7 +97,7 @@ func TestStacksAreTheNarrowest(t *testing.T) {
 		}
 		g, width := columns(1+r.IntN(6), widths...), 12+r.IntN(30)
 		got := g.stacks(g.all(), width)
-		if g.least(g.all()) <= width {
+		if g.minWidth(g.all()) <= width {
 			if len(got) != 1 {
 				t.Fatalf("%v in %d: %v", widths, width, got)
 			}

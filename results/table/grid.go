@@ -85,7 +85,7 @@ func (g *Grid) fitColumns(width int) (shown []int, left []string) {
 	for i := range g.Columns {
 		shown = append(shown, i)
 	}
-	for g.least(shown) > width {
+	for g.minWidth(shown) > width {
 		spare := 0
 		for _, i := range shown {
 			spare = max(spare, g.Columns[i].Spare)
@@ -121,17 +121,18 @@ func (g *Grid) widest(column int) (n int) {
 	return n
 }
 
-// least returns the minimum width of the given columns side by side, with headers and prose folded.
-func (g *Grid) least(columns []int) int {
+// minWidth returns the minimum width of the given columns side by side, with headers and prose folded.
+func (g *Grid) minWidth(columns []int) int {
 	sum := gap * max(0, len(columns)-1)
 	for _, i := range columns {
-		sum += g.leastOf(i)
+		sum += g.minColumnWidth(i)
 	}
 	return sum
 }
 
-// leastOf returns the minimum width of a column. Its header may be folded, and its cells as well if they are prose.
-func (g *Grid) leastOf(column int) int {
+// minColumnWidth returns the minimum width of a column. Its header may be folded, and its cells as well if they are
+// prose.
+func (g *Grid) minColumnWidth(column int) int {
 	n := g.widest(column)
 	if g.Columns[column].Prose {
 		words := leastOf
@@ -153,14 +154,14 @@ func longestWord(s string) (n int) {
 // stacks splits columns into as few tables as possible that fit the width, all with a similar width. It returns nil if
 // not even the key columns and one more column fit, unless only a long word is too wide.
 func (g *Grid) stacks(columns []int, width int) [][]int {
-	if len(columns) == 0 || g.least(columns) <= width {
+	if len(columns) == 0 || g.minWidth(columns) <= width {
 		return [][]int{columns}
 	}
 	stacks := g.fillTables(columns, width)
 	for _, s := range stacks {
 		last := s[len(s)-1]
-		if beside := g.least(s) - g.leastOf(last); g.least(s) > width &&
-			(2*beside > width || g.foldsBeyond(last, width-beside)) {
+		if beside := g.minWidth(s) - g.minColumnWidth(last); g.minWidth(s) > width &&
+			(2*beside > width || g.hasWideCells(last, width-beside)) {
 			return nil
 		}
 	}
@@ -174,9 +175,9 @@ func (g *Grid) stacks(columns []int, width int) [][]int {
 	return stacks
 }
 
-// foldsBeyond reports whether a column contains cells of several words that are wider than room and could only be
+// hasWideCells reports whether a column contains cells of several words that are wider than room and could only be
 // folded in a list. Prose is never such a cell, because it can be folded down to its longest word.
-func (g *Grid) foldsBeyond(column, room int) bool {
+func (g *Grid) hasWideCells(column, room int) bool {
 	word, several := 0, false
 	for r := range g.Rows {
 		c := g.cell(r, column)
@@ -191,7 +192,7 @@ func (g *Grid) fillTables(columns []int, width int) (stacks [][]int) {
 	keys := min(max(1, g.Keys), len(columns))
 	now := slices.Clone(columns[:keys])
 	for _, i := range columns[keys:] {
-		if len(now) > keys && g.least(append(slices.Clone(now), i)) > width {
+		if len(now) > keys && g.minWidth(append(slices.Clone(now), i)) > width {
 			stacks, now = append(stacks, now), slices.Clone(columns[:keys])
 		}
 		now = append(now, i)
@@ -204,9 +205,9 @@ func (g *Grid) fillTables(columns []int, width int) (stacks [][]int) {
 func (g *Grid) widths(columns []int, width int) []int {
 	widths, natural := make([]int, len(columns)), make([]int, len(columns))
 	for k, i := range columns {
-		widths[k], natural[k] = g.leastOf(i), g.natural(i)
+		widths[k], natural[k] = g.minColumnWidth(i), g.natural(i)
 	}
-	for room := width - g.least(columns); room > 0; room-- {
+	for room := width - g.minWidth(columns); room > 0; room-- {
 		tightest, most := -1, 1.0
 		for k := range columns {
 			if r := float64(natural[k]) / float64(widths[k]); r > most {

@@ -63,8 +63,8 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAFullDiskIsTold checks that writing a long sheet reports that there is too little room.
-func TestAFullDiskIsTold(t *testing.T) {
+// TestFullDiskIsReported checks that writing a long sheet reports that there is too little room.
+func TestFullDiskIsReported(t *testing.T) {
 	s := Sheet{Columns: []Column{{Header: "a"}}}
 	for range 5000 {
 		s.Rows = append(s.Rows, []Cell{S("0123456789")})

@@ -200,7 +200,7 @@ func (p *Page) comparisons(b *results.Bench) {
 	for i := range ages {
 		c := &ages[i]
 		g.Add(c.Queue+" under "+c.Versus, olaf.Rate(c.OutRateBPS).String(), FormatRounded(&c.AoMReduction.ClusterCluster, 1), FormatRounded(&c.AoMReduction.WorkerWorker, 1))
-		if r := results.BesideMixed(b.Paper, c); r != nil {
+		if r := results.FindMixedReduction(b.Paper, c); r != nil {
 			published = append(published, Exact(r.Published))
 		}
 	}

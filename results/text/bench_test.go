@@ -59,8 +59,8 @@ func TestPaperTellsBasisAndVerdict(t *testing.T) {
 	}
 }
 
-// TestInvalidRunsAreToldOnce checks that many runs with one fault do not fill the screen.
-func TestInvalidRunsAreToldOnce(t *testing.T) {
+// TestRepeatedFaultsPrintOnce checks that many runs with one fault do not fill the screen.
+func TestRepeatedFaultsPrintOnce(t *testing.T) {
 	row := results.Row{Queue: "olaf", OutRateBPS: 40e9, InvalidRuns: 300}
 	for i := range row.InvalidRuns {
 		row.Reasons = append(row.Reasons, fmt.Sprintf("run %d: no frame came back", i))

@@ -279,7 +279,7 @@ func fresherAt(b *results.Bench, i int, both bool) string {
 	case c.Versus != b.Comparisons[i-1].Versus:
 		part += fmt.Sprintf(" than %s's", strings.ToUpper(c.Versus))
 	}
-	if r := results.BesideMixed(b.Paper, c); r != nil {
+	if r := results.FindMixedReduction(b.Paper, c); r != nil {
 		part += fmt.Sprintf(" (the paper's reading: %s %%, published %s)", Decimal(float64(r.Ours.Mean), 1), formatPrinted(r.Published))
 	}
 	return atRate(ratesOf(b.Rows), c.OutRateBPS) + part

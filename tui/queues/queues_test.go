@@ -532,7 +532,7 @@ func TestTour(t *testing.T) {
 	}
 }
 
-func TestPlainTellsTheSame(t *testing.T) {
+func TestPlainShowsTheSame(t *testing.T) {
 	var out strings.Builder
 	p := NewPlain(&out)
 	s := at(t, instant, nil).snapshot

@@ -76,17 +76,17 @@ func (f *KeepFlags) openStore(env *Env) *store.Store {
 	}
 	s, err := f.Store.openStore(env)
 	if err != nil {
-		f.remarkUnkept(env, err)
+		f.reportUnsaved(env, err)
 		return nil
 	}
 	if err := s.CheckWritable(); err != nil {
-		f.remarkUnkept(env, err)
+		f.reportUnsaved(env, err)
 		return nil
 	}
 	return s
 }
 
-func (f *KeepFlags) remarkUnkept(env *Env, err error) {
+func (f *KeepFlags) reportUnsaved(env *Env, err error) {
 	fmt.Fprintf(env.Stderr, "not kept: %s; --keep=false turns this remark off\n", OneLine(err))
 }
 
@@ -107,7 +107,7 @@ func (f *KeepFlags) KeepDocument(env *Env, name string, started time.Time) *Keep
 	}
 	document, err := archive.KeepDocument(s, name, started)
 	if err != nil {
-		f.remarkUnkept(env, errors.Join(err, s.Close()))
+		f.reportUnsaved(env, errors.Join(err, s.Close()))
 		return nil
 	}
 	return &Keeping{store: s, document: document}

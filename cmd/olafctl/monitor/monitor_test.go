@@ -64,7 +64,7 @@ func scrape(t *testing.T, m *Monitor) string {
 	return string(body)
 }
 
-func TestScrapeTellsTheNumbersOfTheDocument(t *testing.T) {
+func TestScrapeHasTheNumbersOfTheDocument(t *testing.T) {
 	m, r := seen(t)
 	m.AddVerdicts("olaf/table1", []results.PaperRow{{Verdict: "match"}, {Verdict: "match"}, {Verdict: "near"}})
 	body := scrape(t, m)
@@ -160,9 +160,9 @@ func TestEverythingIsTold(t *testing.T) {
 	}
 }
 
-// TestDashboardAsksForWhatIsTold checks that every expression uses names that occur in a scrape, and that the docs list
+// TestDashboardUsesScrapedNames checks that every expression uses names that occur in a scrape, and that the docs list
 // every name.
-func TestDashboardAsksForWhatIsTold(t *testing.T) {
+func TestDashboardUsesScrapedNames(t *testing.T) {
 	text, err := Dashboard()
 	if err != nil {
 		t.Fatal(err)

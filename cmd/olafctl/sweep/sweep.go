@@ -77,8 +77,8 @@ func (f *GridFlags) addWork(cmd *cobra.Command) {
 		sweep.Grid)
 }
 
-// addWhat adds the flags that override the contents of a sweep file.
-func (f *GridFlags) addWhat(cmd *cobra.Command, env *cli.Env) {
+// addFileFlags adds the flags that override the contents of a sweep file.
+func (f *GridFlags) addFileFlags(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
 	f.addMetrics(cmd, env)
 	flags.StringVar(&f.until, "until", "", "add runs to each cell until a target, such as ci=2%; at most --runs")
@@ -152,7 +152,7 @@ Values are single ones or ranges: 2..64:x2 doubles, 5G..40G:5G steps, 0..100ms/2
 	cmd.Flags().IntVar(&f.runs, "runs", 0, "runs per cell, overriding the file")
 	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of bench files and exit")
 	cmd.Flags().BoolVar(&f.Yes, "yes", false, "allow more than a million cells")
-	f.addWhat(cmd, env)
+	f.addFileFlags(cmd, env)
 	f.addWork(cmd)
 	f.queue.AddWorkers(cmd, "work queue from which other machines take jobs ('olafctl sweep serve')")
 	f.addDashboard(cmd)
@@ -512,7 +512,7 @@ func (f *Flags) AddTo(cmd *cobra.Command, env *cli.Env) {
 		cmd.Flags().StringArrayVar(&f.Axes, "sweep", nil, "vary an option, slots=2..64:x2; repeatable")
 	})
 	cli.InGroup(cmd, cli.SweepFlags, func() {
-		f.addWhat(cmd, env)
+		f.addFileFlags(cmd, env)
 		f.addWork(cmd)
 		f.queue.addToken(cmd)
 		f.queue.addCheck(cmd)

@@ -8,9 +8,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// TestWhatASumTakes checks that the gradients in a packet are removed from those in flight: by name if all or one are
-// in it, and otherwise those sent just before the newest.
-func TestWhatASumTakes(t *testing.T) {
+// TestSumRemovesGradientsInFlight checks that the gradients in a packet are removed from those in flight: by name if
+// all or one are in it, and otherwise those sent just before the newest.
+func TestSumRemovesGradientsInFlight(t *testing.T) {
 	sent := func(gens ...uint64) (out []olaf.Contributor) {
 		for i, g := range gens {
 			out = append(out, olaf.Contributor{GenNS: g, Worker: olaf.WorkerID(i)})

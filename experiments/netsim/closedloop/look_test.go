@@ -240,9 +240,9 @@ func TestPortsAtEveryMoment(t *testing.T) {
 	}
 }
 
-// TestWhoHearsWhat checks the tap's arrival, source and destination of frames: over a switch to the job's server, over
-// racks to the workers of a ring, and through a tree of servers.
-func TestWhoHearsWhat(t *testing.T) {
+// TestTapSeesSourceAndDestination checks the tap's arrival, source and destination of frames: over a switch to the
+// job's server, over racks to the workers of a ring, and through a tree of servers.
+func TestTapSeesSourceAndDestination(t *testing.T) {
 	type heard struct {
 		kind          program.Kind
 		from, at, aim int

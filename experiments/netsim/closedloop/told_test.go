@@ -55,8 +55,8 @@ func (l *listedProgram) Configure(j program.Job) error {
 	return l.Program.Configure(j)
 }
 
-// TestWhatEverybodyIsTold checks the configuration of all programs, hosts and wires in every kind of network.
-func TestWhatEverybodyIsTold(t *testing.T) {
+// TestConfigurationOfEveryNetwork checks the configuration of all programs, hosts and wires in every kind of network.
+func TestConfigurationOfEveryNetwork(t *testing.T) {
 	bent := func(n Network) Network { // with distinguishable links
 		n.Link.Loss, n.Link.Mark, n.Link.Frame = 0.01, 9000, 7
 		n.Trunk = Link{Rate: 40 * olaf.Gbps, Delay: 3 * olaf.Microsecond, Overhead: 20, Frame: 5, Mark: 500}
@@ -109,9 +109,9 @@ func TestWhatEverybodyIsTold(t *testing.T) {
 	golden.Equal(t, "told.txt", []byte(text.String()))
 }
 
-// TestSumsOfNoMoreThanThereAre checks that a sum contains at most all contributors for synchronous workers, on racks
-// and in a tree of switches, and any number for asynchronous ones.
-func TestSumsOfNoMoreThanThereAre(t *testing.T) {
+// TestSumContainsAtMostAllContributors checks that a sum contains at most all contributors for synchronous workers, on
+// racks and in a tree of switches, and any number for asynchronous ones.
+func TestSumContainsAtMostAllContributors(t *testing.T) {
 	for name, n := range map[string]Network{"a switch": lab(4), "switches": hilly(4, 0)} {
 		n.Jobs = 1
 		if n.Hops != nil {

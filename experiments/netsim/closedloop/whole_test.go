@@ -112,9 +112,9 @@ func (h *hearing) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	h.Endpoint.Receive(now, p, lanes)
 }
 
-// TestWhatTheManagementTells checks that after a server's failure management notifies every worker of the first change
-// once, at the configured instant, and configures the children of every remaining server.
-func TestWhatTheManagementTells(t *testing.T) {
+// TestManagementNotifiesEveryWorkerOnce checks that after a server's failure management notifies every worker of the
+// first change once, at the configured instant, and configures the children of every remaining server.
+func TestManagementNotifiesEveryWorkerOnce(t *testing.T) {
 	const killed, noticed = 150 * olaf.Microsecond, 40 * olaf.Microsecond
 	n := grownTree()
 	for i := range n.Tree.Servers {
@@ -193,8 +193,8 @@ func TestPicturesOfATree(t *testing.T) {
 	}
 }
 
-// TestDoings checks the word for each activity.
-func TestDoings(t *testing.T) {
+// TestActivitiesHaveNames checks the word for each activity.
+func TestActivitiesHaveNames(t *testing.T) {
 	for d, want := range map[Doing]string{Talking: "talking", Computing: "computing", Applying: "applying", Finished: "done",
 		Finished + 1: "done"} {
 		if d.String() != want {
@@ -228,9 +228,9 @@ func TestLossesAreHeard(t *testing.T) {
 	}
 }
 
-// TestLastWordsOfAServer checks that sums stay exact if management notices a failure at once, while packets of the
-// failed server are in flight to servers with other children by then, which treat them as a stranger's.
-func TestLastWordsOfAServer(t *testing.T) {
+// TestSumsStayExactAfterAServerFails checks that sums stay exact if management notices a failure at once, while packets
+// of the failed server are in flight to servers with other children by then, which treat them as a stranger's.
+func TestSumsStayExactAfterAServerFails(t *testing.T) {
 	strangers := int64(0)
 	for at := range 60 {
 		n := grownTree()

@@ -328,9 +328,9 @@ func (r *multiHopTable) runVariants(ctx context.Context, o *experiments.Options,
 	return err
 }
 
-// ours stores the cells of one row of the tables. It adds the other reading of the ages in the same runs and, for a row
-// with transmission control, the row with the other meaning of N.
-func (r *multiHopTable) ours(ours paper.Ours, name string, m, senders *multiHopRow) {
+// storeCells stores the cells of one row of the tables. It adds the other reading of the ages in the same runs and, for
+// a row with transmission control, the row with the other meaning of N.
+func (r *multiHopTable) storeCells(storeCells paper.Ours, name string, m, senders *multiHopRow) {
 	loss := paper.Of(*m.Stats.Of("loss_packets_pct"))
 	if m.merges() {
 		loss.Others = []paper.Other{{Assumption: "by updates", Statistic: *m.Stats.Of("loss_updates_pct"), Judged: true}}
@@ -353,7 +353,7 @@ func (r *multiHopTable) ours(ours paper.Ours, name string, m, senders *multiHopR
 		}
 	}
 	for cell, c := range cells {
-		ours[r.Experiment+"."+name+"."+cell] = c
+		storeCells[r.Experiment+"."+name+"."+cell] = c
 	}
 }
 

@@ -25,8 +25,8 @@ var table2 = experiments.Experiment{
 		}
 		fifo, plain, clusters, senders := &r.rows[0], &r.rows[1], &r.rows[2], &r.rows[3]
 		ours := paper.Ours{}
-		r.ours(ours, "fifo", fifo, nil)
-		r.ours(ours, "olaf", plain, nil)
+		r.storeCells(ours, "fifo", fifo, nil)
+		r.storeCells(ours, "olaf", plain, nil)
 		alike := plain.unlike(clusters)
 		alike.Others = []paper.Other{countingSenders(plain.unlike(senders))}
 		ours["olaf/table2.olaf.as_with_control"] = alike

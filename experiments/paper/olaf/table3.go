@@ -27,9 +27,9 @@ var table3 = experiments.Experiment{
 		}
 		fifo, plain, clusters, senders := &r.rows[0], &r.rows[1], &r.rows[2], &r.rows[3]
 		ours := paper.Ours{}
-		r.ours(ours, "fifo", fifo, nil)
-		r.ours(ours, "olaf", plain, nil)
-		r.ours(ours, "olaf_tc", clusters, senders)
+		r.storeCells(ours, "fifo", fifo, nil)
+		r.storeCells(ours, "olaf", plain, nil)
+		r.storeCells(ours, "olaf_tc", clusters, senders)
 		narrows := clusters.narrowsFrom(plain)
 		narrows.Others = []paper.Other{countingSenders(senders.narrowsFrom(plain))}
 		ours["olaf/table3.olaf_tc.gap_narrows"] = narrows

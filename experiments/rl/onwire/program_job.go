@@ -250,7 +250,7 @@ func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 	defer n.mu.Unlock()
 	m := n.members[k]
 	into := &m.vectors[vector%2]
-	length := max(len(h.Values)/4, attach.LeastValues(vector, n.parts.PerPacket, n.Values))
+	length := max(len(h.Values)/4, attach.PaddedLength(vector, n.parts.PerPacket, n.Values))
 	*into = append((*into)[:0], make([]uint32, length)...)
 	for i := range len(h.Values) / 4 {
 		(*into)[i] = binary.LittleEndian.Uint32(h.Values[4*i:])

@@ -63,7 +63,7 @@ func PlanExactly(ctx context.Context, p *sched.Problem, o ExactOptions) (*sched.
 		return nil, s.tooShort(last)
 	}
 	if o.Fewest {
-		if err := s.fewest(ctx); err != nil {
+		if err := s.minimizeConnections(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -211,8 +211,8 @@ func (s *search) tooShort(works int) error {
 	return fmt.Errorf("%w: none was found for %d slots within the time limit; %d work", ErrInfeasible, s.o.Horizon, works)
 }
 
-// fewest searches for a plan with the same CT-BTI that sets up the fewest connections.
-func (s *search) fewest(ctx context.Context) error {
+// minimizeConnections searches for a plan with the same CT-BTI that sets up the fewest connections.
+func (s *search) minimizeConnections(ctx context.Context) error {
 	if s.in.Problem.Fixed || s.o.Repairs != sched.AllRepairs {
 		return nil
 	}
@@ -351,9 +351,9 @@ func (b *program) assignment(k int, values []float64) sched.Assignment {
 	}
 	switch {
 	case last >= 0:
-		a.Finish = b.in.Finish(m, last-1+b.after(), c.modes[way].unit)
+		a.Finish = b.in.Finish(m, last-1+b.endOffset(), c.modes[way].unit)
 	case c.modes[way].free:
-		a.Finish = b.in.Finish(m, b.first(m)-1+b.after(), c.modes[way].unit)
+		a.Finish = b.in.Finish(m, b.first(m)-1+b.endOffset(), c.modes[way].unit)
 	}
 	return a
 }

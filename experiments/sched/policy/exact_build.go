@@ -541,7 +541,7 @@ func (b *program) time() {
 			b.row(fmt.Sprintf("still_s%d", i), AtMost, 0, Term{v, 1}, Term{b.busy[i-1], -1})
 		}
 	}
-	b.row("t_busy", AtLeast, -slot*float64(1-b.after()), all...)
+	b.row("t_busy", AtLeast, -slot*float64(1-b.endOffset()), all...)
 	for k := range b.jobs {
 		m, c := &b.in.Jobs[k], &b.jobs[k]
 		if m.Update == 0 {
@@ -551,7 +551,7 @@ func (b *program) time() {
 			if x < 0 {
 				continue
 			}
-			terms := []Term{{b.end, 1}, {x, -slot * float64(i+b.after())}}
+			terms := []Term{{b.end, 1}, {x, -slot * float64(i+b.endOffset())}}
 			if c.chosen == nil {
 				b.row(fmt.Sprintf("t_j%d_s%d", k, i), AtLeast, 0, append(terms, Term{x, -c.modes[0].late})...)
 				continue
@@ -563,25 +563,25 @@ func (b *program) time() {
 		}
 	}
 	for k := range b.jobs {
-		b.leastOf(&b.in.Jobs[k], &b.jobs[k])
+		b.boundEnd(&b.in.Jobs[k], &b.jobs[k])
 	}
 	b.row("t_least", AtLeast, b.least, Term{b.end, 1})
 }
 
-// after returns 1 if a slot counts until its end, and 0 if, as printed in the paper, it counts until its start.
-func (b *program) after() int {
+// endOffset returns 1 if a slot counts until its end, and 0 if, as printed in the paper, it counts until its start.
+func (b *program) endOffset() int {
 	if b.has(sched.SlotEnd) {
 		return 1
 	}
 	return 0
 }
 
-// leastOf raises the lower bound on the end to the time that the job needs alone.
-func (b *program) leastOf(m *sched.Member, c *columns) {
+// boundEnd raises the lower bound on the end to the time that the job needs alone.
+func (b *program) boundEnd(m *sched.Member, c *columns) {
 	alone := math.Inf(1)
 	for _, way := range c.modes {
 		if need := b.slotsOf(m, way); need > 0 {
-			alone = min(alone, float64(b.in.Slot*float64(b.first(m)+need-1+b.after()))+way.late)
+			alone = min(alone, float64(b.in.Slot*float64(b.first(m)+need-1+b.endOffset()))+way.late)
 		}
 	}
 	if !math.IsInf(alone, 1) {

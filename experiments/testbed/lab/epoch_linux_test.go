@@ -45,8 +45,9 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestEpochsOfNobody checks the error for requesting more epochs than can be distinguished before any job has begun.
-func TestEpochsOfNobody(t *testing.T) {
+// TestTooManyEpochsAreRejected checks the error for requesting more epochs than can be distinguished before any job has
+// begun.
+func TestTooManyEpochsAreRejected(t *testing.T) {
 	name := nameFor("nobody")
 	held(t, plan(t, "name: "+name+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}"))
 	if first, err := Epoch(name, process.MaxVectors); err != nil || first != 0 {

@@ -270,11 +270,11 @@ func (p *Plan) Lines() []string {
 		say("program    %s at %s, %s, %s: job %d, %s of %d lanes in groups of %d, %s%s, up to %s", a.Program, n.Name, a.Mode, Arithmetic(a.Wrapping), p.Job,
 			olaf.Plural(p.Fragments, "fragment"), p.Lanes, p.Group, childrenOf(len(n.Down)), divided, p.Nodes[p.Cables[n.Up].Parent].Name)
 	}
-	return slices.Concat(lines, p.queueLines(), p.elsewhere())
+	return slices.Concat(lines, p.queueLines(), p.listRemoteCommands())
 }
 
-// elsewhere returns lines with the commands that must be run on a tree's hosts behind interfaces.
-func (p *Plan) elsewhere() (lines []string) {
+// listRemoteCommands returns lines with the commands that must be run on a tree's hosts behind interfaces.
+func (p *Plan) listRemoteCommands() (lines []string) {
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; p.Switch == nil && n.Device != "" {
 			lines = append(lines, fmt.Sprintf("%-10s %s is started %s: %s", n.Role, n.Name, p.whereabouts(i), p.HostCommand(i)))

@@ -112,7 +112,7 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	bed.JoinHosts(func(ctx context.Context) []results.Host { return s.describe(ctx, examined) }, s.Close)
 	bed.KeepErrors(func(err error) {
 		noteError(name, time.Now(), err)
-		s.restUnheld(context.WithoutCancel(ctx))
+		s.stopUnheldGenerators(context.WithoutCancel(ctx))
 	})
 	return bed, nil
 }
@@ -129,7 +129,7 @@ func (s *Hosts) open(ctx context.Context, o testbed.OpenOptions) (*testbed.Testb
 	}
 	if m := p.Mirror; m != nil {
 		o.Card.Mirror = new(testbed.Mirror)
-		if p.mirrorsApart() {
+		if p.hasSeparateMirror() {
 			o.Card.Mirror.Open = func() (testbed.Frames, error) {
 				return s.linkOf(m.Host).capture(ctx, live.Options{Interface: m.Interface, Stamps: m.Stamps, Promiscuous: true})
 			}

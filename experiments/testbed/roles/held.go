@@ -128,7 +128,7 @@ func (s *Hosts) checkUp(ctx context.Context, driver []string) error {
 	if len(driver) > 0 {
 		return fmt.Errorf("%w: testbed %s is up with its driver; give %s to 'olafctl testbed up'", testbed.ErrUnsupported, s.plan.Name, driver[0])
 	}
-	held, err := s.heldBy(ctx)
+	held, err := s.readStates(ctx)
 	if i := slices.Index(held, nil); err == nil && i >= 0 {
 		err = fmt.Errorf("host %s: %w: %s", s.plan.Hosts[i].Name, ErrUnfit, s.plan.missingHolder())
 	}
@@ -143,12 +143,12 @@ func (p *Plan) explainHeld(err error) error {
 	return fmt.Errorf("%w; testbed %s is up and its holders have opened the devices: use -d testbed:%[2]s", err, p.Name)
 }
 
-// restUnheld stops the generators of cards whose holder was killed. A holder that runs stops them itself.
-func (s *Hosts) restUnheld(ctx context.Context) {
+// stopUnheldGenerators stops the generators of cards whose holder was killed. A holder that runs stops them itself.
+func (s *Hosts) stopUnheldGenerators(ctx context.Context) {
 	if !s.plan.isUp {
 		return
 	}
-	if held, err := s.heldBy(ctx); err == nil && slices.Contains(held, nil) {
+	if held, err := s.readStates(ctx); err == nil && slices.Contains(held, nil) {
 		_ = s.rest(ctx) // the run has failed already
 	}
 }

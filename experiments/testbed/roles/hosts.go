@@ -234,7 +234,7 @@ func (p *Plan) requests(host string) (all []testbed.AboutRequest) {
 		generator bool
 	}
 	roles := []request{{p.Generator, true}, {p.Queue, false}, {p.Server, false}}
-	if p.mirrorsApart() {
+	if p.hasSeparateMirror() {
 		roles = slices.Insert(roles, 0, request{p.Mirror, false}) // the last description of an interface is kept
 	}
 	for _, role := range roles {

@@ -122,8 +122,8 @@ func (h farHost) letGo(ctx context.Context, name string) error {
 	return h.Call(ctx, callLetGo, name, new(any))
 }
 
-// heldBy returns the state of each host's part. It is nil for a host without a holder.
-func (s *Hosts) heldBy(ctx context.Context) (all []*lab.State, err error) {
+// readStates returns the state of each host's part. It is nil for a host without a holder.
+func (s *Hosts) readStates(ctx context.Context) (all []*lab.State, err error) {
 	all = make([]*lab.State, len(s.links))
 	return all, s.each(func(i int) (err error) {
 		all[i], err = s.links[i].held(ctx, s.plan.Name)
@@ -145,10 +145,10 @@ func (p *Plan) holdOrder() (order []int) {
 }
 
 // hold starts holders on all hosts or on none. Holders that already exist extend their reservations. If only some hosts
-// have the testbed's nodes up, these nodes are built again, so that all hosts begin together. undo ends the holders that
-// hold started. If hold fails, it does this itself.
+// have the testbed's nodes up, these nodes are built again, so that all hosts begin together. undo ends the holders
+// that hold started. If hold fails, it does this itself.
 func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (undo undoing, err error) {
-	before, err := s.heldBy(ctx)
+	before, err := s.readStates(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (p *Plan) resourcesOf(host string, a *testbed.Access) (all []string, err er
 		return all, nil
 	}
 	roles := []*Role{p.Generator, p.Queue, p.Server}
-	if p.mirrorsApart() {
+	if p.hasSeparateMirror() {
 		roles = append(roles, p.Mirror)
 	}
 	for _, role := range roles {

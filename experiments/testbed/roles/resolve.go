@@ -380,7 +380,7 @@ func (r *roleResolver) checkMirror(c *lab.Clock) {
 	r.roles.Mirror = m
 }
 
-// mirrorsApart reports whether copies arrive at another interface than the server's frames.
-func (p *Plan) mirrorsApart() bool {
+// hasSeparateMirror reports whether copies arrive at another interface than the server's frames.
+func (p *Plan) hasSeparateMirror() bool {
 	return p.Mirror != nil && p.Mirror.Interface != p.Server.Interface
 }

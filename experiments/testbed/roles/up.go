@@ -145,7 +145,7 @@ func BringUp(ctx context.Context, p *Plan, note string, lasts time.Duration, a t
 	if err := Fault(all, true); err != nil {
 		return all, nil, err
 	}
-	held, err := s.heldBy(ctx)
+	held, err := s.readStates(ctx)
 	if err != nil {
 		return all, nil, err
 	}
@@ -185,9 +185,9 @@ func isSamePlan(a, b *Plan) bool {
 	return err == nil && err2 == nil && bytes.Equal(left, right)
 }
 
-// TakeDown removes a testbed with roles. It ends the holders, stops the generators, ends the reservations, and deletes the
-// stored plan. If a host cannot be reached, the other hosts are still released. The error names the unreachable host,
-// and the plan remains stored, so that TakeDown can be called again.
+// TakeDown removes a testbed with roles. It ends the holders, stops the generators, ends the reservations, and deletes
+// the stored plan. If a host cannot be reached, the other hosts are still released. The error names the unreachable
+// host, and the plan remains stored, so that TakeDown can be called again.
 func TakeDown(ctx context.Context, p *Plan, a testbed.Access) error {
 	s, unreached := connectReachable(ctx, p, a)
 	left := s.letGo(ctx)
@@ -236,7 +236,7 @@ func DescribeHosts(ctx context.Context, p *Plan, isUp bool, a testbed.Access) (a
 	if all, err = s.Examine(ctx); err != nil || !isUp {
 		return all, err
 	}
-	held, err := s.heldBy(ctx)
+	held, err := s.readStates(ctx)
 	if err != nil {
 		return nil, err
 	}

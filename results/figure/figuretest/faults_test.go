@@ -96,7 +96,7 @@ func TestEachFault(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFigureIsAnError(t *testing.T) {
+func TestInvalidFigureIsAnError(t *testing.T) {
 	for _, svg := range []string{"", "<svg", `<svg viewBox="0 0 x 1"></svg>`, paged(`<path d="Mx,1"/>`), paged(`<path d="M1,1L2,2" style="fill:none;stroke:#-80-80-80"/>`),
 		paged(`<text x="1">a</text>`), paged(`<g transform="scale(z)"></g>`)} {
 		if _, err := figuretest.FindFaults(strings.NewReader(svg)); err == nil {
