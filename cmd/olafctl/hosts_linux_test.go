@@ -485,7 +485,7 @@ func TestHostAgent(t *testing.T) {
 			t.Errorf("file %s was read: %v", name, err)
 		}
 	}
-	if err := h.Call(ctx, "nothing", 1, nil); err == nil || !strings.Contains(err.Error(), `no request "nothing"`) {
+	if err := h.Call(ctx, "nothing", 1, nil); err == nil || !strings.Contains(err.Error(), `does not support request "nothing"`) {
 		t.Errorf("an unknown request: %v", err)
 	}
 	expectFrames(t, l, h)
