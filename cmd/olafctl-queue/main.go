@@ -66,7 +66,7 @@ func (s *settings) parseFlags(args []string, stderr io.Writer) error {
 	flags.StringVar(&s.cert, "tls-cert", "", "certificate, PEM")
 	flags.StringVar(&s.key, "tls-key", "", "its private key")
 	flags.StringVar(&s.clients, "tls-client-ca", "", "let in only clients that this PEM file vouches for")
-	flags.StringVar(&s.token, "token-file", "", "let in only clients that say what stands in this file")
+	flags.StringVar(&s.token, "token-file", "", "admit only clients that send the token in this file")
 	err := flags.Parse(args)
 	switch {
 	case err != nil:

@@ -16,7 +16,7 @@ import (
 )
 
 // pythonTime bounds one Python test file.
-const pythonTime = time.Minute
+const pythonTime = 3 * time.Minute
 
 // TestPythonClient runs the tests of the Python package, which every client must pass, against workers and a server in
 // this process.
@@ -57,6 +57,7 @@ func runPython(t *testing.T, file string, modules ...string) {
 	cmd := exec.CommandContext(ctx, interpreter, "-B", filepath.Join(folder, "tests", file))
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder, "OLAF_TEST_SUMS="+strings.Join(j.addresses, ","),
 		"OLAF_TEST_PUSH="+push, "OLAF_TEST_SERVER="+server, "OLAF_TEST_RECORD="+recorded, "OLAF_TEST_FOLDER="+t.TempDir())
+	cmd.WaitDelay = 5 * time.Second // its children keep the output open
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
