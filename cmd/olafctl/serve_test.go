@@ -262,7 +262,7 @@ func TestAgentOfACardHasNoTables(t *testing.T) {
 	replace := strings.NewReplacer("TARGET", target)
 	for _, s := range []step{
 		{"reg read queue.depth -d grpc:TARGET", 0, "8 slots", ""},
-		{"bench --keep=false -q -d grpc:TARGET", 2, "", "captures nothing"},
+		{"bench --keep=false -q -d grpc:TARGET", 2, "", "has no capture at the parameter server"},
 		{"tables list --target TARGET", 3, "", "serves no tables"},
 		{"tables clear --target TARGET", 3, "", "serves no tables"},
 		{"cluster list --target TARGET", 3, "", "serves no tables"},

@@ -55,7 +55,7 @@ func TestWrongValuesFail(t *testing.T) {
 		{0, map[string]uint64{"packets_sent": 3}, ""},
 		{3, nil, "3 of 9 values are wrong"},
 		{0, map[string]uint64{"packets_inexact": 1}, "the sums of 1 packet are not exact"},
-		{0, map[string]uint64{"misidentified": 2}, "2 packets named another worker"},
+		{0, map[string]uint64{"misidentified": 2}, "2 packets had another worker's number"},
 	} {
 		err := checkValues(tt.wrong, 9, tt.counts)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want) || cli.ExitCode(err) != cli.ExitFailed) {

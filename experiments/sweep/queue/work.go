@@ -138,7 +138,7 @@ func (l *Labour) doJob(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (
 	begun := l.Now()
 	a := answer{}
 	if often := countDeliveries(msg); often > mostFaulty {
-		a.Error = fmt.Sprintf("%d workers ended over it", mostFaulty)
+		a.Error = fmt.Sprintf("%d workers ended while running it", mostFaulty)
 	} else {
 		result, err := w.Do(ctx, j)
 		switch {
