@@ -45,7 +45,6 @@ var openers = []string{"backends", "fpga/host", "fpga/pcie", "fpga/playback", "f
 // testbeds from files and loops on real wires place between hosts.
 var parts = map[string][]string{
 	"experiments/bench/wired":      {"fpga/host", "fpga/realtime"},
-	"experiments/rl/onwire":        {"fpga/xdp"},
 	"experiments/testbed/demo":     {"fpga/xdp"},
 	"experiments/testbed/lab":      {"fpga/realtime", "fpga/xdp"},
 	"experiments/testbed/saturate": {"fpga/xdp"},

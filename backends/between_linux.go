@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -22,7 +23,7 @@ func openBetween(name string) (*testbed.Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	card, err := realtime.Open(realtime.KernelBackend(xdp.Mode(b.mode)), realtime.Between(b.in, b.out))
+	card, err := realtime.Open(xdp.NewBackend(dataplane.Mode(b.mode)), realtime.Between(b.in, b.out))
 	if err != nil {
 		return nil, fmt.Errorf("xdp:%s: %w", name, err)
 	}
@@ -50,7 +51,7 @@ func (c betweenCard) Capture() (*fpga.Capture, error) {
 
 // openNIC opens the generator that sends through an interface.
 func openNIC(name string) (*testbed.Shared, error) {
-	card, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{Generator: name})
+	card, err := realtime.Open(xdp.NewBackend(dataplane.Native), realtime.Hosts{Generator: name})
 	if err != nil {
 		return nil, fmt.Errorf("nic:%s: %w", name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/aggregator"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/host"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/program"
@@ -28,7 +29,7 @@ func openKernel(_ context.Context, name string, o testbed.OpenOptions) (*testbed
 	if err := kernelNamed(name); err != nil {
 		return nil, err
 	}
-	return openRealtime(realtime.KernelBackend(xdp.Mode(kernelModes[name])), o)
+	return openRealtime(xdp.NewBackend(dataplane.Mode(kernelModes[name])), o)
 }
 
 // openHost opens the engine in this process as the switch.
@@ -70,7 +71,7 @@ func (c hostCard) StartControl(o *testbed.Control) (func() (int64, error), error
 }
 
 // openRealtime opens a card that runs in real time, with its capture and its tables.
-func openRealtime(b realtime.Backend, o testbed.OpenOptions) (*testbed.Parts, error) {
+func openRealtime(b dataplane.Backend, o testbed.OpenOptions) (*testbed.Parts, error) {
 	if o.Workers > realtime.MaxHosts || o.Addresses > realtime.MaxAddresses {
 		return nil, fmt.Errorf("%w with %d workers of %d addresses each; use up to %d workers of %d addresses",
 			testbed.ErrBackend, o.Workers,
@@ -219,11 +220,11 @@ func (t *realtimeTables) Publish(s *agent.State) {
 }
 
 // sendersOf returns the entries of the table vnp4_1.workers.
-func sendersOf(s *agent.State) (list []xdp.Sender) {
+func sendersOf(s *agent.State) (list []dataplane.Sender) {
 	s.Changes(func(c agent.Change) bool {
 		if e := c.Entry; e != nil && e.Table == p4.TableWorkers {
 			a := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, e.Key)))
-			list = append(list, xdp.Sender{Address: a, Cluster: olaf.ClusterID(e.Params[0]),
+			list = append(list, dataplane.Sender{Address: a, Cluster: olaf.ClusterID(e.Params[0]),
 				Worker: olaf.WorkerID(e.Params[1])})
 		}
 		return true

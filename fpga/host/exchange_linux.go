@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // answer returns the current state of the queue. The caller must hold the lock.
-func (p *plane) answer(at int64) xdp.Exchange {
+func (p *plane) answer(at int64) dataplane.Exchange {
 	_, updates := p.discipline.QueuedCount()
-	return xdp.Exchange{
+	return dataplane.Exchange{
 		Slot: -1, AtNS: uint64(at), Waiting: p.discipline.Waiting(), Leaving: int(p.leaving),
 		Active: p.discipline.ActiveClusters(),
 		Peak:   p.counts.peak, Updates: updates, OccupancyNS: p.counts.occupancy, Number: p.number,
@@ -19,7 +19,7 @@ func (p *plane) answer(at int64) xdp.Exchange {
 }
 
 // Turn releases the frame on the wire if release is set, and starts the next one if start is set.
-func (p *plane) Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, error) {
+func (p *plane) Turn(release, start bool, buf []byte) (dataplane.Exchange, []byte, error) {
 	at := readClock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (p *plane) Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, err
 	}
 	var f engine.Frame
 	p.discipline.View(slot, &f)
-	p.logDecision(xdp.Decision{AtNS: uint64(at), Kind: xdp.Start, Slot: slot, Update: departureUpdate(&f)})
+	p.logDecision(dataplane.Decision{AtNS: uint64(at), Kind: dataplane.Start, Slot: slot, Update: departureUpdate(&f)})
 	x := p.answer(at)
 	x.Released, x.Started = released, true
 	p.show(&x, slot, &f)
@@ -54,7 +54,7 @@ func departureUpdate(f *engine.Frame) olaf.Update {
 	return olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}
 }
 
-func (p *plane) show(x *xdp.Exchange, slot engine.Slot, f *engine.Frame) {
+func (p *plane) show(x *dataplane.Exchange, slot engine.Slot, f *engine.Frame) {
 	x.Slot, x.Update, x.AppendedNS = int(slot), f.Update, uint64(f.AppendedAt.NS())
 }
 
@@ -63,7 +63,7 @@ func (p *plane) release(at int64) {
 	var f engine.Frame
 	p.discipline.View(p.leaving, &f)
 	p.discipline.Release(p.leaving)
-	p.logDecision(xdp.Decision{AtNS: uint64(at), Kind: xdp.Release, Slot: p.leaving, Update: departureUpdate(&f)})
+	p.logDecision(dataplane.Decision{AtNS: uint64(at), Kind: dataplane.Release, Slot: p.leaving, Update: departureUpdate(&f)})
 	p.counts.delivered += uint64(f.Update.Size())
 	c := &p.clusters[f.Update.Cluster]
 	c.DeliveredFrames++
@@ -87,19 +87,19 @@ func (p *plane) write(buf []byte, slot engine.Slot, f *engine.Frame) ([]byte, er
 }
 
 // Flush discards all queued frames and counts them.
-func (p *plane) Flush() (xdp.Exchange, error) {
+func (p *plane) Flush() (dataplane.Exchange, error) {
 	at := readClock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts.settle(at, p.discipline)
 	p.discipline.Flush()
 	p.leaving = engine.NoSlot
-	p.logDecision(xdp.Decision{AtNS: uint64(at), Kind: xdp.Flush, Slot: engine.NoSlot})
+	p.logDecision(dataplane.Decision{AtNS: uint64(at), Kind: dataplane.Flush, Slot: engine.NoSlot})
 	return p.answer(at), nil
 }
 
 // Inspect returns the queued frame at the given index in departure order. The frame on the wire comes first.
-func (p *plane) Inspect(index int, _ []byte) (xdp.Exchange, error) {
+func (p *plane) Inspect(index int, _ []byte) (dataplane.Exchange, error) {
 	at := readClock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *plane) Inspect(index int, _ []byte) (xdp.Exchange, error) {
 
 // Latch returns the counts since its previous call. If clearing is set, it also resets the peak, the occupancy integral
 // and the counts per cluster.
-func (p *plane) Latch(clearing bool) (xdp.Exchange, map[string]uint64, error) {
+func (p *plane) Latch(clearing bool) (dataplane.Exchange, map[string]uint64, error) {
 	at := readClock()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,19 +5,19 @@ import (
 	"sync/atomic"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/realtime"
-	"github.com/olafctl/olaf/fpga/xdp"
 	"golang.org/x/sys/unix"
 )
 
 // NewBackend returns a backend whose planes run the engine in this process. built lists the switch programs available
 // to closed-loop hosts.
-func NewBackend(built ...program.Description) realtime.Backend {
-	return realtime.Backend{
+func NewBackend(built ...program.Description) dataplane.Backend {
+	return dataplane.Backend{
 		Kind: "host", Address: "host:", Build: "host-1", Disciplines: engine.DisciplineNames(), Forwards: true, Programs: built,
-		Load: func(discipline string, b xdp.Build) (realtime.Plane, error) { return loadPlane(discipline, b) },
+		Load: func(discipline string, b dataplane.Build) (dataplane.Plane, error) { return loadPlane(discipline, b) },
 	}
 }
 
@@ -27,19 +27,19 @@ const logged = 1 << 18
 // plane is a switch plane with one queue. Its lock is acquired separately for each decision.
 type plane struct {
 	name  string
-	build xdp.Build
+	build dataplane.Build
 
 	mu         realtime.Lock
-	settings   xdp.Settings
+	settings   dataplane.Settings
 	discipline engine.Discipline
 	running    bool
-	senders    map[[4]byte]xdp.Sender
+	senders    map[[4]byte]dataplane.Sender
 	headers    [][olaf.HeaderBytes]byte // headers of the newest contributors, by slot
 	leaving    engine.Slot
 	number     uint64
-	log        []xdp.Decision
+	log        []dataplane.Decision
 	counts     counts
-	clusters   []xdp.ClusterCounts
+	clusters   []dataplane.ClusterCounts
 	lanes      []int32
 
 	activity *engine.Activity // activity of the senders; if nil, ACKs count the clusters inside
@@ -48,12 +48,12 @@ type plane struct {
 	ways atomic.Pointer[forwarding] // nil if packets are not forwarded
 }
 
-var _ realtime.Plane = (*plane)(nil)
+var _ dataplane.Plane = (*plane)(nil)
 
-func loadPlane(discipline string, b xdp.Build) (*plane, error) {
-	p := &plane{name: discipline, build: b, clusters: make([]xdp.ClusterCounts, b.Clusters),
+func loadPlane(discipline string, b dataplane.Build) (*plane, error) {
+	p := &plane{name: discipline, build: b, clusters: make([]dataplane.ClusterCounts, b.Clusters),
 		lanes: make([]int32, b.FrameLanes)}
-	return p, p.Configure(xdp.Settings{Depth: 1})
+	return p, p.Configure(dataplane.Settings{Depth: 1})
 }
 
 // readClock returns the kernel's monotonic clock in nanoseconds.
@@ -67,11 +67,11 @@ func readClock() int64 {
 func toEngineTime(ns int64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
 
 // SetSenders replaces the table that maps senders' addresses to workers.
-func (p *plane) SetSenders(list []xdp.Sender) error {
+func (p *plane) SetSenders(list []dataplane.Sender) error {
 	if len(list) > p.build.Senders {
 		return fmt.Errorf("host: %d senders; there is room for %d", len(list), p.build.Senders)
 	}
-	table := make(map[[4]byte]xdp.Sender, len(list))
+	table := make(map[[4]byte]dataplane.Sender, len(list))
 	for _, s := range list {
 		if !s.Address.Is4() {
 			return fmt.Errorf("host: %v is no IPv4 address of a sender", s.Address)
@@ -85,7 +85,7 @@ func (p *plane) SetSenders(list []xdp.Sender) error {
 }
 
 // Configure replaces the queue by an empty queue with the given settings.
-func (p *plane) Configure(s xdp.Settings) error {
+func (p *plane) Configure(s dataplane.Settings) error {
 	d, err := engine.New(p.name, engine.Config{
 		Slots: s.Depth, Clusters: p.build.Clusters, LaneMemory: p.build.Lanes, FreeSlotOnStart: s.FreeSlotOnStart,
 		RewardFilter: s.RewardFilter, RewardThreshold: s.RewardThreshold,
@@ -142,7 +142,7 @@ func (p *plane) arrive(b []byte) (bypassed bool) {
 	p.clusters[u.Cluster].Class[o.Class]++
 	p.counts.bytes += uint64(u.Size())
 	p.counts.peak = max(p.counts.peak, p.discipline.Occupancy())
-	p.logDecision(xdp.Decision{AtNS: uint64(at), Kind: xdp.Arrival, Class: o.Class, Slot: o.Slot, Update: u})
+	p.logDecision(dataplane.Decision{AtNS: uint64(at), Kind: dataplane.Arrival, Class: o.Class, Slot: o.Slot, Update: u})
 	return false
 }
 
@@ -180,7 +180,7 @@ func (p *plane) judge(f olaf.Frame, fault error) (u olaf.Update, fate *uint64) {
 }
 
 // logDecision assigns the next number to a decision and appends it to the log.
-func (p *plane) logDecision(d xdp.Decision) {
+func (p *plane) logDecision(d dataplane.Decision) {
 	d.Number = p.number
 	p.number++
 	if len(p.log) == logged {
@@ -191,7 +191,7 @@ func (p *plane) logDecision(d xdp.Decision) {
 }
 
 // Decisions calls visit for each decision since its previous call.
-func (p *plane) Decisions(visit func(*xdp.Decision)) error {
+func (p *plane) Decisions(visit func(*dataplane.Decision)) error {
 	p.mu.Lock()
 	log := p.log
 	p.log = nil
@@ -214,7 +214,7 @@ func (p *plane) countActive(window olaf.Duration, weights []uint32) {
 }
 
 // Cluster returns the counts of one cluster since they were last cleared.
-func (p *plane) Cluster(c olaf.ClusterID) (xdp.ClusterCounts, error) {
+func (p *plane) Cluster(c olaf.ClusterID) (dataplane.ClusterCounts, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.clusters[c], nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -47,7 +48,7 @@ func TestConformance(t *testing.T) {
 	fpgatest.Run(t, func(*testing.T) fpga.Device { return c })
 }
 
-var build = xdp.Build{Slots: 5, Clusters: 3, Lanes: 8, FrameLanes: 16, Senders: 8}
+var build = dataplane.Build{Slots: 5, Clusters: 3, Lanes: 8, FrameLanes: 16, Senders: 8}
 
 // both is a plane of each kind. Both get the same calls.
 type both struct {
@@ -89,13 +90,13 @@ func TestAsTheKernel(t *testing.T) {
 // begin empties both planes and configures them anew.
 func (b both) begin(rng *rand.Rand) {
 	b.Helper()
-	s := xdp.Settings{Depth: 1 + rng.IntN(4), FreeSlotOnStart: rng.IntN(2) == 0, RewardFilter: rng.IntN(2) == 0,
+	s := dataplane.Settings{Depth: 1 + rng.IntN(4), FreeSlotOnStart: rng.IntN(2) == 0, RewardFilter: rng.IntN(2) == 0,
 		RewardThreshold: int32(rng.IntN(300))}
-	var senders []xdp.Sender
+	var senders []dataplane.Sender
 	for i := range 6 { // the last cluster is beyond the built number
-		senders = append(senders, xdp.Sender{Address: address(i), Cluster: olaf.ClusterID(i % 4), Worker: olaf.WorkerID(i)})
+		senders = append(senders, dataplane.Sender{Address: address(i), Cluster: olaf.ClusterID(i % 4), Worker: olaf.WorkerID(i)})
 	}
-	for _, p := range []realtime.Plane{b.kernel, b.host} {
+	for _, p := range []dataplane.Plane{b.kernel, b.host} {
 		if err := errors.Join(p.Run(false), p.Reset(), p.Configure(s), p.SetSenders(senders), p.Run(true)); err != nil {
 			b.Fatal(err)
 		}
@@ -121,7 +122,7 @@ func (b both) event(rng *rand.Rand) {
 	}
 }
 
-func first(x xdp.Exchange, err error) xdp.Exchange {
+func first(x dataplane.Exchange, err error) dataplane.Exchange {
 	if err != nil {
 		panic(err) // fails the test with a stack trace
 	}
@@ -143,9 +144,9 @@ func (b both) turn(release, start bool) {
 }
 
 // same checks that two answers are equal, except for times.
-func (b both) same(what string, k, h xdp.Exchange) {
+func (b both) same(what string, k, h dataplane.Exchange) {
 	b.Helper()
-	for _, x := range []*xdp.Exchange{&k, &h} {
+	for _, x := range []*dataplane.Exchange{&k, &h} {
 		x.AtNS, x.AppendedNS, x.OccupancyNS, x.Bank = 0, 0, 0, 0
 		if what == "latch" || what == "flush" { // these concern no slot
 			x.Slot = 0
@@ -209,11 +210,11 @@ func TestMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var senders []xdp.Sender
+	var senders []dataplane.Sender
 	for i := range 2 {
-		senders = append(senders, xdp.Sender{Address: address(i), Cluster: olaf.ClusterID(i), Worker: olaf.WorkerID(i)})
+		senders = append(senders, dataplane.Sender{Address: address(i), Cluster: olaf.ClusterID(i), Worker: olaf.WorkerID(i)})
 	}
-	if err := errors.Join(p.Configure(xdp.Settings{Depth: 3}), p.SetSenders(senders), p.Run(true)); err != nil {
+	if err := errors.Join(p.Configure(dataplane.Settings{Depth: 3}), p.SetSenders(senders), p.Run(true)); err != nil {
 		t.Fatal(err)
 	}
 	frame := make([]byte, olaf.AckSize(8))

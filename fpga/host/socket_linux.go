@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/realtime"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // isForeign reports whether a parse error means that the frame is not OLAF.
@@ -36,7 +36,7 @@ func startListener(at *netlab.Interface, take func(frame []byte)) (*listener, er
 }
 
 // Attach starts to receive frames from the interface. The mode is ignored.
-func (p *plane) Attach(at *netlab.Interface, _ xdp.Mode) (io.Closer, error) {
+func (p *plane) Attach(at *netlab.Interface, _ dataplane.Mode) (io.Closer, error) {
 	return startListener(at, func(b []byte) {
 		if ways := p.ways.Load(); p.arrive(b) && ways != nil {
 			ways.pass(b)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/xdp"
@@ -21,7 +22,7 @@ const leastFrames = 1000
 // interface, at the line rate. The goal refers to the median. The best value is the time on a path without disturbance,
 // and the mean mostly depends on the times when the machine did something else.
 func BenchmarkSingleFrame(b *testing.B) {
-	c, err := Open(KernelBackend(xdp.Native), Hosts{})
+	c, err := Open(xdp.NewBackend(dataplane.Native), Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
 		b.Skip(err)
 	}
@@ -35,7 +36,7 @@ func BenchmarkSingleFrame(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer server.Close()
-	err = errors.Join(c.SetSenders([]xdp.Sender{{Address: from}}),
+	err = errors.Join(c.SetSenders([]dataplane.Sender{{Address: from}}),
 		fpga.ConfigureQueue(context.Background(), c,
 			fpga.QueueConfig{Discipline: "olaf", Depth: 4, Output: engine.Output{Rate: engine.Line}}))
 	if err != nil {
@@ -74,7 +75,7 @@ func BenchmarkSingleFrame(b *testing.B) {
 // late they left. The 99th percentile must be below a quarter of the service time of 100 µs, and stalls below 2 % of
 // the busy time; valid is then 1.
 func BenchmarkPaced(b *testing.B) {
-	c := open(b, KernelBackend(xdp.Native))
+	c := open(b, xdp.NewBackend(dataplane.Native))
 	workload{workers: 8, clusters: 8, updates: 5000, gap: 50_000, size: 256}.load(b, c) // 200 µs apart
 	best := int64(1 << 62)
 	valid := 0.0

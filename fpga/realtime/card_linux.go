@@ -15,11 +15,11 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/aggregator"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // Build limits that apply to every card.
@@ -43,7 +43,7 @@ var mtu = int(olaf.FrameSize(maxLanes)) - 14
 
 // Card is a device whose ports are connected by network cables. It is not safe for concurrent use.
 type Card struct {
-	backend Backend
+	backend dataplane.Backend
 	clock   clock
 	openNS  int64
 	lab     *netlab.Lab
@@ -64,8 +64,8 @@ type Card struct {
 	frozen    bool
 	frozenAt  int64
 	config    queueConfig // of the plane
-	senders   []xdp.Sender
-	planes    map[string]Plane
+	senders   []dataplane.Sender
+	planes    map[string]dataplane.Plane
 	closers   []io.Closer // closers other than planes
 	total     totals
 	lost      int64 // frames of the workers that were given up as lost
@@ -74,7 +74,7 @@ type Card struct {
 	tables    func() aggregator.Admission // nil if there are no tables
 
 	mu       Lock // held whenever the plane is used
-	plane    Plane
+	plane    dataplane.Plane
 	attached []io.Closer
 	programs []attachment
 	failure  error // first failure of the plane
@@ -95,14 +95,14 @@ var (
 
 // Open creates the network and measures its capacity for half a second. Everything is removed by Close or when the
 // process ends.
-func Open(b Backend, h Hosts) (*Card, error) {
+func Open(b dataplane.Backend, h Hosts) (*Card, error) {
 	if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
 		return nil, err
 	}
 	if err := h.checkHosts(&b); err != nil {
 		return nil, err
 	}
-	c := &Card{backend: b, hosts: h, planes: map[string]Plane{}}
+	c := &Card{backend: b, hosts: h, planes: map[string]dataplane.Plane{}}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -119,7 +119,7 @@ func (c *Card) open() error {
 	if err := c.connect(); err != nil {
 		return err
 	}
-	c.file = regfile.New(behaviour, c, regfile.NewLayout(c.backend.capabilities()), builtDescriptors)
+	c.file = regfile.New(behaviour, c, regfile.NewLayout(c.capabilities()), builtDescriptors)
 	c.file.Reset()
 	// Each thread that polls the clock occupies one of Go's running threads, and a thread that returns from the kernel
 	// must find a free one.
@@ -270,7 +270,7 @@ func (c *Card) SetGate(gate func(olaf.WorkerID, olaf.Time) bool) (withheld int64
 func (c *Card) Cables() (in []*netlab.Cable, out *netlab.Cable) { return c.in, c.out }
 
 // CurrentPlane returns the plane in use. It is valid until the queue is configured again.
-func (c *Card) CurrentPlane() Plane {
+func (c *Card) CurrentPlane() dataplane.Plane {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.plane
@@ -290,7 +290,7 @@ func (c *Card) address() string {
 	switch h := &c.hosts; {
 	case h.isBetween():
 		address := "xdp:" + h.Outside[0].Interface + "," + h.Outside[1].Interface
-		if c.backend.Mode != xdp.Native {
+		if c.backend.Mode != dataplane.Native {
 			address += "," + string(c.backend.Mode)
 		}
 		return address
@@ -339,7 +339,7 @@ func (c *Card) firstFailure() error {
 }
 
 // SetSenders replaces the table of workers in the current plane and in all later ones.
-func (c *Card) SetSenders(list []xdp.Sender) error {
+func (c *Card) SetSenders(list []dataplane.Sender) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.plane.SetSenders(list); err != nil {
@@ -351,7 +351,7 @@ func (c *Card) SetSenders(list []xdp.Sender) error {
 
 // ReplaceSenders is SetSenders for callers that cannot handle an error. If it fails, later accesses to the card return
 // the error.
-func (c *Card) ReplaceSenders(list []xdp.Sender) {
+func (c *Card) ReplaceSenders(list []dataplane.Sender) {
 	if err := c.SetSenders(list); err != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -385,11 +385,11 @@ func (c *Card) adoptConfig(q queueConfig) error {
 	return c.witness.reset(kind.Name, q)
 }
 
-func (c *Card) loadPlane(discipline string) (Plane, error) {
+func (c *Card) loadPlane(discipline string) (dataplane.Plane, error) {
 	if p := c.planes[discipline]; p != nil {
 		return p, nil
 	}
-	p, err := c.backend.Load(discipline, xdp.Build{
+	p, err := c.backend.Load(discipline, dataplane.Build{
 		Slots: builtSlots + 1, Clusters: builtClusters, Lanes: maxLanes, FrameLanes: maxLanes, Senders: builtSenders,
 		LogBytes: cmp.Or(c.backend.LogBytes, logBytes),
 	})
@@ -401,7 +401,7 @@ func (c *Card) loadPlane(discipline string) (Plane, error) {
 
 // attachPlane attaches a plane to the switch's interfaces. The plane receives frames from the workers, and answers from
 // the server bypass its queue.
-func (c *Card) attachPlane(p Plane) error {
+func (c *Card) attachPlane(p dataplane.Plane) error {
 	if err := c.detachPlane(); err != nil {
 		return err
 	}

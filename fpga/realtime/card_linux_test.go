@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/xdp"
@@ -12,15 +13,15 @@ import (
 
 // backends lists the backends that the tests open. The check of offered rates is off, because tests send at rates
 // beyond the measured ones.
-var backends = []Backend{atAnyRate(KernelBackend(xdp.Native)), atAnyRate(KernelBackend(xdp.Generic))}
+var backends = []dataplane.Backend{atAnyRate(xdp.NewBackend(dataplane.Native)), atAnyRate(xdp.NewBackend(dataplane.Generic))}
 
-func atAnyRate(b Backend) Backend {
+func atAnyRate(b dataplane.Backend) dataplane.Backend {
 	b.AnyRate = true
 	return b
 }
 
 // open opens a card for a test. If rights are missing, it skips the test and names them.
-func open(t testing.TB, b Backend) *Card {
+func open(t testing.TB, b dataplane.Backend) *Card {
 	t.Helper()
 	c, err := Open(b, Hosts{})
 	if errors.Is(err, netlab.ErrRights) {

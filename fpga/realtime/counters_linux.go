@@ -5,10 +5,10 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // totals contains the counters since the last clear. They are collected from the planes by latching.
@@ -21,7 +21,7 @@ type totals struct {
 	others    uint64 // those of foreign that are in the latched registers
 	occupancy uint64 // in ns × frames, from replaced planes
 	peak      int
-	latched   xdp.Exchange
+	latched   dataplane.Exchange
 }
 
 // planeCounters maps the names of the planes' counters to the registers with the same name.
@@ -73,12 +73,12 @@ func (c *Card) saveCounts() error {
 		return err
 	}
 	c.total.occupancy += c.total.latched.OccupancyNS
-	c.total.latched = xdp.Exchange{Leaving: -1}
+	c.total.latched = dataplane.Exchange{Leaving: -1}
 	return c.readDecisions()
 }
 
 // queuedCount returns the number of queued frames and the number of updates in them.
-func queuedCount(x *xdp.Exchange) (frames, updates uint64) {
+func queuedCount(x *dataplane.Exchange) (frames, updates uint64) {
 	frames = uint64(x.Waiting)
 	if x.Leaving >= 0 {
 		frames++
@@ -278,7 +278,7 @@ func (c *Card) clearCounters() error {
 }
 
 // viewState returns the current state of the queue.
-func (c *Card) viewState() xdp.Exchange {
+func (c *Card) viewState() dataplane.Exchange {
 	x, _ := c.viewSlot(maxIndex)
 	return x
 }
@@ -286,11 +286,11 @@ func (c *Card) viewState() xdp.Exchange {
 // maxIndex is an index that is greater than the index of any queued frame.
 const maxIndex = 1 << 30
 
-func (c *Card) viewSlot(index int) (xdp.Exchange, error) {
+func (c *Card) viewSlot(index int) (dataplane.Exchange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.plane == nil {
-		return xdp.Exchange{Leaving: -1}, c.failure
+		return dataplane.Exchange{Leaving: -1}, c.failure
 	}
 	x, err := c.plane.Inspect(index, nil)
 	if err != nil {
@@ -302,7 +302,7 @@ func (c *Card) viewSlot(index int) (xdp.Exchange, error) {
 
 // countOccupied returns the number of slots in use. The frame on the wire is not counted if its slot was freed when it
 // started.
-func (c *Card) countOccupied(x *xdp.Exchange) int {
+func (c *Card) countOccupied(x *dataplane.Exchange) int {
 	n := x.Waiting
 	if x.Leaving >= 0 && !c.config.settings.FreeSlotOnStart {
 		n++

@@ -34,18 +34,18 @@ func (f *front) discardSums() {
 
 // builtPrograms returns the codes of the built-in programs as a bit mask. The bit of the pass-through program is always
 // set.
-func (b *Backend) builtPrograms() uint32 {
+func (c *Card) builtPrograms() uint32 {
 	bits := uint32(1)
-	for i := range b.Programs {
-		bits |= 1 << b.Programs[i].Code
+	for i := range c.backend.Programs {
+		bits |= 1 << c.backend.Programs[i].Code
 	}
 	return bits
 }
 
-func (b *Backend) programOf(code uint32) program.Description {
-	for i := range b.Programs {
-		if b.Programs[i].Code == code {
-			return b.Programs[i]
+func (c *Card) programOf(code uint32) program.Description {
+	for i := range c.backend.Programs {
+		if c.backend.Programs[i].Code == code {
+			return c.backend.Programs[i]
 		}
 	}
 	return pass.Describe()
@@ -71,7 +71,7 @@ func (c *Card) OpenLoop(build program.Config) (program.Program, error) {
 	if !c.enabled || c.frozen {
 		return nil, fmt.Errorf("%w: the data path is stopped; enable the queue", fpga.ErrRefused)
 	}
-	of := c.backend.programOf(c.file.Reg(regmap.AggregatorProgram))
+	of := c.programOf(c.file.Reg(regmap.AggregatorProgram))
 	p, err := of.New(build)
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // Hosts describes the workers and the server at the ends of the cables.
@@ -70,7 +70,7 @@ const (
 
 // checkHosts returns an error for a combination that the backend does not support, or for a server without a valid MAC
 // address.
-func (h Hosts) checkHosts(b *Backend) error {
+func (h Hosts) checkHosts(b *dataplane.Backend) error {
 	server, outside := h.Outside[h.Server()]
 	switch {
 	case h.hasForeign() && b.Forwards:
@@ -235,7 +235,7 @@ func (c *Card) Hub(host int) *netlab.Interface {
 
 // marker is implemented by planes that write their fill level into passing ACKs.
 type marker interface {
-	AttachMark(at *netlab.Interface, mode xdp.Mode) (io.Closer, error)
+	AttachMark(at *netlab.Interface, mode dataplane.Mode) (io.Closer, error)
 }
 
 // Route describes how to reach a host: by its network, the cable with the host at end A, and the switch's address in

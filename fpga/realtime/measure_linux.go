@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/regfile"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // measureNS is the duration of the measurement, measureLanes the number of lanes per frame, and measureWindow the
@@ -43,7 +43,7 @@ func (c *Card) Rates() Rates { return c.rates }
 // counts.
 func (c *Card) measureRates() error {
 	address := netip.AddrFrom4([4]byte{192, 0, 2, 1}) // from a reserved address block
-	if err := c.SetSenders([]xdp.Sender{{Address: address}}); err != nil {
+	if err := c.SetSenders([]dataplane.Sender{{Address: address}}); err != nil {
 		return err
 	}
 	c.mu.Lock()

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // queueConfig is the queue's configuration, as read from the registers that take effect when the queue is enabled.
 type queueConfig struct {
 	discipline uint32 // register value
-	settings   xdp.Settings
+	settings   dataplane.Settings
 	output     engine.Output
 }
 
@@ -31,7 +31,7 @@ func (c *Card) readQueueConfig() queueConfig {
 	mode := c.file.Reg(regmap.QueueMode)
 	q := queueConfig{
 		discipline: mode & regmap.QueueModeDisciplineMask,
-		settings: xdp.Settings{
+		settings: dataplane.Settings{
 			Depth:           int(c.file.Reg(regmap.QueueDepth)),
 			FreeSlotOnStart: mode&regmap.QueueModeFreeOnStart != 0,
 			RewardFilter:    mode&regmap.QueueModeRewardFilter != 0,
@@ -47,9 +47,9 @@ func (c *Card) readQueueConfig() queueConfig {
 
 // capabilities returns the capability bits of this build. It has no configurable engine cycles, because merging takes
 // the machine's own time. It has no provenance log, because contributors are in the decision log, and no server model.
-func (b *Backend) capabilities() uint32 {
+func (c *Card) capabilities() uint32 {
 	bits := regmap.CommonCapabilitiesFreeOnStart | regmap.CommonCapabilitiesLanes
-	if b.builtPrograms() != 1 {
+	if c.builtPrograms() != 1 {
 		bits |= regmap.CommonCapabilitiesAggregator
 	}
 	return bits
@@ -94,7 +94,7 @@ var live = map[uint32]func(*Card) uint32{
 		return c.file.Reg(regmap.GeneratorEvents)
 	},
 	regmap.CommonRole:           (*Card).role,
-	regmap.CommonCapabilities:   func(c *Card) uint32 { return c.backend.capabilities() },
+	regmap.CommonCapabilities:   func(c *Card) uint32 { return c.capabilities() },
 	regmap.CommonBuildHash:      (*Card).buildHash,
 	regmap.CommonClockHz:        regfile.ConstantRegister[*Card](uint32(clockHz)),
 	regmap.CommonMaxPacketBytes: func(c *Card) uint32 { return uint32(c.generator.maxBytes()) },
@@ -102,13 +102,13 @@ var live = map[uint32]func(*Card) uint32{
 	regmap.QueueBuiltClusters:   regfile.ConstantRegister[*Card](builtClusters),
 	regmap.QueueBuiltLanes:      regfile.ConstantRegister[*Card](maxLanes),
 	regmap.ModelNext: func(c *Card) uint32 {
-		if c.backend.builtPrograms() == 1 {
+		if c.builtPrograms() == 1 {
 			return 0
 		}
 		return regmap.AggregatorBase
 	},
 	regmap.AggregatorBuiltSlots:    regfile.ConstantRegister[*Card](builtSegments),
-	regmap.AggregatorBuiltPrograms: func(c *Card) uint32 { return c.backend.builtPrograms() },
+	regmap.AggregatorBuiltPrograms: func(c *Card) uint32 { return c.builtPrograms() },
 	regmap.AggregatorBuiltLanes:    regfile.ConstantRegister[*Card](maxLanes),
 	regmap.AggregatorOccupied:      func(c *Card) uint32 { return c.front.readOccupied() },
 	regmap.AggregatorPeakOccupied:  func(c *Card) uint32 { return c.front.peakOccupied() },
@@ -174,7 +174,7 @@ var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
 	},
 	regmap.QueueClusterIndex: func(c *Card, v uint32) *regfile.Reason { return refusalReason(c.selectCluster(v)) },
 	regmap.AggregatorProgram: func(c *Card, v uint32) *regfile.Reason {
-		if c.backend.builtPrograms()>>v&1 == 0 {
+		if c.builtPrograms()>>v&1 == 0 {
 			return regfile.BadValue("no program of that code is built")
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/xdp"
@@ -28,13 +29,13 @@ type workload struct {
 // load writes the table of workers and programs the generator.
 func (w workload) load(t testing.TB, c *Card) {
 	t.Helper()
-	var senders []xdp.Sender
+	var senders []dataplane.Sender
 	flows := make([]uint32, w.workers*regmap.FlowWords)
 	for i := range w.workers {
 		f := regmap.Flow{SourceIP: [4]byte{10, 0, 0, byte(i)}, DestIP: [4]byte{10, 1, 0, 1}, SourcePort: 9, DestPort: olaf.UDPPort,
 			Cluster: olaf.ClusterID(i % w.clusters), Worker: olaf.WorkerID(i), Length: w.size, Enable: true}
 		f.Put(flows[i*regmap.FlowWords:])
-		senders = append(senders, xdp.Sender{Address: netip.AddrFrom4(f.SourceIP), Cluster: f.Cluster, Worker: f.Worker})
+		senders = append(senders, dataplane.Sender{Address: netip.AddrFrom4(f.SourceIP), Cluster: f.Cluster, Worker: f.Worker})
 	}
 	descriptors := make([]uint32, w.updates*regmap.DescriptorWords)
 	for i := range w.updates {
@@ -173,7 +174,7 @@ func inspect(t *testing.T, c *Card) {
 // TestRefusedRate checks that rates beyond the machine's capacity are refused with the capacity, for many frames and
 // for few, and that bursts that are far apart are accepted.
 func TestRefusedRate(t *testing.T) {
-	c := open(t, KernelBackend(xdp.Native))
+	c := open(t, xdp.NewBackend(dataplane.Native))
 	for _, w := range []struct {
 		name string
 		workload
@@ -240,11 +241,11 @@ func TestInstead(t *testing.T) {
 
 // behind is a plane that counts nothing while it is on, as if no frame had arrived yet.
 type behind struct {
-	Plane
+	dataplane.Plane
 	on bool
 }
 
-func (b *behind) Latch(clear bool) (xdp.Exchange, map[string]uint64, error) {
+func (b *behind) Latch(clear bool) (dataplane.Exchange, map[string]uint64, error) {
 	x, sums, err := b.Plane.Latch(clear)
 	if b.on {
 		sums = nil
@@ -257,7 +258,7 @@ func (b *behind) Latch(clear bool) (xdp.Exchange, map[string]uint64, error) {
 func TestFramesUnderWay(t *testing.T) {
 	b, plane := backends[0], new(behind)
 	load := b.Load
-	b.Load = func(discipline string, build xdp.Build) (p Plane, err error) {
+	b.Load = func(discipline string, build dataplane.Build) (p dataplane.Plane, err error) {
 		plane.Plane, err = load(discipline, build)
 		return plane, err
 	}

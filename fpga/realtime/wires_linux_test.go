@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -58,7 +59,7 @@ func TestWires(t *testing.T) {
 
 // TestWiresRefused checks that cables of this machine are refused if the switch's programs forward packets themselves.
 func TestWiresRefused(t *testing.T) {
-	_, err := Open(Backend{Address: "own:", Forwards: true}, Hosts{Wires: map[int]Wire{0: {}}})
+	_, err := Open(dataplane.Backend{Address: "own:", Forwards: true}, Hosts{Wires: map[int]Wire{0: {}}})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}

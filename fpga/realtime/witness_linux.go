@@ -6,14 +6,14 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // witness reads the plane's decision log and lets the engine make the same decisions, for comparison.
 type witness struct {
-	replayer *xdp.Replayer
-	arrivals []xdp.Decision
+	replayer *dataplane.Replayer
+	arrivals []dataplane.Decision
 	beyond   uint64 // number of arrivals beyond keptArrivals
 }
 
@@ -23,14 +23,14 @@ const keptArrivals = 1 << 22
 // reset discards earlier decisions and creates an engine for the given configuration.
 func (w *witness) reset(discipline string, q queueConfig) (err error) {
 	w.arrivals, w.beyond = w.arrivals[:0], 0
-	w.replayer, err = xdp.NewReplayer(discipline, q.engineConfig())
+	w.replayer, err = dataplane.NewReplayer(discipline, q.engineConfig())
 	return err
 }
 
-func (w *witness) addDecision(d *xdp.Decision) {
+func (w *witness) addDecision(d *dataplane.Decision) {
 	w.replayer.Add(d)
 	switch {
-	case d.Kind != xdp.Arrival:
+	case d.Kind != dataplane.Arrival:
 	case len(w.arrivals) < keptArrivals:
 		w.arrivals = append(w.arrivals, *d)
 	default:

@@ -17,6 +17,7 @@ import (
 	"github.com/cilium/ebpf"
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/xagg"
@@ -68,7 +69,7 @@ type slowAggregator struct {
 	wrapping bool
 	inside   map[uint32][]data
 	counts   map[string]uint64
-	log      []Decision // decisions since the last comparison with the kernel's log
+	log      []dataplane.Decision // decisions since the last comparison with the kernel's log
 }
 
 func (s *slowAggregator) receive(p data) (class string, sum *data) {
@@ -141,9 +142,9 @@ func loadAggregator(t testing.TB, b AggregatorBuild, children int) *Aggregator {
 	a, err := LoadAggregator(b)
 	loaded(t, err)
 	t.Cleanup(func() { _ = a.Close() })
-	var senders []Sender
+	var senders []dataplane.Sender
 	for i := range children {
-		senders = append(senders, Sender{addressOf(i), 7, olaf.WorkerID(i)})
+		senders = append(senders, dataplane.Sender{Address: addressOf(i), Cluster: 7, Worker: olaf.WorkerID(i)})
 	}
 	err = errors.Join(a.SetSenders(senders), a.Run(true), a.Configure(Parent{
 		Job: 7, Children: children, Child: 3,
@@ -204,7 +205,7 @@ func exchangeBoth(t *testing.T, a *Aggregator, slow *slowAggregator, p data) {
 	frame := p.encode(t, addressOf(int(p.child)).As4())
 	class, want := slow.receive(p)
 	slow.counts[class]++
-	slow.log = append(slow.log, Decision{
+	slow.log = append(slow.log, dataplane.Decision{
 		Class: engine.Class(slices.Index(a.CounterNames(), class)), Slot: engine.Slot(p.fragment),
 		Update: olaf.Update{GenNS: p.gen, Seq: p.fragment, Reward: int32(p.epoch), Cluster: 7, Worker: olaf.WorkerID(p.child),
 			Count: p.count, Lanes: uint16(len(p.lanes))},
@@ -234,8 +235,8 @@ func exchangeBoth(t *testing.T, a *Aggregator, slow *slowAggregator, p data) {
 // aggregator's.
 func compareDecisions(t *testing.T, a *Aggregator, slow *slowAggregator) {
 	t.Helper()
-	var log []Decision
-	err := a.Decisions(func(d *Decision) {
+	var log []dataplane.Decision
+	err := a.Decisions(func(d *dataplane.Decision) {
 		d.Number, d.AtNS, d.Saturated = 0, 0, 0 // Number depends on the fragment, and Saturated is checked by its count
 		log = append(log, *d)
 	})

@@ -10,40 +10,32 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
-)
-
-// Mode selects the kernel hook to which XDP programs are attached.
-type Mode string
-
-// Native is the hook in the driver. Generic is a later hook that every interface has.
-const (
-	Native  Mode = "native"
-	Generic Mode = "generic"
 )
 
 // Attach runs the program named arrive on all frames received at an interface, until the returned closer is closed or
 // the process ends. The error matches ErrKernel.
-func (p *programs) Attach(at *netlab.Interface, mode Mode) (io.Closer, error) {
+func (p *programs) Attach(at *netlab.Interface, mode dataplane.Mode) (io.Closer, error) {
 	return p.attach("arrive", at, mode)
 }
 
 // AttachMark attaches a program to the server's interface. The program writes the queue's fill level into ACKs that
 // arrive there.
-func (q *Queue) AttachMark(at *netlab.Interface, mode Mode) (io.Closer, error) {
+func (q *Queue) AttachMark(at *netlab.Interface, mode dataplane.Mode) (io.Closer, error) {
 	return q.attach("mark", at, mode)
 }
 
-func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.Closer, error) {
-	flags := map[Mode]link.XDPAttachFlags{Native: link.XDPDriverMode, Generic: link.XDPGenericMode}
+func (p *programs) attach(program string, at *netlab.Interface, mode dataplane.Mode) (io.Closer, error) {
+	flags := map[dataplane.Mode]link.XDPAttachFlags{dataplane.Native: link.XDPDriverMode, dataplane.Generic: link.XDPGenericMode}
 	f, ok := flags[mode]
 	if !ok {
-		return nil, fmt.Errorf("xdp: unknown mode %q; use %s or %s", mode, Native, Generic)
+		return nil, fmt.Errorf("xdp: unknown mode %q; use %s or %s", mode, dataplane.Native, dataplane.Generic)
 	}
-	if mode == Native && at.MTU > netlab.MaxMTU {
+	if mode == dataplane.Native && at.MTU > netlab.MaxMTU {
 		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: an MTU of %d bytes is above %d, the largest whose "+
 			"frames native mode passes in one piece; lower it, or use mode %s",
-			p.name, program, at.Name, ErrKernel, at.MTU, netlab.MaxMTU, Generic)
+			p.name, program, at.Name, ErrKernel, at.MTU, netlab.MaxMTU, dataplane.Generic)
 	}
 	var attached link.Link
 	err := at.Do(func() (err error) {
@@ -51,9 +43,9 @@ func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.C
 			Flags: f})
 		return err
 	})
-	if errors.Is(err, unix.EOPNOTSUPP) && mode == Native {
+	if errors.Is(err, unix.EOPNOTSUPP) && mode == dataplane.Native {
 		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: its driver does not support XDP; use mode %s", p.name,
-			program, at.Name, ErrKernel, Generic)
+			program, at.Name, ErrKernel, dataplane.Generic)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("xdp: %s: attach %s to %s in mode %s: %w: %w", p.name, program, at.Name, mode, ErrKernel,

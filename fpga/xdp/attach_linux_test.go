@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
@@ -47,11 +48,11 @@ func cableOf(t testing.TB, mtu int) *netlab.Cable {
 // TestRealFrames sends frames through a pair of interfaces at whose other end the kernel merges them, and checks every
 // sum.
 func TestRealFrames(t *testing.T) {
-	for _, mode := range []Mode{Native, Generic} {
+	for _, mode := range []dataplane.Mode{dataplane.Native, dataplane.Generic} {
 		t.Run(string(mode), func(t *testing.T) {
 			c := cable(t)
 			const workers, lanes, rounds = 8, 48, 500
-			k := load(t, "olaf", Build{Slots: 4, Clusters: 4, Lanes: lanes, FrameLanes: lanes, Senders: workers, LogBytes: 1 << 20})
+			k := load(t, "olaf", dataplane.Build{Slots: 4, Clusters: 4, Lanes: lanes, FrameLanes: lanes, Senders: workers, LogBytes: 1 << 20})
 			defer k.Close()
 			open(t, k, workers)
 			l, err := k.Attach(c.B, mode)
@@ -59,7 +60,7 @@ func TestRealFrames(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			r, err := NewReplayer("olaf", engine.Config{Slots: 4, Clusters: 4})
+			r, err := dataplane.NewReplayer("olaf", engine.Config{Slots: 4, Clusters: 4})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,11 +96,11 @@ func TestRealFrames(t *testing.T) {
 // open adds workers to the table, each in the cluster of its number modulo 4, and enables the queue.
 func open(t *testing.T, k *Queue, workers int) {
 	t.Helper()
-	var senders []Sender
+	var senders []dataplane.Sender
 	for i := range workers {
-		senders = append(senders, Sender{addressOf(i), olaf.ClusterID(i % 4), olaf.WorkerID(i)})
+		senders = append(senders, dataplane.Sender{Address: addressOf(i), Cluster: olaf.ClusterID(i % 4), Worker: olaf.WorkerID(i)})
 	}
-	for _, err := range []error{k.SetSenders(senders), k.Configure(Settings{Depth: 4}), k.Run(true)} {
+	for _, err := range []error{k.SetSenders(senders), k.Configure(dataplane.Settings{Depth: 4}), k.Run(true)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,13 +160,13 @@ func expectSum(t *testing.T, k *Queue, out []byte, round uint32) {
 // TestTooLargeForNative attaches to an interface whose frames do not arrive in one piece.
 func TestTooLargeForNative(t *testing.T) {
 	c := cableOf(t, 9000)
-	k := load(t, "olaf", Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
+	k := load(t, "olaf", dataplane.Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
 	defer k.Close()
-	if _, err := k.Attach(c.B, Native); !errors.Is(err, ErrKernel) ||
+	if _, err := k.Attach(c.B, dataplane.Native); !errors.Is(err, ErrKernel) ||
 		!strings.Contains(err.Error(), "an MTU of 9000 bytes is above 3000") {
 		t.Errorf("%v", err)
 	}
-	l, err := k.Attach(c.B, Generic)
+	l, err := k.Attach(c.B, dataplane.Generic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +198,7 @@ func TestRedirectWithoutProgramLosesFrames(t *testing.T) {
 			}
 			defer pass.Close()
 		}
-		l, err := a.Attach(c.B, Native)
+		l, err := a.Attach(c.B, dataplane.Native)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,7 +48,7 @@ func BenchmarkQueue(b *testing.B) {
 		for _, log := range []int{0, 1 << 26} {
 			for _, class := range []string{"replaced", "aggregated"} {
 				b.Run(fmt.Sprintf("olaf/%s/lanes=%d/log=%v", class, lanes, log > 0), func(b *testing.B) {
-					k := load(b, "olaf", Build{Slots: 64, Clusters: 100, Lanes: lanes, FrameLanes: lanes, Senders: 100, LogBytes: log})
+					k := load(b, "olaf", dataplane.Build{Slots: 64, Clusters: 100, Lanes: lanes, FrameLanes: lanes, Senders: 100, LogBytes: log})
 					defer k.Close()
 					frames := prepare(b, k, lanes)
 					if class == "aggregated" {
@@ -71,7 +72,7 @@ func BenchmarkQueue(b *testing.B) {
 
 // prepare enables a queue for two workers of a cluster, whose first update waits, and returns a frame of each.
 func prepare(b *testing.B, k *Queue, lanes int) (frames [2][]byte) {
-	var senders []Sender
+	var senders []dataplane.Sender
 	for i := range frames {
 		u := olaf.Update{Cluster: 3, Worker: olaf.WorkerID(i), Count: 1, Lanes: uint16(lanes)}
 		frames[i] = make([]byte, u.Size())
@@ -79,9 +80,9 @@ func prepare(b *testing.B, k *Queue, lanes int) (frames [2][]byte) {
 		if _, err := olaf.EncodeUpdate(frames[i], &a, &u, nil); err != nil {
 			b.Fatal(err)
 		}
-		senders = append(senders, Sender{addressOf(i), u.Cluster, u.Worker})
+		senders = append(senders, dataplane.Sender{Address: addressOf(i), Cluster: u.Cluster, Worker: u.Worker})
 	}
-	for _, err := range []error{k.SetSenders(senders), k.Configure(Settings{Depth: 8}), k.Run(true)} {
+	for _, err := range []error{k.SetSenders(senders), k.Configure(dataplane.Settings{Depth: 8}), k.Run(true)} {
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
 const decisionBytes = 56
 
 // Decisions calls visit for each entry logged since its previous call. It does not wait for more entries.
-func (p *programs) Decisions(visit func(*Decision)) error {
+func (p *programs) Decisions(visit func(*dataplane.Decision)) error {
 	if p.log == nil {
 		return nil
 	}
@@ -36,17 +37,17 @@ func (p *programs) Decisions(visit func(*Decision)) error {
 	return nil
 }
 
-func decodeDecision(b []byte) Decision {
+func decodeDecision(b []byte) dataplane.Decision {
 	u16 := func(at int) uint16 { return binary.NativeEndian.Uint16(b[at:]) }
 	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(b[at:]) }
 	u64 := func(at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
-	return Decision{
+	return dataplane.Decision{
 		Number: u64(0), AtNS: u64(8), Slot: engine.Slot(int32(u32(32))), Saturated: u32(36),
 		Update: olaf.Update{
 			GenNS: u64(16), Seq: u32(24), Reward: int32(u32(28)), Cluster: olaf.ClusterID(u16(40)),
 			Worker: olaf.WorkerID(u16(42)),
 			Count:  u16(44), Lanes: u16(46), Flags: olaf.Flags(b[50]),
 		},
-		Kind: DecisionKind(b[48]), Class: engine.Class(b[49]),
+		Kind: dataplane.DecisionKind(b[48]), Class: engine.Class(b[49]),
 	}
 }

@@ -9,12 +9,13 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
 // load loads a discipline, or skips the test if the process lacks the rights.
-func load(t testing.TB, name string, b Build) *Queue {
+func load(t testing.TB, name string, b dataplane.Build) *Queue {
 	t.Helper()
 	k, err := LoadQueue(name, b)
 	loaded(t, err)
@@ -72,7 +73,7 @@ func newDiscipline(t testing.TB, k *Queue, cfg engine.Config, known map[identity
 		frame: make([]byte, olaf.MaxFrame), out: make([]byte, int(olaf.FrameSize(cfg.LaneMemory)))}
 	d.must(k.Run(false))
 	d.must(k.Reset())
-	d.must(k.Configure(Settings{Depth: cfg.Slots, FreeSlotOnStart: cfg.FreeSlotOnStart, RewardFilter: cfg.RewardFilter,
+	d.must(k.Configure(dataplane.Settings{Depth: cfg.Slots, FreeSlotOnStart: cfg.FreeSlotOnStart, RewardFilter: cfg.RewardFilter,
 		RewardThreshold: cfg.RewardThreshold}))
 	d.must(k.Run(true))
 	return d
@@ -86,9 +87,9 @@ func (d *discipline) must(err error) {
 }
 
 // decided returns the only decision since the last call.
-func (d *discipline) decided(kind DecisionKind) (found Decision) {
+func (d *discipline) decided(kind dataplane.DecisionKind) (found dataplane.Decision) {
 	n := 0
-	d.must(d.k.Decisions(func(one *Decision) { found, n = *one, n+1 }))
+	d.must(d.k.Decisions(func(one *dataplane.Decision) { found, n = *one, n+1 }))
 	if n != 1 || found.Kind != kind {
 		d.t.Fatalf("%d decisions, the last %+v; want one of kind %d", n, found, kind)
 	}
@@ -104,7 +105,7 @@ func (d *discipline) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside 
 	if verdict != Drop {
 		d.t.Fatalf("%+v: verdict %d", u, verdict)
 	}
-	got := d.decided(Arrival)
+	got := d.decided(dataplane.Arrival)
 	if got.Update != *u {
 		d.t.Fatalf("%+v is logged as %+v", *u, got.Update)
 	}
@@ -115,7 +116,7 @@ func (d *discipline) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside 
 }
 
 // remember stores what belongs to a slot but is not in it.
-func (d *discipline) remember(now olaf.Time, got *Decision, u *olaf.Update, inside []olaf.Contributor) {
+func (d *discipline) remember(now olaf.Time, got *dataplane.Decision, u *olaf.Update, inside []olaf.Contributor) {
 	if got.Slot == engine.NoSlot {
 		return
 	}
@@ -139,7 +140,7 @@ func (d *discipline) Lock() (engine.Slot, olaf.Size, bool) {
 	if !x.Started {
 		return engine.NoSlot, 0, false
 	}
-	if got := d.decided(Start); int(got.Slot) != x.Slot {
+	if got := d.decided(dataplane.Start); int(got.Slot) != x.Slot {
 		d.t.Fatalf("slot %d starts and %+v is logged", x.Slot, got)
 	}
 	d.leaving = slices.Clone(frame)
@@ -163,7 +164,7 @@ func (d *discipline) View(s engine.Slot, f *engine.Frame) {
 }
 
 // inspect finds a slot in the order of departure.
-func (d *discipline) inspect(s engine.Slot) Exchange {
+func (d *discipline) inspect(s engine.Slot) dataplane.Exchange {
 	for i := 0; ; i++ {
 		x, err := d.k.Inspect(i, d.out)
 		d.must(err)
@@ -205,7 +206,7 @@ func (d *discipline) sameBytes(u *olaf.Update) {
 func (d *discipline) Release(s engine.Slot) {
 	x, _, err := d.k.Turn(true, false, nil)
 	d.must(err)
-	if got := d.decided(Release); !x.Released || got.Slot != s {
+	if got := d.decided(dataplane.Release); !x.Released || got.Slot != s {
 		d.t.Fatalf("slot %d: %+v, %+v", s, x, got)
 	}
 	delete(d.places, s)
@@ -214,11 +215,11 @@ func (d *discipline) Release(s engine.Slot) {
 func (d *discipline) Flush() {
 	_, err := d.k.Flush()
 	d.must(err)
-	d.decided(Flush)
+	d.decided(dataplane.Flush)
 	clear(d.places)
 }
 
-func (d *discipline) state() Exchange {
+func (d *discipline) state() dataplane.Exchange {
 	x, err := d.k.Inspect(0, nil)
 	d.must(err)
 	return x

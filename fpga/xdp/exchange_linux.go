@@ -6,7 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/dataplane"
 )
 
 // Bits in the request of an exchange, and the length of an exchange (bpf/serve.h).
@@ -18,30 +18,10 @@ const (
 	exchangeBytes = 104
 )
 
-// Exchange is the answer of the queue's programs to the output. It reports what was done, the frame concerned, and the
-// state of the queue at that instant.
-type Exchange struct {
-	Released bool
-	Started  bool // Slot, Update and AppendedNS describe the frame that starts
-	Slot     int  // -1 if there is none
-	Update   olaf.Update
-	// AppendedNS is the time at which the slot was filled, AtNS the time of the exchange. Both are on the kernel's
-	// monotonic clock.
-	AppendedNS, AtNS uint64
-	Waiting          int
-	Leaving          int // slot of the frame on the wire; -1 if there is none
-	Active           int // clusters with an update in the queue
-	Peak             int // peak number of slots in use since the last clear
-	Bank             uint32
-	Updates          uint64 // sum of the counts of the queued frames
-	OccupancyNS      uint64 // time integral of the number of queued frames
-	Number           uint64 // number of the next decision
-}
-
 // Turn releases the frame on the wire if release is set, and starts the frame at the head of the queue if start is set.
 // Both are done under one lock. The starting frame is written to buf, which must have room for the longest frame, and
 // is returned.
-func (q *Queue) Turn(release, start bool, buf []byte) (Exchange, []byte, error) {
+func (q *Queue) Turn(release, start bool, buf []byte) (dataplane.Exchange, []byte, error) {
 	x, err := q.run("turn", boolBit(release)*askRelease|boolBit(start)*askStart, 0, buf)
 	if err != nil || !x.Started {
 		return x, nil, err
@@ -50,18 +30,18 @@ func (q *Queue) Turn(release, start bool, buf []byte) (Exchange, []byte, error) 
 }
 
 // Flush discards all queued frames and counts them.
-func (q *Queue) Flush() (Exchange, error) { return q.run("flush", 0, 0, nil) }
+func (q *Queue) Flush() (dataplane.Exchange, error) { return q.run("flush", 0, 0, nil) }
 
 // Inspect returns the queued frame at the given index in departure order. The frame on the wire comes first. Slot is -1
 // if there is no such frame.
-func (q *Queue) Inspect(index int, buf []byte) (Exchange, error) {
+func (q *Queue) Inspect(index int, buf []byte) (dataplane.Exchange, error) {
 	return q.run("inspect", 0, uint32(index), buf)
 }
 
 // Latch returns the counts since its previous call, by counter name and summed over all processors. It also returns the
 // queue's state at the beginning of the new counting period. If clear is set, it also resets the peak, the occupancy
 // integral and the counts per cluster.
-func (q *Queue) Latch(clear bool) (Exchange, map[string]uint64, error) {
+func (q *Queue) Latch(clear bool) (dataplane.Exchange, map[string]uint64, error) {
 	x, err := q.run("latch", boolBit(clear)*askClear, 0, nil)
 	if err != nil {
 		return x, nil, err
@@ -73,16 +53,8 @@ func (q *Queue) Latch(clear bool) (Exchange, map[string]uint64, error) {
 	return x, sums, err
 }
 
-// ClusterCounts contains the counts of one cluster since the last clear or reset.
-type ClusterCounts struct {
-	Class            [engine.Classes]uint64
-	DeliveredFrames  uint64
-	DeliveredUpdates uint64
-	LastDepartureNS  uint64 // on the kernel's monotonic clock; 0 if there was none
-}
-
 // Cluster returns the counts of a cluster.
-func (q *Queue) Cluster(c olaf.ClusterID) (n ClusterCounts, err error) {
+func (q *Queue) Cluster(c olaf.ClusterID) (n dataplane.ClusterCounts, err error) {
 	const offClasses = 16 // as in bpf/queue.h
 	var all []byte
 	if err := q.collection.Maps["clusters"].Lookup(uint32(0), &all); err != nil {
@@ -118,7 +90,7 @@ func (q *Queue) epoch() (uint32, error) {
 
 // run runs one of the queue's programs with a request and returns its answer. The program's data has room for a frame
 // after the request.
-func (q *Queue) run(program string, ask, index uint32, frame []byte) (Exchange, error) {
+func (q *Queue) run(program string, ask, index uint32, frame []byte) (dataplane.Exchange, error) {
 	size := exchangeBytes + len(frame)
 	if len(q.exchange) < 2*size {
 		q.exchange = make([]byte, 2*size)
@@ -130,20 +102,20 @@ func (q *Queue) run(program string, ask, index uint32, frame []byte) (Exchange, 
 	opts := ebpf.RunOptions{Data: in, DataOut: out}
 	verdict, err := q.collection.Programs[program].Run(&opts)
 	if err != nil {
-		return Exchange{}, fmt.Errorf("xdp: %s: %w: %w", program, ErrKernel, err)
+		return dataplane.Exchange{}, fmt.Errorf("xdp: %s: %w: %w", program, ErrKernel, err)
 	}
 	if Verdict(verdict) != Pass {
-		return Exchange{}, fmt.Errorf("xdp: %s returned %d", program, verdict)
+		return dataplane.Exchange{}, fmt.Errorf("xdp: %s returned %d", program, verdict)
 	}
 	copy(frame, out[exchangeBytes:])
 	return decodeExchange(out), nil
 }
 
-func decodeExchange(b []byte) Exchange {
+func decodeExchange(b []byte) dataplane.Exchange {
 	u16 := func(at int) uint16 { return binary.NativeEndian.Uint16(b[at:]) }
 	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(b[at:]) }
 	u64 := func(at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
-	return Exchange{
+	return dataplane.Exchange{
 		Released: u32(8)&askRelease != 0, Started: u32(8)&askStart != 0, Slot: int(int32(u32(12))), AtNS: u64(16),
 		Update: olaf.Update{
 			GenNS: u64(24), Seq: u32(40), Reward: int32(u32(44)), Cluster: olaf.ClusterID(u16(48)),

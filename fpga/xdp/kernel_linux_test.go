@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
@@ -36,8 +37,8 @@ var loaders = map[string]struct {
 	spec func() (*ebpf.CollectionSpec, error)
 	load func(Kernel) error
 }{
-	"fifo": {loadFifo, func(k Kernel) error { return loadQueue("fifo", k) }},
-	"olaf": {loadOlaf, func(k Kernel) error { return loadQueue("olaf", k) }},
+	"fifo": {loadFifo, func(k Kernel) error { return probeQueue("fifo", k) }},
+	"olaf": {loadOlaf, func(k Kernel) error { return probeQueue("olaf", k) }},
 	"xagg": {loadXagg, func(k Kernel) error {
 		a, err := LoadAggregator(AggregatorBuild{Fragments: 1, Lanes: 8, Senders: 2, LogBytes: 1 << 16, Kernel: k})
 		if err == nil {
@@ -47,8 +48,8 @@ var loaders = map[string]struct {
 	}},
 }
 
-func loadQueue(discipline string, k Kernel) error {
-	q, err := LoadQueue(discipline, Build{Slots: 2, Clusters: 2, Lanes: 8, FrameLanes: 8, Senders: 2, LogBytes: 1 << 16, Kernel: k})
+func probeQueue(discipline string, k Kernel) error {
+	q, err := loadQueue(k, discipline, dataplane.Build{Slots: 2, Clusters: 2, Lanes: 8, FrameLanes: 8, Senders: 2, LogBytes: 1 << 16})
 	if err == nil {
 		err = q.Close()
 	}

@@ -5,16 +5,17 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 )
 
 // TestMark sends ACKs past a queue that contains updates of two clusters in three slots, one of them on the wire. It
 // checks that the written status equals that of package olaf, and that it is written only if the queue is the busiest
 // on the path.
 func TestMark(t *testing.T) {
-	k := load(t, "olaf", Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
+	k := load(t, "olaf", dataplane.Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
 	defer k.Close()
 	open(t, k, 4)
-	if err := k.Configure(Settings{Depth: 3}); err != nil {
+	if err := k.Configure(dataplane.Settings{Depth: 3}); err != nil {
 		t.Fatal(err)
 	}
 	arrive := func(w int) {

@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
@@ -41,7 +42,7 @@ type path struct {
 
 func newPath(b *testing.B, lanes int) *path {
 	p := &path{cable: cable(b), lanes: lanes, queue: load(b, "olaf",
-		Build{Slots: 8, Clusters: 8, Lanes: lanes, FrameLanes: lanes, Senders: 8})}
+		dataplane.Build{Slots: 8, Clusters: 8, Lanes: lanes, FrameLanes: lanes, Senders: 8})}
 	b.Cleanup(func() { _ = p.queue.Close() })
 	p.frames = prepare(b, p.queue, lanes)
 	for i, frame := range p.frames { // each lane is 0 in the first frame and 1 in the second
@@ -49,7 +50,7 @@ func newPath(b *testing.B, lanes int) *path {
 			binary.BigEndian.PutUint32(frame[at:], uint32(i))
 		}
 	}
-	attached, err := p.queue.Attach(p.cable.B, Native)
+	attached, err := p.queue.Attach(p.cable.B, dataplane.Native)
 	if err != nil {
 		b.Fatal(err)
 	}

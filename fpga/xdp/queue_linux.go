@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/olafctl/olaf/fpga/dataplane"
 )
 
 // disciplines contains the functions that load the programs for each discipline of fpga/engine.
@@ -18,38 +20,23 @@ var disciplines = map[string]func() (*ebpf.CollectionSpec, error){
 	"olaf": loadOlaf,
 }
 
-// Build contains the parameters of a queue that are fixed when it is loaded.
-type Build struct {
-	Slots      int // capacity in frames, including the frame on the wire
-	Clusters   int // cluster ids run from 0 to Clusters-1
-	Lanes      int // gradient lanes stored per slot
-	FrameLanes int // maximum number per frame; longer frames are malformed
-	Senders    int // capacity of the senders' table
-	// LogBytes is the size of the decision log, a power of two and a multiple of the page size; 0 disables it.
-	LogBytes int
-	Kernel   Kernel // probed before loading; nil means RunningKernel
-}
-
-// Settings contains the parameters of a queue that may be changed between runs, while the queue is empty and stopped.
-type Settings struct {
-	Depth           int // number of slots in use
-	FreeSlotOnStart bool
-	RewardFilter    bool
-	RewardThreshold int32 // Q24.8
-}
-
 // Queue is a queue in the kernel with one discipline. Its methods must not be called concurrently, except for Arrive.
 type Queue struct {
 	programs
-	build    Build
+	build    dataplane.Build
 	running  bool
-	settings Settings
+	settings dataplane.Settings
 	exchange []byte
 }
 
 // LoadQueue loads the programs for a discipline into the kernel. The error matches netlab.ErrRights, ErrFeature or
 // ErrKernel.
-func LoadQueue(discipline string, build Build) (*Queue, error) {
+func LoadQueue(discipline string, build dataplane.Build) (*Queue, error) {
+	return loadQueue(RunningKernel(), discipline, build)
+}
+
+// loadQueue loads the programs for a discipline into a kernel, which is probed first.
+func loadQueue(kernel Kernel, discipline string, build dataplane.Build) (*Queue, error) {
 	load, ok := disciplines[discipline]
 	if !ok {
 		return nil, fmt.Errorf("xdp: there is no program for queue %q, only for %s", discipline,
@@ -62,12 +49,12 @@ func LoadQueue(discipline string, build Build) (*Queue, error) {
 	spec.Maps["slots"].ValueSize = uint32(build.Slots * (placeBytes + laneWords(build.Lanes)*wordBytes))
 	spec.Maps["clusters"].ValueSize = uint32(build.Clusters * clusterBytes)
 	q := &Queue{build: build}
-	err = q.load(discipline, spec, shared{build.Senders, build.LogBytes, build.Kernel}, map[string]any{
+	err = q.load(discipline, spec, shared{build.Senders, build.LogBytes, kernel}, map[string]any{
 		"SLOTS": uint32(build.Slots), "CLUSTERS": uint32(build.Clusters), "LANES": uint32(build.Lanes),
 		"FRAME_LANES": uint32(build.FrameLanes),
 	})
 	if err == nil {
-		err = errors.Join(q.Reset(), q.Configure(Settings{Depth: 1}))
+		err = errors.Join(q.Reset(), q.Configure(dataplane.Settings{Depth: 1}))
 	}
 	if err != nil {
 		_ = q.Close()
@@ -101,7 +88,7 @@ func (q *Queue) Reset() error {
 }
 
 // Configure changes the queue's settings. The queue must be empty and stopped.
-func (q *Queue) Configure(s Settings) error {
+func (q *Queue) Configure(s dataplane.Settings) error {
 	ring := s.Depth
 	if s.FreeSlotOnStart {
 		ring++ // the frame on the wire needs a place but is not counted

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
@@ -24,10 +25,10 @@ type differential struct {
 	cfg     engine.Config
 	k       *Queue
 	e       engine.Discipline
-	senders []Sender
+	senders []dataplane.Sender
 	frame   []byte
 	out     []byte
-	want    []Decision // decisions not yet found in the log
+	want    []dataplane.Decision // decisions not yet found in the log
 	next    uint64
 	leaving engine.Slot
 	sums    map[string]uint64 // the kernel's counts
@@ -41,9 +42,9 @@ func newDifferential(t *testing.T, name string, cfg engine.Config, seed uint64) 
 			"unlogged": 0, "in_bytes": 0, "delivered_bytes": 0},
 		out: make([]byte, int(olaf.FrameSize(cfg.LaneMemory)))}
 	for i := range 40 {
-		d.senders = append(d.senders, Sender{addressOf(i), olaf.ClusterID(i % (cfg.Clusters + 1)), olaf.WorkerID(d.rng.IntN(4))})
+		d.senders = append(d.senders, dataplane.Sender{Address: addressOf(i), Cluster: olaf.ClusterID(i % (cfg.Clusters + 1)), Worker: olaf.WorkerID(d.rng.IntN(4))})
 	}
-	d.k = load(t, name, Build{Slots: cfg.Slots + 1, Clusters: cfg.Clusters, Lanes: cfg.LaneMemory, FrameLanes: cfg.LaneMemory,
+	d.k = load(t, name, dataplane.Build{Slots: cfg.Slots + 1, Clusters: cfg.Clusters, Lanes: cfg.LaneMemory, FrameLanes: cfg.LaneMemory,
 		Senders: 64, LogBytes: 1 << 20})
 	t.Cleanup(func() { _ = d.k.Close() })
 	e, err := engine.New(name, cfg)
@@ -52,7 +53,7 @@ func newDifferential(t *testing.T, name string, cfg engine.Config, seed uint64) 
 	}
 	d.e = e
 	d.must(d.k.SetSenders(d.senders))
-	d.must(d.k.Configure(Settings{Depth: cfg.Slots, FreeSlotOnStart: cfg.FreeSlotOnStart, RewardFilter: cfg.RewardFilter,
+	d.must(d.k.Configure(dataplane.Settings{Depth: cfg.Slots, FreeSlotOnStart: cfg.FreeSlotOnStart, RewardFilter: cfg.RewardFilter,
 		RewardThreshold: cfg.RewardThreshold}))
 	d.must(d.k.Run(true))
 	return d
@@ -68,7 +69,7 @@ func (d *differential) must(err error) {
 func oneOf[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
 
 // update draws an update that often finds another one waiting and often has values at a limit.
-func (d *differential) update(s Sender) (olaf.Update, []int32) {
+func (d *differential) update(s dataplane.Sender) (olaf.Update, []int32) {
 	rng := d.rng
 	u := olaf.Update{
 		GenNS:   oneOf[uint64](rng, 0, 1, 2, 1<<47-1, 1<<47, 1<<47+1, 1<<48-1),
@@ -117,7 +118,7 @@ func (d *differential) arrive() {
 	d.must(err)
 	f, fault := olaf.ParseFrame(d.frame)
 	if fault == nil && broken { // still valid after the damage: its header now describes another update
-		u, s = f.Update(), Sender{}
+		u, s = f.Update(), dataplane.Sender{}
 		for _, one := range d.senders {
 			if one.Address.As4() == f.Addresses().SrcIP {
 				s = one
@@ -151,7 +152,7 @@ func (d *differential) judge(u olaf.Update, lanes []int32, passed, stranger, lie
 		}
 		o := d.e.Offer(0, &u, lanes, nil)
 		d.beside["in_bytes"] += uint64(u.Size())
-		d.want = append(d.want, Decision{Kind: Arrival, Class: o.Class, Slot: o.Slot, Update: u})
+		d.want = append(d.want, dataplane.Decision{Kind: dataplane.Arrival, Class: o.Class, Slot: o.Slot, Update: u})
 	}
 	if passed != bypassed {
 		d.t.Fatalf("%+v (%v) is passed to the network stack: %v", u, fault, passed)
@@ -163,7 +164,7 @@ func (d *differential) turn() {
 	release, start := d.rng.IntN(8) > 0, d.rng.IntN(8) > 0
 	if release && d.leaving != engine.NoSlot {
 		u := d.view(d.leaving).Update
-		d.want = append(d.want, Decision{Kind: Release, Slot: d.leaving,
+		d.want = append(d.want, dataplane.Decision{Kind: dataplane.Release, Slot: d.leaving,
 			Update: olaf.Update{Cluster: u.Cluster, Count: u.Count, Lanes: u.Lanes}})
 		d.beside["delivered_bytes"] += uint64(u.Size())
 		d.e.Release(d.leaving)
@@ -183,7 +184,7 @@ func (d *differential) turn() {
 	}
 	d.leaving = slot
 	f := d.view(slot)
-	d.want = append(d.want, Decision{Kind: Start, Slot: slot,
+	d.want = append(d.want, dataplane.Decision{Kind: dataplane.Start, Slot: slot,
 		Update: olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}})
 	if x.Update != f.Update || x.Slot != int(slot) {
 		d.t.Fatalf("slot %d starts with %+v, but the engine starts slot %d with %+v", x.Slot, x.Update, slot, f.Update)
@@ -213,13 +214,13 @@ func (d *differential) flush() {
 	d.must(err)
 	d.e.Flush()
 	d.leaving = engine.NoSlot
-	d.want = append(d.want, Decision{Kind: Flush, Slot: engine.NoSlot})
+	d.want = append(d.want, dataplane.Decision{Kind: dataplane.Flush, Slot: engine.NoSlot})
 }
 
 // compare reads the log and the state, and compares them with the engine's.
 func (d *differential) compare() {
 	i := 0
-	d.must(d.k.Decisions(func(got *Decision) {
+	d.must(d.k.Decisions(func(got *dataplane.Decision) {
 		if i == len(d.want) {
 			d.t.Fatalf("one too many: %+v", *got)
 		}

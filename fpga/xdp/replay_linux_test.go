@@ -9,17 +9,18 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
 // contend makes two threads send to a queue while a third serves its output, and calls visit for every decision.
-func contend(t *testing.T, k *Queue, n int, visit func(*Decision)) {
+func contend(t *testing.T, k *Queue, n int, visit func(*dataplane.Decision)) {
 	t.Helper()
-	var senders []Sender
+	var senders []dataplane.Sender
 	for i := range 12 {
-		senders = append(senders, Sender{addressOf(i), olaf.ClusterID(i % 4), olaf.WorkerID(i)})
+		senders = append(senders, dataplane.Sender{Address: addressOf(i), Cluster: olaf.ClusterID(i % 4), Worker: olaf.WorkerID(i)})
 	}
-	for _, err := range []error{k.SetSenders(senders), k.Configure(Settings{Depth: 3}), k.Run(true)} {
+	for _, err := range []error{k.SetSenders(senders), k.Configure(dataplane.Settings{Depth: 3}), k.Run(true)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func contend(t *testing.T, k *Queue, n int, visit func(*Decision)) {
 }
 
 // flood sends n updates of some workers in turn, on a separate thread.
-func flood(t *testing.T, k *Queue, senders []Sender, n int) {
+func flood(t *testing.T, k *Queue, senders []dataplane.Sender, n int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	frame := make([]byte, olaf.FrameSize(48))
@@ -73,9 +74,9 @@ func flood(t *testing.T, k *Queue, senders []Sender, n int) {
 func TestReplay(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(disciplines)) {
 		t.Run(name, func(t *testing.T) {
-			k := load(t, name, Build{Slots: 3, Clusters: 4, Lanes: 48, FrameLanes: 48, Senders: 12, LogBytes: 1 << 22})
+			k := load(t, name, dataplane.Build{Slots: 3, Clusters: 4, Lanes: 48, FrameLanes: 48, Senders: 12, LogBytes: 1 << 22})
 			defer k.Close()
-			r, err := NewReplayer(name, engine.Config{Slots: 3, Clusters: 4})
+			r, err := dataplane.NewReplayer(name, engine.Config{Slots: 3, Clusters: 4})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,9 +98,9 @@ func TestReplay(t *testing.T) {
 // TestReplayOfOverflow fills a log that is not read. It checks that missing entries are counted, and that the
 // comparison is void.
 func TestReplayOfOverflow(t *testing.T) {
-	k := load(t, "olaf", Build{Slots: 3, Clusters: 4, Lanes: 48, FrameLanes: 48, Senders: 12, LogBytes: 4096})
+	k := load(t, "olaf", dataplane.Build{Slots: 3, Clusters: 4, Lanes: 48, FrameLanes: 48, Senders: 12, LogBytes: 4096})
 	defer k.Close()
-	senders := []Sender{{addressOf(0), 1, 1}}
+	senders := []dataplane.Sender{{Address: addressOf(0), Cluster: 1, Worker: 1}}
 	for _, err := range []error{k.SetSenders(senders), k.Run(true)} {
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +108,7 @@ func TestReplayOfOverflow(t *testing.T) {
 	}
 	const sent = 200
 	flood(t, k, senders, sent)
-	r, err := NewReplayer("olaf", engine.Config{Slots: 1, Clusters: 4})
+	r, err := dataplane.NewReplayer("olaf", engine.Config{Slots: 1, Clusters: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,39 +128,39 @@ func TestReplayOfOverflow(t *testing.T) {
 // TestReplayFindsDifferences checks that changed decisions are found.
 func TestReplayFindsDifferences(t *testing.T) {
 	u := olaf.Update{Cluster: 1, Worker: 1, Count: 1, Lanes: 48}
-	right := []Decision{
+	right := []dataplane.Decision{
 		{Number: 0, Class: engine.Appended, Slot: 0, Update: u},
-		{Number: 1, Kind: Start, Slot: 0, Update: olaf.Update{Cluster: 1, Count: 1, Lanes: 48}},
+		{Number: 1, Kind: dataplane.Start, Slot: 0, Update: olaf.Update{Cluster: 1, Count: 1, Lanes: 48}},
 		{Number: 2, Class: engine.Appended, Slot: 1, Update: u},
-		{Number: 3, Kind: Release, Slot: 0},
+		{Number: 3, Kind: dataplane.Release, Slot: 0},
 		{Number: 4, Class: engine.Replaced, Slot: 1, Update: u},
-		{Number: 5, Kind: Flush, Slot: engine.NoSlot},
+		{Number: 5, Kind: dataplane.Flush, Slot: engine.NoSlot},
 	}
 	for _, c := range []struct {
 		name string
-		edit func([]Decision)
+		edit func([]dataplane.Decision)
 		want string
 	}{
-		{"nothing", func([]Decision) {}, ""},
-		{"out of order", func(d []Decision) { d[0], d[5] = d[5], d[0] }, ""},
-		{"class", func(d []Decision) { d[4].Class = engine.Aggregated },
+		{"nothing", func([]dataplane.Decision) {}, ""},
+		{"out of order", func(d []dataplane.Decision) { d[0], d[5] = d[5], d[0] }, ""},
+		{"class", func(d []dataplane.Decision) { d[4].Class = engine.Aggregated },
 			"decision 4: aggregated in slot 1, but the engine has replaced in slot 1"},
-		{"slot", func(d []Decision) { d[2].Slot = 0 }, "decision 2: appended in slot 0, but the engine has appended " +
+		{"slot", func(d []dataplane.Decision) { d[2].Slot = 0 }, "decision 2: appended in slot 0, but the engine has appended " +
 			"in slot 1"},
-		{"frame", func(d []Decision) { d[1].Update.Count = 2 }, "decision 1: slot 0 starts with"},
-		{"release", func(d []Decision) { d[3].Slot = 1 }, "decision 3: slot 1 is released, but the engine releases " +
+		{"frame", func(d []dataplane.Decision) { d[1].Update.Count = 2 }, "decision 1: slot 0 starts with"},
+		{"release", func(d []dataplane.Decision) { d[3].Slot = 1 }, "decision 3: slot 1 is released, but the engine releases " +
 			"slot 0"},
-		{"start twice", func(d []Decision) { d[2] = d[1]; d[2].Number = 2 }, "decision 2: slot 0 starts, but the " +
+		{"start twice", func(d []dataplane.Decision) { d[2] = d[1]; d[2].Number = 2 }, "decision 2: slot 0 starts, but the " +
 			"engine's output can't start"},
-		{"cluster", func(d []Decision) { d[0].Update.Cluster = 9 }, "decision 0: the update is invalid"},
-		{"kind", func(d []Decision) { d[5].Kind = 9 }, "decision 5: unknown kind 9"},
+		{"cluster", func(d []dataplane.Decision) { d[0].Update.Cluster = 9 }, "decision 0: the update is invalid"},
+		{"kind", func(d []dataplane.Decision) { d[5].Kind = 9 }, "decision 5: unknown kind 9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := NewReplayer("olaf", engine.Config{Slots: 2, Clusters: 4})
+			r, err := dataplane.NewReplayer("olaf", engine.Config{Slots: 2, Clusters: 4})
 			if err != nil {
 				t.Fatal(err)
 			}
-			log := append([]Decision(nil), right...)
+			log := append([]dataplane.Decision(nil), right...)
 			c.edit(log)
 			for i := range log {
 				r.Add(&log[i])

@@ -3,6 +3,7 @@ package xdp
 import (
 	"fmt"
 
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
@@ -16,13 +17,13 @@ type SumReplayer struct {
 	job      Parent
 	turns    []sequence // decisions by fragment
 	early    int        // number of decisions that wait for earlier ones
-	found    Comparison
+	found    dataplane.Comparison
 }
 
 // sequence puts the decisions on one fragment in order.
 type sequence struct {
 	next  uint64
-	early map[uint64]Decision
+	early map[uint64]dataplane.Decision
 }
 
 // decided contains, for each class of the kernel program, the corresponding class of package xagg. It has the order of
@@ -53,7 +54,7 @@ func NewSumReplayer(build AggregatorBuild, p Parent) (*SumReplayer, error) {
 
 // Add adds a decision. Decisions on a fragment are replayed as soon as all decisions on it with lower numbers have been
 // added.
-func (r *SumReplayer) Add(d *Decision) {
+func (r *SumReplayer) Add(d *dataplane.Decision) {
 	fragment := int(d.Update.Seq)
 	if fragment >= len(r.turns) || int(d.Update.Worker) >= r.job.Children { // the decision has no number within a fragment
 		r.replay(d)
@@ -62,7 +63,7 @@ func (r *SumReplayer) Add(d *Decision) {
 	t := &r.turns[fragment]
 	if d.Number != t.next {
 		if t.early == nil {
-			t.early = map[uint64]Decision{}
+			t.early = map[uint64]dataplane.Decision{}
 		}
 		t.early[d.Number] = *d
 		r.early++
@@ -83,7 +84,7 @@ type discard struct{}
 
 func (discard) Emit(program.Dest, *program.Packet, []uint32) {}
 
-func (r *SumReplayer) replay(d *Decision) {
+func (r *SumReplayer) replay(d *dataplane.Decision) {
 	r.found.Checked++
 	want := xagg.OutOfRange
 	if u := &d.Update; int(u.Worker) < r.job.Children {
@@ -103,7 +104,7 @@ func (r *SumReplayer) replay(d *Decision) {
 }
 
 // Compare returns the result of the comparison so far. total is the number of decisions that the kernel counted.
-func (r *SumReplayer) Compare(total uint64) Comparison {
+func (r *SumReplayer) Compare(total uint64) dataplane.Comparison {
 	c := r.found
 	if came := uint64(c.Checked + r.early); came != total || r.early > 0 {
 		c.Void = fmt.Sprintf("the log lacks %d of %d decisions", int64(total)-int64(c.Checked), total)

@@ -5,19 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"net/netip"
 
 	"github.com/cilium/ebpf"
-	"github.com/olafctl/olaf"
-)
 
-// Sender is an entry in the table that identifies workers. It maps a source address to a cluster and a worker id, like
-// the action set_worker.
-type Sender struct {
-	Address netip.Addr // IPv4
-	Cluster olaf.ClusterID
-	Worker  olaf.WorkerID
-}
+	"github.com/olafctl/olaf/fpga/dataplane"
+)
 
 // probes is the number of places in which the programs search for a sender (bpf/senders.h).
 const probes = 32
@@ -25,7 +17,7 @@ const probes = 32
 var errFull = errors.New("no room")
 
 // SetSenders replaces the table of senders atomically. When it has returned, no frame is processed with the old table.
-func (p *programs) SetSenders(list []Sender) error {
+func (p *programs) SetSenders(list []dataplane.Sender) error {
 	places := int(p.inner.ValueSize-senderHead) / senderBytes
 	if len(list) > places/2 {
 		return fmt.Errorf("xdp: %d senders; the programs were loaded with room for %d senders", len(list), places/2)
@@ -56,7 +48,7 @@ func (p *programs) SetSenders(list []Sender) error {
 // senderTable returns a hash table of the senders in the form in which the programs search it. Each sender is at the
 // hash of its address or shortly after. The function tries different hash multipliers until every sender is within the
 // first probes places.
-func senderTable(list []Sender, places int) ([]byte, error) {
+func senderTable(list []dataplane.Sender, places int) ([]byte, error) {
 	multiplier := uint32(0x9E3779B1)
 	for range 64 {
 		if t, err := layTable(list, places, multiplier); err == nil || !errors.Is(err, errFull) {
@@ -67,7 +59,7 @@ func senderTable(list []Sender, places int) ([]byte, error) {
 	return nil, fmt.Errorf("xdp: %d senders do not fit into %d places", len(list), places)
 }
 
-func layTable(list []Sender, places int, multiplier uint32) ([]byte, error) {
+func layTable(list []dataplane.Sender, places int, multiplier uint32) ([]byte, error) {
 	t := make([]byte, senderHead+places*senderBytes)
 	shift := 32 - bits.TrailingZeros(uint(places))
 	binary.NativeEndian.PutUint32(t, multiplier)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/internal/splitmix"
 )
@@ -28,12 +29,12 @@ func TestSumReplay(t *testing.T) {
 	const threads, drained = 2, 1000 // packets that a thread sends before it empties the log, which has room for some thousands
 	build := AggregatorBuild{Fragments: 5, Lanes: 8, Senders: 4, LogBytes: 1 << 19}
 	a := loadAggregator(t, build, 4)
-	var log []Decision
+	var log []dataplane.Decision
 	var reads sync.Mutex
 	drain := func() error {
 		reads.Lock()
 		defer reads.Unlock()
-		return a.Decisions(func(d *Decision) { log = append(log, *d) })
+		return a.Decisions(func(d *dataplane.Decision) { log = append(log, *d) })
 	}
 	var all sync.WaitGroup
 	for thread := range threads {
@@ -71,7 +72,7 @@ func TestSumReplay(t *testing.T) {
 		}
 		total += counts[class]
 	}
-	compare := func(log []Decision) Comparison {
+	compare := func(log []dataplane.Decision) dataplane.Comparison {
 		r, err := NewSumReplayer(build, Parent{Job: 7, Children: 4})
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +87,7 @@ func TestSumReplay(t *testing.T) {
 		t.Fatalf("%+v of %d", c, total)
 	}
 	t.Logf("%d of %d decisions as the program's", c.Equal, c.Checked)
-	altered := append([]Decision{}, log...)
+	altered := append([]dataplane.Decision{}, log...)
 	altered[len(altered)/2].Class ^= 1
 	if c := compare(altered); c.Equal == c.Checked || c.First == "" {
 		t.Errorf("an altered log: %+v", c)
@@ -218,14 +219,14 @@ func adder(path string) error {
 	if err != nil {
 		return err
 	}
-	var senders []Sender
+	var senders []dataplane.Sender
 	for i := range killChildren {
-		senders = append(senders, Sender{addressOf(i), killJob, olaf.WorkerID(i)})
+		senders = append(senders, dataplane.Sender{Address: addressOf(i), Cluster: killJob, Worker: olaf.WorkerID(i)})
 		at, err := hub.Interface(fmt.Sprint("child", i))
 		if err != nil {
 			return err
 		}
-		link, err := a.Attach(at, Native)
+		link, err := a.Attach(at, dataplane.Native)
 		if err != nil {
 			return err
 		}

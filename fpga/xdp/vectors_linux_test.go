@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine/enginetest"
 )
 
@@ -22,14 +23,14 @@ func TestGoldenVectors(t *testing.T) {
 	}
 	vectors := make([]*enginetest.Vector, len(files))
 	known := map[identity]netip.Addr{}
-	var senders []Sender
+	var senders []dataplane.Sender
 	for i, file := range files {
 		vectors[i] = parse(t, file)
 		for _, ev := range vectors[i].Events {
 			who := identity{ev.Update.Cluster, ev.Update.Worker}
 			if _, ok := known[who]; !ok && ev.Kind == enginetest.In {
 				known[who] = addressOf(len(known))
-				senders = append(senders, Sender{known[who], who.cluster, who.worker})
+				senders = append(senders, dataplane.Sender{Address: known[who], Cluster: who.cluster, Worker: who.worker})
 			}
 		}
 	}
@@ -54,9 +55,9 @@ func TestGoldenVectors(t *testing.T) {
 	}
 }
 
-func loadFor(t *testing.T, v *enginetest.Vector, senders []Sender) *Queue {
+func loadFor(t *testing.T, v *enginetest.Vector, senders []dataplane.Sender) *Queue {
 	t.Helper()
-	k := load(t, v.Engine, Build{Slots: 9, Clusters: 9, Lanes: v.Config.LaneMemory, FrameLanes: olaf.MaxLanes, Senders: len(senders),
+	k := load(t, v.Engine, dataplane.Build{Slots: 9, Clusters: 9, Lanes: v.Config.LaneMemory, FrameLanes: olaf.MaxLanes, Senders: len(senders),
 		LogBytes: 1 << 16})
 	if err := k.SetSenders(senders); err != nil {
 		t.Fatal(err)

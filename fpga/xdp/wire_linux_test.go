@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 )
 
 // mutate breaks a frame in up to three of the ways in which frames can be broken, or not at all.
@@ -76,10 +77,10 @@ func onesComplement(sum uint32, b []byte) uint16 {
 
 // TestJudge checks the kernel's verdicts on broken frames against the parser in package olaf.
 func TestJudge(t *testing.T) {
-	k := load(t, "fifo", Build{Slots: 4, Clusters: 4, Lanes: 4, FrameLanes: olaf.MaxLanes, Senders: 4})
+	k := load(t, "fifo", dataplane.Build{Slots: 4, Clusters: 4, Lanes: 4, FrameLanes: olaf.MaxLanes, Senders: 4})
 	defer k.Close()
 	known := [4]byte{10, 0, 0, 1}
-	if err := errors.Join(k.SetSenders([]Sender{{addressOf(0), 1, 1}}), k.Run(true)); err != nil {
+	if err := errors.Join(k.SetSenders([]dataplane.Sender{{Address: addressOf(0), Cluster: 1, Worker: 1}}), k.Run(true)); err != nil {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/vector"
@@ -83,9 +84,9 @@ type station struct {
 func (s *station) Configure(j program.Job) error {
 	s.kernel = loadAggregator(s.T, AggregatorBuild{Fragments: s.cfg.Slots, Lanes: s.cfg.LaneMemory,
 		Wrapping: s.cfg.Profile == xagg.Wrapping, Senders: len(j.Members), LogBytes: 1 << 16}, 1)
-	var senders []Sender
+	var senders []dataplane.Sender
 	for i, m := range j.Members {
-		senders = append(senders, Sender{childAt(j.ID, m.Port), j.ID, olaf.WorkerID(i)})
+		senders = append(senders, dataplane.Sender{Address: childAt(j.ID, m.Port), Cluster: j.ID, Worker: olaf.WorkerID(i)})
 	}
 	s.must(s.kernel.SetSenders(senders))
 	s.must(s.kernel.Configure(Parent{Job: j.ID, Children: len(j.Members)}))
@@ -167,8 +168,8 @@ func (s *station) encode(b []byte, from program.Port, p *program.Packet, lanes [
 
 // decision returns the decision that the kernel logged for the current packet.
 func (s *station) decision() program.Class {
-	var log []Decision
-	s.must(s.kernel.Decisions(func(d *Decision) { log = append(log, *d) }))
+	var log []dataplane.Decision
+	s.must(s.kernel.Decisions(func(d *dataplane.Decision) { log = append(log, *d) }))
 	if len(log) != 1 {
 		s.Fatalf("%d decisions of a packet", len(log))
 	}

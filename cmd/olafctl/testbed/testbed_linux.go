@@ -19,6 +19,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed/demo"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
@@ -69,8 +70,8 @@ root or the rights that 'olafctl testbed doctor' lists.`,
 	flags.IntVar(&c.Group, "group", lab.DefaultGroup, "packets per group acknowledgement, a power of two")
 	flags.IntVar(&c.Skip, "skip", 101, "drop every n-th packet; 0 for none")
 	flags.BoolVar(&f.short, "short", false, "a short demo: 3 vectors of 16,384 values")
-	cli.Choose(cmd, &f.mode, "mode", "XDP mode: native|generic", string(xdp.Native), string(xdp.Generic))
-	f.mode = string(xdp.Native)
+	cli.Choose(cmd, &f.mode, "mode", "XDP mode: native|generic", string(dataplane.Native), string(dataplane.Generic))
+	f.mode = string(dataplane.Native)
 	f.film.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON)
 	return cmd
@@ -93,7 +94,7 @@ func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		return cli.UsageError("--line is %v; give a rate, because cables without rate control lose most packets",
 			c.Line)
 	}
-	c.Mode = xdp.Mode(f.mode)
+	c.Mode = dataplane.Mode(f.mode)
 	c.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
 	return f.film.RecordOutput(cmd, env, func(env *cli.Env) error { return runDemo(cmd.Context(), env, &c, f.out) })
 }
@@ -303,7 +304,7 @@ func tryTestbed() (all []Ability) {
 			Remedy: "use kernel 6.1 or newer, with CONFIG_DEBUG_INFO_BTF"})
 	}
 	defer p.Close()
-	for _, mode := range []xdp.Mode{xdp.Native, xdp.Generic} {
+	for _, mode := range []dataplane.Mode{dataplane.Native, dataplane.Generic} {
 		name := "XDP " + string(mode)
 		l, err := p.Attach(c.B, mode)
 		if err != nil {
@@ -377,7 +378,7 @@ const leastCarried = 10_000
 
 // ratesAbility measures for half a second which frame rate this machine can carry, as opening xdp: does.
 func ratesAbility() Ability {
-	c, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{})
+	c, err := realtime.Open(xdp.NewBackend(dataplane.Native), realtime.Hosts{})
 	if err != nil {
 		return Ability{Name: "rates", Says: err.Error(), Remedy: "fix the lines above first"}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
-	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/pktgen/attach"
 )
 
@@ -43,7 +43,7 @@ func (p *Program) RunSums(ctx context.Context, mode string) (_ *ProgramReport, e
 // of lanes.
 func (p *Program) sumBed(mode string) (*lab.Lab, error) {
 	if mode == "" {
-		mode = string(xdp.Native)
+		mode = string(dataplane.Native)
 	}
 	mtu := max(lab.DefaultMTU, int(olaf.FrameSize(p.Lanes)))
 	fragments := (attach.RoundsJob(p.Values, p.Lanes) + p.Lanes - 1) / p.Lanes

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/testbed/demo"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
-	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/internal/tempfolder"
 )
 
@@ -36,10 +36,10 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 		return nil, err
 	}
 	if mode == "" {
-		mode = string(xdp.Native)
+		mode = string(dataplane.Native)
 	}
 	r, err := demo.RunDemo(ctx, demo.Config{
-		Job: SumJob(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: xdp.Mode(mode),
+		Job: SumJob(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: dataplane.Mode(mode),
 		Say: func(string, ...any) {},
 		Command: func(args ...string) *exec.Cmd {
 			if args[0] == workerProgram {

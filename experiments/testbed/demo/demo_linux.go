@@ -17,6 +17,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"github.com/olafctl/olaf/pktgen/process"
@@ -35,7 +36,7 @@ type Config struct {
 	Line  olaf.Rate // per worker, in addition to the common Rate
 	Rate  olaf.Rate // rate of the aggregator; 0 for no limit
 	Skip  int       // a worker omits every n-th packet of its vectors
-	Mode  xdp.Mode
+	Mode  dataplane.Mode
 	// Command returns the command of a worker or a server, given its name and arguments, for 'olafctl worker' and
 	// 'olafctl ps'.
 	Command func(args ...string) *exec.Cmd

@@ -19,6 +19,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/program"
@@ -141,7 +142,7 @@ func config(t *testing.T) Config {
 // exampleConfig returns a small demo whose processes are the test binary.
 func exampleConfig(self string) Config {
 	return Config{
-		Job: process.Job{ID: 1, Workers: 3, Values: 5000, Lanes: 64, Vectors: 3}, Mode: xdp.Native, Skip: 7, Group: 16,
+		Job: process.Job{ID: 1, Workers: 3, Values: 5000, Lanes: 64, Vectors: 3}, Mode: dataplane.Native, Skip: 7, Group: 16,
 		Line: 20 * olaf.Mbps, Rate: 30 * olaf.Mbps,
 		Command: func(args ...string) *exec.Cmd {
 			cmd := exec.Command(self, args...)
@@ -153,7 +154,7 @@ func exampleConfig(self string) Config {
 
 // TestRun checks every identity with processes in namespaces, omitted packets, and both modes of the kernel.
 func TestRun(t *testing.T) {
-	for _, mode := range []xdp.Mode{xdp.Native, xdp.Generic} {
+	for _, mode := range []dataplane.Mode{dataplane.Native, dataplane.Generic} {
 		t.Run(string(mode), func(t *testing.T) {
 			c := config(t)
 			c.Mode = mode

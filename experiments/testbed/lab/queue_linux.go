@@ -14,6 +14,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/realtime"
@@ -44,7 +45,7 @@ func (l *Lab) raise(o Options) error {
 	if err != nil {
 		return err
 	}
-	card, err := realtime.Open(realtime.KernelBackend(xdp.Mode(s.Mode)),
+	card, err := realtime.Open(xdp.NewBackend(dataplane.Mode(s.Mode)),
 		realtime.Hosts{Workers: len(workers), Addresses: s.frames(), Outside: outside, Wires: l.wires()})
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func (l *Lab) raise(o Options) error {
 }
 
 // around records the nodes and cables around a running card, and returns the card's senders.
-func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
+func (l *Lab) around(card *realtime.Card) (senders []dataplane.Sender) {
 	workers := l.Workers()
 	for number, node := range workers {
 		n := &l.Plan.Nodes[node]
@@ -86,7 +87,7 @@ func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
 		l.Cables[n.Up] = cable
 		address, frames := l.Plan.Cables[n.Up].Lower, l.Switch.frames()
 		for place := range frames {
-			senders = append(senders, xdp.Sender{Address: address, Cluster: olaf.ClusterID(n.Cluster*frames + place),
+			senders = append(senders, dataplane.Sender{Address: address, Cluster: olaf.ClusterID(n.Cluster*frames + place),
 				Worker: olaf.WorkerID(number)})
 			address = address.Next()
 		}
@@ -99,7 +100,7 @@ func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
 }
 
 // configure sets the senders and the queue of the card, and clears its counters.
-func (q *queue) configure(ctx context.Context, senders []xdp.Sender, c fpga.QueueConfig) error {
+func (q *queue) configure(ctx context.Context, senders []dataplane.Sender, c fpga.QueueConfig) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.card.SetSenders(senders); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
@@ -257,11 +258,11 @@ func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	}
 	a := &Adder{Aggregator: program, Planned: p}
 	l.Adders = append(l.Adders, a)
-	var senders []xdp.Sender
+	var senders []dataplane.Sender
 	for i, c := range n.Down {
-		senders = append(senders, xdp.Sender{Address: l.Plan.Cables[c].Lower, Cluster: l.Job, Worker: olaf.WorkerID(i)})
+		senders = append(senders, dataplane.Sender{Address: l.Plan.Cables[c].Lower, Cluster: l.Job, Worker: olaf.WorkerID(i)})
 		at := l.Cables[c].B
-		arrive, err := a.Attach(at, xdp.Mode(p.Mode))
+		arrive, err := a.Attach(at, dataplane.Mode(p.Mode))
 		if err := l.keep("arrive", at, arrive, err); err != nil {
 			return err
 		}

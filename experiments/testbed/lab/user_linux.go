@@ -1,8 +1,8 @@
 package lab
 
 import (
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/program/xagg"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // runsInKernel reports whether the adder's program runs in the kernel and not in this process.
@@ -43,7 +43,7 @@ func (a *Adder) Latch() (map[string]uint64, error) {
 
 // Decisions calls visit for each decision that the kernel made since the last call. A program in this process logs no
 // decisions.
-func (a *Adder) Decisions(visit func(*xdp.Decision)) error {
+func (a *Adder) Decisions(visit func(*dataplane.Decision)) error {
 	if a.runsInKernel() {
 		return a.Aggregator.Decisions(visit)
 	}

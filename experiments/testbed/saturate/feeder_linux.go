@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/xdp"
@@ -32,11 +33,11 @@ type Feeder struct {
 	workers []*net.UDPConn // by number
 	server  *net.UDPConn
 	replays []*xdp.SumReplayer
-	told    []xdp.Comparison // per replay, the result reported so far
-	decided []uint64         // by adder
-	again   uint64           // sums that agents repeated before the run
-	came    []uint64         // by adder, frames from its upward cable before the run
-	epoch   uint16           // epoch of the next vector
+	told    []dataplane.Comparison // per replay, the result reported so far
+	decided []uint64               // by adder
+	again   uint64                 // sums that agents repeated before the run
+	came    []uint64               // by adder, frames from its upward cable before the run
+	epoch   uint16                 // epoch of the next vector
 	mishaps process.Mishaps
 	deaf    int // the server ignores every n-th sum; 0 for none
 
@@ -80,7 +81,7 @@ func (f *Feeder) openEnds() (err error) {
 		}
 		f.replays = append(f.replays, r)
 	}
-	f.decided, f.told = make([]uint64, len(f.lab.Adders)), make([]xdp.Comparison, len(f.lab.Adders))
+	f.decided, f.told = make([]uint64, len(f.lab.Adders)), make([]dataplane.Comparison, len(f.lab.Adders))
 	f.server, err = f.lab.Nodes[f.lab.Server()].Datagrams(f.above(f.topAggregator()))
 	return err
 }

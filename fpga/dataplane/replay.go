@@ -1,4 +1,4 @@
-package xdp
+package dataplane
 
 import (
 	"fmt"

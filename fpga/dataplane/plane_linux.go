@@ -1,4 +1,4 @@
-package realtime
+package dataplane
 
 import (
 	"io"
@@ -6,28 +6,27 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/program"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // Plane decides what happens to the frames that arrive at the interfaces to which it is attached. xdp.Queue is an
 // implementation. Only one caller at a time may request departures.
 type Plane interface {
 	// SetSenders replaces the table of workers. Each frame is handled with either the old or the new table.
-	SetSenders([]xdp.Sender) error
+	SetSenders([]Sender) error
 	// Configure and Reset require an empty, stopped queue. Reset restarts the numbering of decisions.
-	Configure(xdp.Settings) error
+	Configure(Settings) error
 	Reset() error
 	Run(on bool) error
 	// Turn releases the frame on the wire and starts the head, each if requested. It writes the started frame to buf.
-	Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, error)
-	Flush() (xdp.Exchange, error)
-	Inspect(index int, buf []byte) (xdp.Exchange, error)
+	Turn(release, start bool, buf []byte) (Exchange, []byte, error)
+	Flush() (Exchange, error)
+	Inspect(index int, buf []byte) (Exchange, error)
 	// Latch returns the counts since the last latch; see xdp.Queue.
-	Latch(clear bool) (xdp.Exchange, map[string]uint64, error)
-	Cluster(olaf.ClusterID) (xdp.ClusterCounts, error)
+	Latch(clear bool) (Exchange, map[string]uint64, error)
+	Cluster(olaf.ClusterID) (ClusterCounts, error)
 	// Decisions calls visit for the decisions since its last call.
-	Decisions(visit func(*xdp.Decision)) error
-	Attach(at *netlab.Interface, mode xdp.Mode) (io.Closer, error)
+	Decisions(visit func(*Decision)) error
+	Attach(at *netlab.Interface, mode Mode) (io.Closer, error)
 	Close() error
 }
 
@@ -36,7 +35,7 @@ type Backend struct {
 	Kind    string // kind in fpga.Identity
 	Address string // address that opens the device again
 	Build   string // name of the part that decides
-	Mode    xdp.Mode
+	Mode    Mode
 	Rights  []netlab.Right // rights needed to load its planes
 	// Forwards is set if the backend's planes forward packets between hosts. Otherwise the switch's kernel does so.
 	Forwards bool
@@ -47,7 +46,7 @@ type Backend struct {
 	// time.
 	AnyRate bool
 	// Load creates a plane for a discipline. Disciplines lists the disciplines for which it can.
-	Load        func(discipline string, b xdp.Build) (Plane, error)
+	Load        func(discipline string, b Build) (Plane, error)
 	Disciplines []string
 	// Programs lists the programs available to closed-loop hosts.
 	Programs []program.Description
