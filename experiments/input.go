@@ -14,20 +14,15 @@ import (
 // Input is a physical quantity from which an experiment computes its numbers: a rate, a time or a size.
 type Input struct {
 	Name string
-	// Factor is the factor by which a test changes the input. It is 2 if time slots hide a smaller change.
+	// Factor is the factor by which a test changes the input.
 	Factor float64
 }
 
 // InputsByTenth returns inputs that a test changes by 10 %.
-func InputsByTenth(names ...string) []Input { return makeInputs(1.1, names) }
-
-// inputsDoubled returns inputs that a test doubles, because results are rounded up to whole time slots.
-func inputsDoubled(names ...string) []Input { return makeInputs(2, names) }
-
-func makeInputs(factor float64, names []string) []Input {
+func InputsByTenth(names ...string) []Input {
 	var all []Input
 	for _, name := range names {
-		all = append(all, Input{name, factor})
+		all = append(all, Input{name, 1.1})
 	}
 	return all
 }
