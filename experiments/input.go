@@ -14,7 +14,7 @@ import (
 // Input is a physical quantity from which an experiment computes its numbers: a rate, a time or a size.
 type Input struct {
 	Name string
-	// Factor is the factor by which a test changes the input.
+	// Factor is the factor by which a test changes the input. It is 2 if time slots hide a smaller change.
 	Factor float64
 }
 
