@@ -86,8 +86,8 @@ func (d *discipline) must(err error) {
 	}
 }
 
-// decided returns the only decision since the last call.
-func (d *discipline) decided(kind dataplane.DecisionKind) (found dataplane.Decision) {
+// takeDecision returns the only decision since the last call.
+func (d *discipline) takeDecision(kind dataplane.DecisionKind) (found dataplane.Decision) {
 	n := 0
 	d.must(d.k.Decisions(func(one *dataplane.Decision) { found, n = *one, n+1 }))
 	if n != 1 || found.Kind != kind {
@@ -105,7 +105,7 @@ func (d *discipline) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside 
 	if verdict != Drop {
 		d.t.Fatalf("%+v: verdict %d", u, verdict)
 	}
-	got := d.decided(dataplane.Arrival)
+	got := d.takeDecision(dataplane.Arrival)
 	if got.Update != *u {
 		d.t.Fatalf("%+v is logged as %+v", *u, got.Update)
 	}
@@ -140,7 +140,7 @@ func (d *discipline) Lock() (engine.Slot, olaf.Size, bool) {
 	if !x.Started {
 		return engine.NoSlot, 0, false
 	}
-	if got := d.decided(dataplane.Start); int(got.Slot) != x.Slot {
+	if got := d.takeDecision(dataplane.Start); int(got.Slot) != x.Slot {
 		d.t.Fatalf("slot %d starts and %+v is logged", x.Slot, got)
 	}
 	d.leaving = slices.Clone(frame)
@@ -206,7 +206,7 @@ func (d *discipline) sameBytes(u *olaf.Update) {
 func (d *discipline) Release(s engine.Slot) {
 	x, _, err := d.k.Turn(true, false, nil)
 	d.must(err)
-	if got := d.decided(dataplane.Release); !x.Released || got.Slot != s {
+	if got := d.takeDecision(dataplane.Release); !x.Released || got.Slot != s {
 		d.t.Fatalf("slot %d: %+v, %+v", s, x, got)
 	}
 	delete(d.places, s)
@@ -215,7 +215,7 @@ func (d *discipline) Release(s engine.Slot) {
 func (d *discipline) Flush() {
 	_, err := d.k.Flush()
 	d.must(err)
-	d.decided(dataplane.Flush)
+	d.takeDecision(dataplane.Flush)
 	clear(d.places)
 }
 

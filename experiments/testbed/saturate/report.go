@@ -102,7 +102,7 @@ func (r *Report) Result(by results.Provenance) *result.Result {
 	if r.Plan.Adders[0].Mode == lab.User {
 		about = realCables
 	} else {
-		d.Found = append(d.Found, decided(&of.decisions))
+		d.Found = append(d.Found, compareDecisions(&of.decisions))
 	}
 	for _, n := range numbers {
 		d.Metrics = append(d.Metrics, n.Metric)
@@ -173,8 +173,8 @@ func (r *Report) describeValidity(of *sums) string {
 	return "valid"
 }
 
-// decided returns a sentence that compares the kernel's decisions with those of the program.
-func decided(d *olaf.Decisions) string {
+// compareDecisions returns a sentence that compares the kernel's decisions with those of the program.
+func compareDecisions(d *olaf.Decisions) string {
 	if d.Void != "" {
 		return "The kernel's decisions could not be checked: " + d.Void + "."
 	}
