@@ -124,7 +124,7 @@ func TestATPWindow(t *testing.T) {
 		{atp.Paper, map[uint64][]int{1: {5}, 3: nil, 4: nil, 5: {-2}, 2: {6, 7, 8, 9}}, []uint64{1, 3, 4, 5, 2}},
 	} {
 		d, e := atpWorkerOf(t, ATP{Profile: c.profile, Window: 4}, 20, nil)
-		if first := seqs(d.taken()); !slices.Equal(first, []int{1, 2, 3, 4}) {
+		if first := seqs(d.takeSent()); !slices.Equal(first, []int{1, 2, 3, 4}) {
 			t.Fatalf("%s begins with %d", c.profile, first)
 		}
 		if want := olaf.Time(0).Add(ATPFirstTimeout); e.Next() != want {
@@ -132,7 +132,7 @@ func TestATPWindow(t *testing.T) {
 		}
 		for _, seq := range c.order {
 			e.Receive(1000, acknowledged(seq), nil)
-			if sent := seqs(d.taken()); !slices.Equal(sent, c.after[seq]) {
+			if sent := seqs(d.takeSent()); !slices.Equal(sent, c.after[seq]) {
 				t.Errorf("%s: after acknowledgement %d it sends %d, want %d", c.profile, seq, sent, c.after[seq])
 			}
 		}
@@ -140,7 +140,7 @@ func TestATPWindow(t *testing.T) {
 			t.Errorf("%s waits until %s, want %s", c.profile, e.Next(), want)
 		}
 		e.Timer(e.Next())
-		if sent := seqs(d.taken()); len(sent) != 1 || sent[0] != -int(c.order[len(c.order)-2]+1) {
+		if sent := seqs(d.takeSent()); len(sent) != 1 || sent[0] != -int(c.order[len(c.order)-2]+1) {
 			t.Errorf("%s: after silence it sends %d", c.profile, sent)
 		}
 	}
@@ -149,9 +149,9 @@ func TestATPWindow(t *testing.T) {
 // TestATPSilent checks that a silent worker has no timer.
 func TestATPSilent(t *testing.T) {
 	d, e := atpWorkerOf(t, ATP{Window: 4, Silent: true}, 20, nil)
-	d.taken()
+	d.takeSent()
 	e.Receive(1, acknowledged(3), nil)
-	if sent := d.taken(); e.Next() != Never || len(sent) != 0 {
+	if sent := d.takeSent(); e.Next() != Never || len(sent) != 0 {
 		t.Errorf("it sends %d, and again at %s", seqs(sent), e.Next())
 	}
 }
@@ -159,12 +159,12 @@ func TestATPSilent(t *testing.T) {
 // TestATPCongestion checks that a marked acknowledgement at the end of a window halves the next one.
 func TestATPCongestion(t *testing.T) {
 	d, e := atpWorkerOf(t, ATP{Window: 8, Congestion: true}, 100, nil)
-	sent := len(d.taken())
+	sent := len(d.takeSent())
 	ack := func(seq uint64, flags program.Flags) {
 		p := acknowledged(seq)
 		p.Flags = flags
 		e.Receive(1, p, nil)
-		sent += len(d.taken())
+		sent += len(d.takeSent())
 	}
 	for seq := uint64(1); seq <= 7; seq++ {
 		ack(seq, program.ECN) // only the last mark in a window counts

@@ -27,7 +27,7 @@ func (d *desk) Send(to Peer, p *program.Packet, _ []uint32) olaf.Time {
 }
 
 // takeSent returns the packets since the last call.
-func (d *desk) taken() []program.Packet {
+func (d *desk) takeSent() []program.Packet {
 	sent := d.sent
 	d.sent, d.to = nil, nil
 	return sent
@@ -102,7 +102,7 @@ func TestRingBeforeItBegins(t *testing.T) {
 	}
 	e.Start(1)
 	e.OnComputed(1, nil)
-	if sent := d.taken(); len(sent) != 2 || sent[0].Index != 0 || sent[1].Index != 1 || d.applies != 0 {
+	if sent := d.takeSent(); len(sent) != 2 || sent[0].Index != 0 || sent[1].Index != 1 || d.applies != 0 {
 		t.Fatalf("it sends %+v and applies %d sums", sent, d.applies)
 	}
 	if e.Receive(2, &program.Packet{Kind: program.Data, Index: 1}, nil); d.applies != 1 {
@@ -128,7 +128,7 @@ func result(seg int) *program.Packet { return &program.Packet{Kind: program.Resu
 // each in a published frame.
 func TestSyncAsks(t *testing.T) {
 	d, e := newSyncISwitch(t, ISwitch{})
-	if sent := d.taken(); len(sent) != 3 || d.messages != 1 {
+	if sent := d.takeSent(); len(sent) != 3 || d.messages != 1 {
 		t.Fatalf("%d packets in %d messages", len(sent), d.messages)
 	}
 	if want := olaf.Time(patience * defaultTimeout); e.Next() != want {
@@ -140,12 +140,12 @@ func TestSyncAsks(t *testing.T) {
 		t.Errorf("it asks at %s, want %s", e.Next(), want)
 	}
 	e.Timer(e.Next())
-	asked := d.taken()
+	asked := d.takeSent()
 	if len(asked) != 2 || asked[0].Action != iswitch.Help || asked[0].Seg != 0 || asked[1].Seg != 2 {
 		t.Fatalf("it asks %+v", asked)
 	}
 	e.Timer(e.Next()) // no answer: worker 0 restarts all
-	if again := d.taken(); len(again) != 6 || again[0].Action != iswitch.Reset || again[2].Kind != program.Data {
+	if again := d.takeSent(); len(again) != 6 || again[0].Action != iswitch.Reset || again[2].Kind != program.Data {
 		t.Fatalf("it sends %+v", again)
 	}
 	e.Receive(now, result(0), nil)
@@ -163,10 +163,10 @@ func TestSyncAsks(t *testing.T) {
 // at the end for the last round.
 func TestSyncAnswers(t *testing.T) {
 	d, e := newSyncISwitch(t, ISwitch{Profile: iswitch.Exactly})
-	d.taken()
+	d.takeSent()
 	ask := func(round uint16) []program.Packet {
 		e.Receive(1, &program.Packet{Kind: program.Control, Action: iswitch.Help, Worker: 1, Seg: 1, Round: round}, nil)
-		return d.taken()
+		return d.takeSent()
 	}
 	if sent := ask(0); len(sent) != 1 || sent[0].Kind != program.Data {
 		t.Fatalf("without a sum it sends %+v, want its own part", sent)
@@ -192,15 +192,15 @@ func TestPool(t *testing.T) {
 	}
 	e.Start(0)
 	e.OnComputed(0, nil)
-	if sent := d.taken(); len(sent) != 2 || sent[1].Index != 1 {
+	if sent := d.takeSent(); len(sent) != 2 || sent[1].Index != 1 {
 		t.Fatalf("it begins with %+v", sent)
 	}
 	e.Receive(1, &program.Packet{Kind: program.Result, Seg: 1, Index: 1}, nil)
-	if sent := d.taken(); len(sent) != 1 || sent[0].Seg != 3 || sent[0].Index != 1 || sent[0].Flags&program.Set1 == 0 {
+	if sent := d.takeSent(); len(sent) != 1 || sent[0].Seg != 3 || sent[0].Index != 1 || sent[0].Flags&program.Set1 == 0 {
 		t.Fatalf("after the result of packet 1 it sends %+v, want packet 3 into the other set of slot 1", sent)
 	}
 	e.Receive(1, &program.Packet{Kind: program.Result, Seg: 3, Index: 1}, nil) // a result for the wrong set
-	if sent := d.taken(); len(sent) != 0 {
+	if sent := d.takeSent(); len(sent) != 0 {
 		t.Fatalf("a result of another set made it send %+v", sent)
 	}
 	now := e.Next()
@@ -227,7 +227,7 @@ func TestLostPacketKeepsItsSlot(t *testing.T) {
 		}
 		e.Start(0)
 		e.OnComputed(0, make([]uint32, 2*packets))
-		for sent := d.taken(); len(sent) > 0; sent = d.taken() {
+		for sent := d.takeSent(); len(sent) > 0; sent = d.takeSent() {
 			for _, p := range sent {
 				if p.Seg == 0 {
 					continue
@@ -240,8 +240,35 @@ func TestLostPacketKeepsItsSlot(t *testing.T) {
 			}
 		}
 		e.Timer(e.Next())
-		if again := d.taken(); len(again) != 1 || again[0].Seg != 0 {
+		if again := d.takeSent(); len(again) != 1 || again[0].Seg != 0 {
 			t.Errorf("%d packets in a pool of %d: after the timeout it sends %+v, want packet 0", packets, slots, again)
+		}
+	}
+}
+
+// TestServerRefusesPacketsAfterAWholeVector sends a parameter server two packets of a worker after the last packet of
+// its vector. It does not count the worker as another one, and waits for the vector of the other worker.
+func TestServerRefusesPacketsAfterAWholeVector(t *testing.T) {
+	for _, sync := range []bool{true, false} {
+		d := new(desk)
+		s, err := NewPSServer(Config{Workers: 2, Layout: Layout{Values: 6, PerPacket: 2, Varies: true}, Updates: 1}, sync, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := program.Packet{Kind: program.Data, Lanes: 2, Flags: program.Last}
+		after, last := first, first
+		after.Seg, after.Flags = 1, 0
+		last.Seg = 2
+		want := map[bool]int{true: 0, false: 1}[sync]
+		for _, p := range []program.Packet{first, after, last} {
+			s.Receive(0, &p, make([]uint32, 2))
+		}
+		if !sync {
+			s.OnApplied(0) // the answer to the first vector
+		}
+		if d.applies != want || s.Counts()[repeated] != 2 {
+			t.Errorf("sync %v: the server applies %d vectors and counts %v, want %d and 2 repeated packets", sync, d.applies,
+				s.Counts(), want)
 		}
 	}
 }

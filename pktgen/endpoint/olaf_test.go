@@ -43,7 +43,7 @@ func TestOpenWorker(t *testing.T) {
 	for i := range 4 {
 		e.OnComputed(olaf.Time(i), []uint32{1, 2, 3, 4, 5})
 	}
-	sent := d.taken()
+	sent := d.takeSent()
 	if d.computes != 4 || len(sent) != 6 || !e.Done() || e.Next() != Never {
 		t.Fatalf("%d computed, %d packets sent, done: %v", d.computes, len(sent), e.Done())
 	}
@@ -73,7 +73,7 @@ func TestOpenWorker(t *testing.T) {
 func TestOpenWorkerSendsAgain(t *testing.T) {
 	d, e := openWorkerOf(t, Olaf{Timeout: 100})
 	e.OnComputed(10, nil)
-	d.taken()
+	d.takeSent()
 	if e.Next() != 110 {
 		t.Fatalf("it looks at %d", e.Next())
 	}
@@ -81,12 +81,12 @@ func TestOpenWorkerSendsAgain(t *testing.T) {
 	e.Receive(20, ack(1, 0, 0, 1), nil) // to another worker
 	e.Receive(20, ack(2, 0, 7, 2), nil) // to several, so that ours may be inside
 	e.Timer(110)
-	again := d.taken()
+	again := d.takeSent()
 	if len(again) != 1 || again[0].Seg != 1 || again[0].Flags != program.Resend || again[0].Index != 0 || e.Next() != 210 {
 		t.Fatalf("%+v, next at %d", again, e.Next())
 	}
 	e.OnComputed(120, nil)
-	if sent := d.taken(); len(sent) != 3 || sent[0].Flags != 0 || e.Next() != 220 {
+	if sent := d.takeSent(); len(sent) != 3 || sent[0].Flags != 0 || e.Next() != 220 {
 		t.Fatalf("%+v, next at %d", sent, e.Next())
 	}
 	e.Receive(130, ack(1, 1, 0, 1), nil) // acknowledges the previous update

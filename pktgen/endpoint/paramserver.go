@@ -149,7 +149,7 @@ func (s *server) OnComputed(olaf.Time, []uint32) {}
 
 func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	w := int(p.Worker)
-	if p.Kind != program.Data || w >= len(s.from) || !s.from[w].take(packet(p), &p.Trace, lanes) {
+	if p.Kind != program.Data || w >= len(s.from) || s.isWhole(w) || !s.from[w].take(packet(p), &p.Trace, lanes) {
 		s.tally[repeated]++
 		return
 	}

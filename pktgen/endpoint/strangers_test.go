@@ -320,11 +320,11 @@ func TestAsksForResults(t *testing.T) {
 			}
 		}
 		e.Receive(1, &program.Packet{Kind: program.Control, Action: xagg.Checked}, nil)
-		d.taken()
+		d.takeSent()
 		w := e.(*treeWorker)
 		w.ask()
 		var have []uint64
-		for _, p := range d.taken() {
+		for _, p := range d.takeSent() {
 			for bit := range uint64(xagg.NameSpan) {
 				if p.Bitmap>>bit&1 == 1 {
 					have = append(have, p.Seg+bit)
