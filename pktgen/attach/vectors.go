@@ -49,6 +49,11 @@ func (w *Pushes) applyModel(a *endpoint.Aggregate) {
 			"the workers, and with --attach", ErrDisagree))
 		return
 	}
+	if n := len(a.Values) - modelHead; n > w.config.Largest {
+		w.end(fmt.Errorf("%w: the server's answer has %d values or more, and this worker's longest vector has %d; start both "+
+			"with the same --values", ErrDisagree, n, w.config.Largest))
+		return
+	}
 	if len(a.Values) > modelHead {
 		w.SetModel(a.Values[1], appendBytes(nil, a.Values[modelHead:]))
 	}

@@ -86,9 +86,9 @@ func TestUpdatesTravelAsFloats(t *testing.T) {
 	}
 }
 
-// TestModesOfWorkersAndServerDiffer checks that a vector for a sum is not passed to the server's program, and that a
-// worker ends if its server answers in another mode.
-func TestModesOfWorkersAndServerDiffer(t *testing.T) {
+// TestWorkersEndIfTheirServerDiffers checks that a vector for a sum is not passed to the server's program, and that a
+// worker ends if its server answers in another mode or has longer vectors.
+func TestWorkersEndIfTheirServerDiffers(t *testing.T) {
 	w, u, _, _, ended := wholePair(t)
 	a := &endpoint.Aggregate{Values: []uint32{math.Float32bits(1), 2, 3, 4, 5, 6, 7}}
 	refused := false
@@ -98,6 +98,14 @@ func TestModesOfWorkersAndServerDiffer(t *testing.T) {
 	w.Apply(&endpoint.Aggregate{Values: []uint32{math.Float32bits(2), 0, 0}})
 	if err := ended(); err == nil || !strings.Contains(err.Error(), "start it with the same --mode") {
 		t.Errorf("the worker ends with %v, want that the server has another mode", err)
+	}
+
+	w, _, _, _, ended = wholePair(t)
+	long := make([]uint32, modelHead+w.config.Largest+1)
+	long[0] = vectorMark
+	w.Apply(&endpoint.Aggregate{Values: long})
+	if err := ended(); err == nil || !strings.Contains(err.Error(), "start both with the same --values") {
+		t.Errorf("a worker that gets a model longer than its longest vector ends with %v, want that the server has other --values", err)
 	}
 
 	config := wholeConfig()
