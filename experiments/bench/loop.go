@@ -53,7 +53,7 @@ func (b *station) runLoop(ctx context.Context, id RunID) (run results.Run, err e
 	run = b.collector.Finish(b.loopCounts(&counters, result, &net, &parts))
 	run.Queue, run.OutRateBPS = c.Queue, int64(c.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = append(append(b.loopDoubts(result, job.Limit, !c.mode.Sync || parts.Inexact && net.Link.Loss > 0),
+	run.Invalid = append(append(b.loopDoubts(result, job.Limit, &parts, !c.mode.Sync || parts.Inexact && net.Link.Loss > 0),
 		played.Faults...), run.Invalid...)
 	if p := played.Pacing; p != nil {
 		run.LatenessNS = &p.LatenessNS
@@ -250,11 +250,14 @@ func toCount(v results.Float, by float64) int64 {
 
 // loopDoubts returns the reasons why a run of a closed loop is invalid. If the system is published as inexact under
 // loss, or workers do not wait for the complete sum, neither the contents of sums nor occupied slots are a reason.
-func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactly bool) []string {
+func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, parts *system.Parts, inexactly bool) []string {
 	var why []string
-	of := " of virtual time"
+	of, late := " of virtual time", ""
 	if b.measured {
 		of = ""
+		if parts.Inexact {
+			late = ": packets later than --timeout are sent again, and this profile adds them twice"
+		}
 	}
 	say := func(bad bool, format string, a ...any) {
 		if bad {
@@ -266,7 +269,7 @@ func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactl
 		return why
 	}
 	inexact, torn := r.Endpoints.Of("packets_inexact"), r.Endpoints.Of("updates_torn")
-	say(inexact > 0, "%d packets of sums do not contain exactly one contribution from every worker", inexact)
+	say(inexact > 0, "%d packets of sums do not contain exactly one contribution from every worker%s", inexact, late)
 	say(torn > 0, "%d updates contain sums of different rounds", torn)
 	say(!r.Hung && r.HeldLast > 0, "%d slots are still in use after the last job", r.HeldLast)
 	return why
