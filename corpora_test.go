@@ -14,9 +14,9 @@ import (
 // target matches the declaration of a fuzz target.
 var target = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\) `)
 
-// TestCorpora checks that each fuzz target has a committed corpus of a few small inputs, which plain tests also run,
-// and that each corpus has a target.
-func TestCorpora(t *testing.T) {
+// TestEveryFuzzTargetHasACorpus checks that each fuzz target has a committed corpus of a few small inputs, which plain
+// tests also run, and that each corpus has a target.
+func TestEveryFuzzTargetHasACorpus(t *testing.T) {
 	targets, corpora := map[string]bool{}, map[string]int{}
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

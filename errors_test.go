@@ -144,8 +144,8 @@ func hasKind(value ast.Expr) bool {
 	return false
 }
 
-// TestListed checks that several failures keep their kinds and lines, and that an empty list is nil.
-func TestListed(t *testing.T) {
+// TestListErrors checks that several failures keep their kinds and lines, and that an empty list is nil.
+func TestListErrors(t *testing.T) {
 	device := olaf.NewError(olaf.Device, "no rights")
 	err := olaf.ListErrors([]error{errors.New("one"), device})
 	if kind, declared := olaf.KindOf(err); kind != olaf.Device || !declared || !errors.Is(err, device) ||

@@ -15,9 +15,9 @@ var (
 	word   = regexp.MustCompile(`\w+`)
 )
 
-// TestExtendingIsTrue checks that every file named in docs/reference/extending.md exists and contains the names given
-// for it. NAME stands for a file that does not exist yet, in a folder that does.
-func TestExtendingIsTrue(t *testing.T) {
+// TestExtendingPageNamesExistingCode checks that every file named in docs/reference/extending.md exists and contains
+// the names given for it. NAME stands for a file that does not exist yet, in a folder that does.
+func TestExtendingPageNamesExistingCode(t *testing.T) {
 	page, err := os.ReadFile("docs/reference/extending.md")
 	if err != nil {
 		t.Fatal(err)

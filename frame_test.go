@@ -260,9 +260,9 @@ func TestEveryFaultHasText(t *testing.T) {
 	}
 }
 
-// TestDamageIsSeen checks that no prefix of a frame parses or panics, and that every changed bit is noticed in the IPv4
-// header, and with a UDP checksum in all bytes after it.
-func TestDamageIsSeen(t *testing.T) {
+// TestParseFrameDetectsDamage checks that no prefix of a frame parses or panics, and that every changed bit is noticed
+// in the IPv4 header, and with a UDP checksum in all bytes after it.
+func TestParseFrameDetectsDamage(t *testing.T) {
 	for _, whole := range [][]byte{testFrame(t, 3), testAck(t)} {
 		for n := range whole {
 			if _, err := ParseFrame(whole[:n]); err == nil {

@@ -19,9 +19,9 @@ var builders = map[string][]string{
 	"github.com/olafctl/olaf/fpga/program/programs": {"AllPrograms"},
 }
 
-// TestSetsAreHandedDown checks that sets of systems and programs are built only in main packages and generators; all
-// other code gets them as parameters.
-func TestSetsAreHandedDown(t *testing.T) {
+// TestSetsArePassedAsArguments checks that sets of systems and programs are built only in main packages and generators;
+// all other code gets them as parameters.
+func TestSetsArePassedAsArguments(t *testing.T) {
 	for _, files := range sources(t) {
 		for file, tree := range files {
 			if !begins(file, tree) && asks(tree) {
@@ -50,9 +50,9 @@ var parts = map[string][]string{
 	"experiments/testbed/saturate": {"fpga/xdp"},
 }
 
-// TestBackendsAreHandedDown checks that only the programs in cmd import rows of the table of devices, and that rooms do
-// not import the packages that open devices. Tests and their helpers may.
-func TestBackendsAreHandedDown(t *testing.T) {
+// TestOnlyCommandsImportBackends checks that only the programs in cmd import rows of the table of devices, and that
+// rooms do not import the packages that open devices. Tests and their helpers may.
+func TestOnlyCommandsImportBackends(t *testing.T) {
 	for folder, files := range sources(t) {
 		folder = filepath.ToSlash(folder)
 		have := map[string]bool{}
@@ -100,8 +100,8 @@ func asks(tree *ast.File) (found bool) {
 	return found
 }
 
-// TestAsks checks that TestSetsAreHandedDown finds every kind of use.
-func TestAsks(t *testing.T) {
+// TestSetUsesAreFound checks that TestSetsArePassedAsArguments finds every kind of use.
+func TestSetUsesAreFound(t *testing.T) {
 	const systems, all = `"github.com/olafctl/olaf/experiments/system"`, `"github.com/olafctl/olaf/fpga/program/programs"`
 	for text, want := range map[string]bool{
 		"import " + systems + "; var x = system.All()":                    true,

@@ -79,8 +79,8 @@ func tooLong(all []function) string {
 	return why
 }
 
-// TestLongFunctionsAreSeen checks that TestFunctionsAreShort counts correctly and notices one function too many.
-func TestLongFunctionsAreSeen(t *testing.T) {
+// TestLongFunctionsAreCounted checks that TestFunctionsAreShort counts correctly and notices one function too many.
+func TestLongFunctionsAreCounted(t *testing.T) {
 	const text = "package x\n\n// f is documented.\nfunc f() {\n\tg()\n}\n\nfunc g()\n\nfunc (x) h() {}\n"
 	found, err := functions("x.go", text)
 	if want := []function{{3, "x.go:4 f"}, {1, "x.go:10 h"}}; err != nil || !slices.Equal(found, want) {

@@ -67,9 +67,9 @@ func rowNames(file *ast.File) map[string]bool {
 	return names
 }
 
-// TestNobodyComparesNames checks that no code outside tests compares the name of a system, program or discipline, since
+// TestNoCodeComparesNames checks that no code outside tests compares the name of a system, program or discipline, since
 // its descriptor declares what it can do. Files and folders named after one may use its name.
-func TestNobodyComparesNames(t *testing.T) {
+func TestNoCodeComparesNames(t *testing.T) {
 	names := tenants(t)
 	if !names["fifo"] || !names["olaf"] || !names["iswitch"] || !names["ring"] {
 		t.Fatalf("only %v are known: the search is broken", names)
@@ -104,8 +104,8 @@ func named(file string, names map[string]bool) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return names[part] })
 }
 
-// TestComparisonsAreSeen checks that each way to compare is found.
-func TestComparisonsAreSeen(t *testing.T) {
+// TestNameComparisonsAreFound checks that each way to compare is found.
+func TestNameComparisonsAreFound(t *testing.T) {
 	names := map[string]bool{"olaf": true}
 	for source, want := range map[string]int{
 		`if q == "olaf" {}`:                                 1,

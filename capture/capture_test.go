@@ -309,8 +309,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestCutFileKeepsWhatWasThere checks that packets before the damage are delivered.
-func TestCutFileKeepsWhatWasThere(t *testing.T) {
+// TestTruncatedFileDeliversEarlierPackets checks that packets before the damage are delivered.
+func TestTruncatedFileDeliversEarlierPackets(t *testing.T) {
 	whole := sample(t, PCAP, 5)
 	got, losses, err := decodeAll(whole[:24+272*4+20])
 	if !errors.Is(err, ErrCut) || len(got) != 4 || losses.Updates != 4 {

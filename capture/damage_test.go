@@ -12,8 +12,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestEndsOfFiles cuts captures at every byte and checks that reading on after the end returns the same error.
-func TestEndsOfFiles(t *testing.T) {
+// TestReadAfterEndRepeatsError cuts captures at every byte and checks that reading on after the end returns the same
+// error.
+func TestReadAfterEndRepeatsError(t *testing.T) {
 	for _, format := range []Format{PCAP, PCAPNG} {
 		whole := sample(t, format, 2)
 		for n := 1; n < len(whole); n++ {
@@ -36,8 +37,8 @@ func TestEndsOfFiles(t *testing.T) {
 	}
 }
 
-// TestEndsOfYears checks stamps from 1970 to 2261 and all possible frame lengths.
-func TestEndsOfYears(t *testing.T) {
+// TestStampAndLengthRanges checks stamps from 1970 to 2261 and all possible frame lengths.
+func TestStampAndLengthRanges(t *testing.T) {
 	section, ethernet := block(0x0a0d0d0a, 0x1a2b3c4d, 1, 0xffffffff, 0xffffffff), block(1, 1, 0)
 	at := func(year int, month time.Month, day int) uint64 {
 		return uint64(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).UnixMicro())

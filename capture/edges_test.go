@@ -90,8 +90,9 @@ func TestTimesOfTheRunClock(t *testing.T) {
 	}
 }
 
-// TestOtherSystems checks that for a capture without OLAF frames, the error names the systems whose frames it contains.
-func TestOtherSystems(t *testing.T) {
+// TestErrorNamesOtherSystems checks that for a capture without OLAF frames, the error names the systems whose frames it
+// contains.
+func TestErrorNamesOtherSystems(t *testing.T) {
 	frames := func(names ...string) *Decoder {
 		i := -1
 		d := NewDecoder(&plain{len(names)})
@@ -127,8 +128,8 @@ func (s *plain) Next(p *Packet) error {
 	return nil
 }
 
-// TestOrderStaysSmall checks that the memory of a window does not grow while many packets pass through it.
-func TestOrderStaysSmall(t *testing.T) {
+// TestOrderMemoryStaysConstant checks that the memory of a window does not grow while many packets pass through it.
+func TestOrderMemoryStaysConstant(t *testing.T) {
 	o := Order{WindowNS: 10}
 	var p Packet
 	for i := range int64(10_000) {
@@ -156,8 +157,9 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestFullWriter checks that some step fails if the disk fills up at any byte of a capture, whatever was buffered.
-func TestFullWriter(t *testing.T) {
+// TestFullDiskAtAnyByteIsAnError checks that some step fails if the disk fills up at any byte of a capture, whatever
+// was buffered.
+func TestFullDiskAtAnyByteIsAnError(t *testing.T) {
 	for _, format := range []Format{PCAP, PCAPNG} {
 		write := func(out io.Writer) error {
 			w, err := newWriter(out, format, 0, Interface{Name: "a", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 100})
@@ -185,8 +187,8 @@ func TestFullWriter(t *testing.T) {
 	}
 }
 
-// TestFramesThatCannotBe checks that the writer rejects invalid frames and writes nothing.
-func TestFramesThatCannotBe(t *testing.T) {
+// TestWriterRejectsInvalidFrames checks that the writer rejects invalid frames and writes nothing.
+func TestWriterRejectsInvalidFrames(t *testing.T) {
 	w, err := NewWriter(io.Discard, PCAPNG, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -204,8 +206,8 @@ func TestFramesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestWritersTellWhatWasLost checks the written drop count and packet counts with the library and with the decoder.
-func TestWritersTellWhatWasLost(t *testing.T) {
+// TestWritersRecordDrops checks the written drop count and packet counts with the library and with the decoder.
+func TestWritersRecordDrops(t *testing.T) {
 	var b bytes.Buffer
 	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 100})
 	if err != nil {
@@ -260,8 +262,8 @@ func TestRecordingOfABrokenSource(t *testing.T) {
 	}
 }
 
-// TestFilesAreEverybodysToRead checks the permissions of a complete capture.
-func TestFilesAreEverybodysToRead(t *testing.T) {
+// TestCapturesAreReadableByAll checks the permissions of a complete capture.
+func TestCapturesAreReadableByAll(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.pcap")
 	f, err := Create(name, false, 0)
 	if err != nil {
@@ -279,9 +281,9 @@ func TestFilesAreEverybodysToRead(t *testing.T) {
 	}
 }
 
-// TestAnOrderThatIsFull checks that a full order releases its oldest packet, whatever its age, and not before it is
-// full.
-func TestAnOrderThatIsFull(t *testing.T) {
+// TestFullOrderReleasesOldestPacket checks that a full order releases its oldest packet, whatever its age, and not
+// before it is full.
+func TestFullOrderReleasesOldestPacket(t *testing.T) {
 	o := Order{WindowNS: 10}
 	var p Packet
 	push := func(at int64) { o.Push(&Packet{UnixNS: at}) }
@@ -302,8 +304,9 @@ func TestAnOrderThatIsFull(t *testing.T) {
 	}
 }
 
-// TestNumbersFarBehind checks how far behind the newest number a late number still reduces the count of missing ones.
-func TestNumbersFarBehind(t *testing.T) {
+// TestLateNumbersReduceMissing checks how far behind the newest number a late number still reduces the count of missing
+// ones.
+func TestLateNumbersReduceMissing(t *testing.T) {
 	for behind, missing := range map[uint32]int64{1: 98, 63: 98, 64: 99, 65: 99} {
 		var a Account
 		for _, seq := range []uint32{100, 200, 200 - behind} {
@@ -322,16 +325,17 @@ type idleWith struct{}
 
 func (idleWith) Next(*Packet) error { return fmt.Errorf("eth7: %w", ErrIdle) }
 
-// TestIdleInOtherWords checks that a wrapped ErrIdle counts as idle.
-func TestIdleInOtherWords(t *testing.T) {
+// TestWrappedErrIdleIsIdle checks that a wrapped ErrIdle counts as idle.
+func TestWrappedErrIdleIsIdle(t *testing.T) {
 	r := Recording{Source: idleWith{}}
 	if idle, err := r.Take(3); !idle || err != nil || r.Taken != 0 {
 		t.Errorf("idle %t, %v after %d", idle, err, r.Taken)
 	}
 }
 
-// TestFullAtTheEnd checks the error if the disk fills up while a file that exceeds its buffer writes its statistics.
-func TestFullAtTheEnd(t *testing.T) {
+// TestCloseReportsFullDisk checks the error if the disk fills up while a file that exceeds its buffer writes its
+// statistics.
+func TestCloseReportsFullDisk(t *testing.T) {
 	for size := 3000; size < 4200; size += 4 {
 		w, err := newWriter(&full{0}, PCAPNG, 0, Interface{Name: "a", SnapBytes: 9000}, Interface{Name: "b", SnapBytes: 9000})
 		if err == nil {

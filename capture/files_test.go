@@ -23,8 +23,9 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestZippedFiles checks that both formats are read through gzip and that files that only begin like gzip are rejected.
-func TestZippedFiles(t *testing.T) {
+// TestGzippedFiles checks that both formats are read through gzip and that files that only begin like gzip are
+// rejected.
+func TestGzippedFiles(t *testing.T) {
 	for _, format := range []Format{PCAP, PCAPNG} {
 		got, _, err := decodeAll(zip(t, sample(t, format, 4)))
 		if err != nil || len(got) != 4 {
@@ -239,8 +240,8 @@ func TestAbandonedFiles(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreTaken checks the name of a file next to 1 or 98 others with its name, and the error next to 99.
-func TestNamesThatAreTaken(t *testing.T) {
+// TestTakenNamesGetANumber checks the name of a file next to 1 or 98 others with its name, and the error next to 99.
+func TestTakenNamesGetANumber(t *testing.T) {
 	for taken, named := range map[int]string{1: "run-2.pcap", 98: "run-99.pcap", 99: ""} {
 		folder := t.TempDir()
 		f, err := Create(filepath.Join(folder, "run.pcap"), false, 0)

@@ -36,7 +36,7 @@ func checkForms(t testing.TB, file []byte) {
 	}
 }
 
-func TestEveryFormOfACapture(t *testing.T) {
+func TestEveryCaptureVariant(t *testing.T) {
 	for _, format := range []Format{PCAP, PCAPNG} {
 		checkForms(t, sample(t, format, 9))
 	}
@@ -114,7 +114,7 @@ func TestTicksAreConvertedExactly(t *testing.T) {
 	})
 }
 
-func TestGrainIsThatOfTheFile(t *testing.T) {
+func TestFileGrain(t *testing.T) {
 	file := sample(t, PCAPNG, 2)
 	want := map[string]olaf.Duration{"µs": olaf.Microsecond, "10^-6": olaf.Microsecond, "10^-7": 100 * olaf.Nanosecond,
 		"2^-20": 953675, "2^-0": olaf.Second}
@@ -172,8 +172,8 @@ func TestWholeSeconds(t *testing.T) {
 	}
 }
 
-// TestLossesBesidePackets checks every place in which a pcapng file can report a loss.
-func TestLossesBesidePackets(t *testing.T) {
+// TestLossReportsInPcapng checks every place in which a pcapng file can report a loss.
+func TestLossReportsInPcapng(t *testing.T) {
 	le, frame := binary.LittleEndian, frameBytes(t)
 	u64 := func(n uint64) []byte { return le.AppendUint64(nil, n) }
 	flags := func(n uint32) []byte { return capturetest.BlockOption(le, 2, le.AppendUint32(nil, n)) }

@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/internal/fulldisk"
 )
 
-// TestNoRoomForAHeader checks that there is no file if not even the header fits on the disk.
-func TestNoRoomForAHeader(t *testing.T) {
+// TestNoFileWithoutRoomForHeader checks that there is no file if not even the header fits on the disk.
+func TestNoFileWithoutRoomForHeader(t *testing.T) {
 	if fulldisk.RunInProcess(t) {
 		return
 	}

@@ -50,8 +50,8 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestRecordingThatBroke checks that a failed write ends a recording and that nothing is counted afterwards.
-func TestRecordingThatBroke(t *testing.T) {
+// TestFailedWriteEndsRecording checks that a failed write ends a recording and that nothing is counted afterwards.
+func TestFailedWriteEndsRecording(t *testing.T) {
 	source := liveStamps{1, 2}
 	broken := errors.New("no room")
 	r := Recording{Source: &source, Unwritten: broken}

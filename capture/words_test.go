@@ -30,8 +30,8 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
-// TestFilesNameThemselves checks that an error names the file rather than its temporary file.
-func TestFilesNameThemselves(t *testing.T) {
+// TestErrorsNameTheFinalFile checks that an error names the file rather than its temporary file.
+func TestErrorsNameTheFinalFile(t *testing.T) {
 	f := &File{path: "run.pcapng"}
 	broken := &fs.PathError{Op: "write", Path: ".run.pcapng123", Err: fs.ErrPermission}
 	if err := f.wrapError(broken); !errors.Is(err, fs.ErrPermission) ||
@@ -47,8 +47,8 @@ func TestFilesNameThemselves(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBe checks that paths that cannot be opened or created give an error and no file.
-func TestFilesThatCannotBe(t *testing.T) {
+// TestUnusablePathsAreErrors checks that paths that cannot be opened or created give an error and no file.
+func TestUnusablePathsAreErrors(t *testing.T) {
 	folder := t.TempDir()
 	plain := filepath.Join(folder, "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
@@ -130,9 +130,9 @@ func TestPartsOfPackets(t *testing.T) {
 	}
 }
 
-// TestEveryWorkerIsFollowedByItself gives the same sequence number to workers whose cluster or number differs in one
+// TestWorkersHaveSeparateSequences gives the same sequence number to workers whose cluster or number differs in one
 // bit, and checks that none is a duplicate of another.
-func TestEveryWorkerIsFollowedByItself(t *testing.T) {
+func TestWorkersHaveSeparateSequences(t *testing.T) {
 	var a Account
 	for bit := range 16 {
 		for _, one := range []olaf.Update{{Cluster: 1 << bit}, {Worker: 1 << bit}, {Cluster: 1 << bit, Worker: 1 << bit}} {
@@ -260,8 +260,8 @@ func TestEqualStampsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestBounds checks the documented bounds on waiting packets and on the run clock's range in ns.
-func TestBounds(t *testing.T) {
+// TestOrderBounds checks the documented bounds on waiting packets and on the run clock's range in ns.
+func TestOrderBounds(t *testing.T) {
 	if maxHeld != 65_536 || maxVirtualNS != 9_223_372_036_854_775 || maxPacket != 262_144 {
 		t.Errorf("%d packets, %d ns, %d bytes", maxHeld, int64(maxVirtualNS), maxPacket)
 	}

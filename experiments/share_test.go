@@ -12,9 +12,9 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// TestSharesAreTheWholeBench checks that a bench divided by seeds, with each share carried out separately in any order
+// TestSharesEqualWholeBench checks that a bench divided by seeds, with each share carried out separately in any order
 // and returned as JSON, equals the whole bench to the byte: the document, every run and the published numbers.
-func TestSharesAreTheWholeBench(t *testing.T) {
+func TestSharesEqualWholeBench(t *testing.T) {
 	bursts := bench.DefaultSpec(system.All())
 	bursts.Workload.UpdatesPerWorker, bursts.Runs = 20, 2*sharedRuns+3
 	followed := bursts

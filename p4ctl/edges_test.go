@@ -37,9 +37,9 @@ programs:
 multicast_port: 7
 `
 
-// TestFilesAtEveryPlace replaces every word in a file, drops and repeats every line, and checks the errors against a
-// golden file.
-func TestFilesAtEveryPlace(t *testing.T) {
+// TestParseErrorsAtEveryWord replaces every word in a file, drops and repeats every line, and checks the errors against
+// a golden file.
+func TestParseErrorsAtEveryWord(t *testing.T) {
 	var text bytes.Buffer
 	whole, err := ParseTables([]byte(wholeFile), programs.AllPrograms()...)
 	if err != nil {
@@ -85,9 +85,9 @@ func TestFilesAtEveryPlace(t *testing.T) {
 	golden.Equal(t, "files.txt", text.Bytes())
 }
 
-// TestRegroupingAtEveryPlace checks adding, moving and removing every worker and cluster, present or not, in tables
-// whose clusters have a group, share one or have none.
-func TestRegroupingAtEveryPlace(t *testing.T) {
+// TestRegroupEveryWorkerAndCluster checks adding, moving and removing every worker and cluster, present or not, in
+// tables whose clusters have a group, share one or have none.
+func TestRegroupEveryWorkerAndCluster(t *testing.T) {
 	const file = `schema: olafctl.tables/v1
 workers:
   - {address: 10.0.0.1, cluster: 0, worker: 0}
@@ -202,8 +202,8 @@ func TestFaultsOfTables(t *testing.T) {
 	}
 }
 
-// TestOrderMeansNothing checks that shuffling the lists in tables changes neither text nor hash.
-func TestOrderMeansNothing(t *testing.T) {
+// TestTableOrderDoesNotMatter checks that shuffling the lists in tables changes neither text nor hash.
+func TestTableOrderDoesNotMatter(t *testing.T) {
 	whole, err := ParseTables([]byte(wholeFile), programs.AllPrograms()...)
 	if err != nil {
 		t.Fatal(err)

@@ -100,8 +100,8 @@ func refusal(t *testing.T, list ...codes.Code) error {
 	return st.Err()
 }
 
-// TestAnswersWithMoreThanWasAsked checks details without a matching update.
-func TestAnswersWithMoreThanWasAsked(t *testing.T) {
+// TestDetailsWithoutMatchingUpdate checks details without a matching update.
+func TestDetailsWithoutMatchingUpdate(t *testing.T) {
 	updates := []*v1.Update{object{kind: kindServer, key: 1}.toUpdate(v1.Update_INSERT), object{kind: kindServer,
 		key: 2}.toUpdate(v1.Update_INSERT)}
 	var got *BatchError
@@ -114,8 +114,8 @@ func TestAnswersWithMoreThanWasAsked(t *testing.T) {
 	}
 }
 
-// TestOnlyUnimplemented checks that a server without a feature is distinguished from one that failed.
-func TestOnlyUnimplemented(t *testing.T) {
+// TestUnimplementedIsDistinguished checks that a server without a feature is distinguished from one that failed.
+func TestUnimplementedIsDistinguished(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want bool
@@ -293,8 +293,8 @@ func TestTableFilesTakeAliases(t *testing.T) {
 	}
 }
 
-// TestConnectSaysWhatIsWrong checks the error for a malformed target.
-func TestConnectSaysWhatIsWrong(t *testing.T) {
+// TestConnectRejectsMalformedTarget checks the error for a malformed target.
+func TestConnectRejectsMalformedTarget(t *testing.T) {
 	if conn, err := Connect("unix:\x00%", nil); err == nil || conn != nil {
 		t.Errorf("%v, %v", conn, err)
 	}

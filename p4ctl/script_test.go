@@ -226,9 +226,9 @@ func restored(e Event) string {
 	return fmt.Sprintf("; restored %d", e.Restored.Len())
 }
 
-// TestScenes plays messages that a server may send and compares the session's requests and events with a golden
-// file.
-func TestScenes(t *testing.T) {
+// TestSessionTranscripts plays messages that a server may send and compares the session's requests and events with a
+// golden file.
+func TestSessionTranscripts(t *testing.T) {
 	one := ElectionID{1, 1}
 	unavailable := status.Error(codes.Unavailable, "gone")
 	type step struct {
@@ -349,8 +349,8 @@ func TestScenes(t *testing.T) {
 	golden.Equal(t, "scenes.txt", text.Bytes())
 }
 
-// TestPatienceOfDial checks that Dial gives up when its context ends.
-func TestPatienceOfDial(t *testing.T) {
+// TestDialEndsWithContext checks that Dial gives up when its context ends.
+func TestDialEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
 		s := newSession("somewhere", server, server, Options{}.withDefaults())
@@ -426,8 +426,8 @@ func TestPausesGrow(t *testing.T) {
 	})
 }
 
-// TestLeavingHasAnEnd checks that a session closes even if its server never ends the stream.
-func TestLeavingHasAnEnd(t *testing.T) {
+// TestCloseEndsWithoutServer checks that a session closes even if its server never ends the stream.
+func TestCloseEndsWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{deaf: true}
 		s := newSession("somewhere", server, server, Options{}.withDefaults())

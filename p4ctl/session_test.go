@@ -489,8 +489,8 @@ func certificates(t testing.TB) (server, client *tls.Config) {
 	return server, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
 }
 
-// TestDialTellsWhatIsWrong checks that the error is one line with the target.
-func TestDialTellsWhatIsWrong(t *testing.T) {
+// TestDialErrorNamesTarget checks that the error is one line with the target.
+func TestDialErrorNamesTarget(t *testing.T) {
 	nobody := unixAddress(t)
 	if _, err := p4ctl.Dial(t.Context(), nobody, p4ctl.Options{}); !errors.Is(err, p4ctl.ErrUnreachable) {
 		t.Errorf("nobody there: %v", err)

@@ -50,8 +50,8 @@ func TestParseTables(t *testing.T) {
 	}
 }
 
-// TestParseTablesSaysWhere checks that every fault names line and field.
-func TestParseTablesSaysWhere(t *testing.T) {
+// TestParseTablesErrorsNameLines checks that every fault names line and field.
+func TestParseTablesErrorsNameLines(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "the file is empty; start with schema: olafctl.tables/v1"},
 		{"workers: []\n", "line 1: schema: is missing"},
@@ -153,9 +153,9 @@ func TestRegrouping(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestPlanLeadsThere replays plans on a model and checks that there are no duplicate inserts, no changes of missing
-// objects and no cluster without its group at any step, and that the plan ends with the desired tables.
-func TestPlanLeadsThere(t *testing.T) {
+// TestPlanReachesDesiredTables replays plans on a model and checks that there are no duplicate inserts, no changes of
+// missing objects and no cluster without its group at any step, and that the plan ends with the desired tables.
+func TestPlanReachesDesiredTables(t *testing.T) {
 	tables := rapid.Custom(func(r *rapid.T) Tables {
 		var t Tables
 		for _, i := range rapid.SliceOfNDistinct(rapid.Byte(), 0, 30, rapid.ID).Draw(r, "workers") {

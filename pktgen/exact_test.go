@@ -69,8 +69,8 @@ func smallJob(t *testing.T) Job {
 	return testJob(t, w)
 }
 
-// TestEveryAccess checks the accesses for programming, arming, starting and stopping a card, one by one.
-func TestEveryAccess(t *testing.T) {
+// TestAccessSequence checks the accesses for programming, arming, starting and stopping a card, one by one.
+func TestAccessSequence(t *testing.T) {
 	for _, burst := range []uint32{0, 32} {
 		c := &logged{fakeCard: newFakeCard(), failAt: -1}
 		c.burst = burst
@@ -82,8 +82,8 @@ func TestEveryAccess(t *testing.T) {
 	}
 }
 
-// TestEveryAccessMayFail checks that an operation returns the error of any access that fails.
-func TestEveryAccessMayFail(t *testing.T) {
+// TestAccessErrorsAreReturned checks that an operation returns the error of any access that fails.
+func TestAccessErrorsAreReturned(t *testing.T) {
 	for failAt := 0; ; failAt++ {
 		c := &logged{fakeCard: newFakeCard(), failAt: failAt}
 		c.burst = 32
@@ -118,7 +118,7 @@ func (q quick) Write32(addr, v uint32) error {
 	return err
 }
 
-func TestAGeneratorMayBeDoneAtOnce(t *testing.T) {
+func TestGeneratorMayFinishAtOnce(t *testing.T) {
 	g := NewGenerator(quick{newFakeCard()})
 	if err := errors.Join(g.Program(context.Background(), smallJob(t)), g.Arm(), g.Start(), g.Stop()); err != nil {
 		t.Error(err)
@@ -228,7 +228,7 @@ func TestLimitsOfAWorkload(t *testing.T) {
 	}
 }
 
-func TestPresetsAreWhatTheySay(t *testing.T) {
+func TestPresetValues(t *testing.T) {
 	smooth, err := PresetBurst("olaf-smooth")
 	if err != nil || smooth.BurstPackets != 1 || smooth.ClusterSigma != 1 {
 		t.Errorf("olaf-smooth: %+v, %v", smooth, err)

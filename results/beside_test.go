@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestRealRow checks the members of a row for runs on real wires, and that the row is read as it was written.
-func TestRealRow(t *testing.T) {
+// TestRealRunRow checks the members of a row for runs on real wires, and that the row is read as it was written.
+func TestRealRunRow(t *testing.T) {
 	age, count := &metric.Metric{Name: "aom_cluster_ns", Age: true}, &metric.Metric{Name: "frames"}
 	runs := []*Run{
 		{Decisions: &olaf.Decisions{Checked: 10, Equal: 10}, LatenessNS: &olaf.Quantiles{P50: 1, P99: 9, Max: 20},
@@ -71,9 +71,10 @@ func TestOutputAddsPerCent(t *testing.T) {
 	}
 }
 
-// TestClustersBeside checks that each age of a cluster is compared with that of the same cluster on the twin, in runs
-// and in rows, over the runs that have both. A missing value must have the reason that applies to all clusters.
-func TestClustersBeside(t *testing.T) {
+// TestClustersAreComparedWithTwin checks that each age of a cluster is compared with that of the same cluster on the
+// twin, in runs and in rows, over the runs that have both. A missing value must have the reason that applies to all
+// clusters.
+func TestClustersAreComparedWithTwin(t *testing.T) {
 	of := func(id int, aom Float) ClusterMetric {
 		return ClusterMetric{Cluster: id, Deliveries: 5, AoM: aom, PeakAoM: 2 * aom, AoMWorker: Missing()}
 	}
@@ -120,9 +121,9 @@ func TestClustersBeside(t *testing.T) {
 	}
 }
 
-// TestRecall checks that a run that is measured again from its frames keeps its comparison with the twin, with its own
-// ages.
-func TestRecall(t *testing.T) {
+// TestRemeasuredRunKeepsComparison checks that a run that is measured again from its frames keeps its comparison with
+// the twin, with its own ages.
+func TestRemeasuredRunKeepsComparison(t *testing.T) {
 	stored := &Run{Decisions: &olaf.Decisions{Checked: 3, Equal: 3}, LatenessNS: &olaf.Quantiles{P50: 1}, BurstRate: 9,
 		Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 3}}}
 	again := &Run{Metrics: toy.Values(map[string]Float{"aom_cluster_ns": 7})}

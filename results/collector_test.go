@@ -100,7 +100,7 @@ func byKey(obs []olaf.Observation, workers bool) map[int][][2]int64 {
 	return out
 }
 
-func TestAoMIsTheIntegral(t *testing.T) {
+func TestAoMEqualsIntegral(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const clusters, workers = 3, 4
 		obs := traffic(t, clusters, workers)
@@ -321,9 +321,9 @@ func measuredOf(cfg Config, obs ...olaf.Observation) Run {
 	return c.Finish(olaf.NewCounts(cfg.Declared.Ledger))
 }
 
-// TestOneSegmentIsNone checks that an update of one frame is measured equally whether the number of segments is 1 or
-// not given.
-func TestOneSegmentIsNone(t *testing.T) {
+// TestOneSegmentEqualsNone checks that an update of one frame is measured equally whether the number of segments is 1
+// or not given.
+func TestOneSegmentEqualsNone(t *testing.T) {
 	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 1, 1), one(30, 20, 1, 1), one(40, 20, 0, 0)}
 	for _, declared := range []*metric.Declaration{toy.Declared, toy.Summing} {
 		none, single := measuredOf(Config{Declared: declared, Clusters: 2, Workers: 2}, obs...),
@@ -340,9 +340,9 @@ func TestOneSegmentIsNone(t *testing.T) {
 	}
 }
 
-// TestEdgesOfAFrame checks frames with extreme values: a generation time one nanosecond after the arrival, since stamps
+// TestExtremeFrames checks frames with extreme values: a generation time one nanosecond after the arrival, since stamps
 // are in whole nanoseconds, and a count of 0.
-func TestEdgesOfAFrame(t *testing.T) {
+func TestExtremeFrames(t *testing.T) {
 	future := func(gen int64) string {
 		return strings.Join(measuredOf(Config{Declared: toy.Declared, Clusters: 1, Workers: 1},
 			one(10, gen, 0, 0)).Invalid, "; ")
@@ -382,9 +382,9 @@ func TestStampsOfSingleUpdates(t *testing.T) {
 	}
 }
 
-// TestSparseIsNought checks that a sparse counter that a run does not store is 0, and that any other such counter is
-// unknown.
-func TestSparseIsNought(t *testing.T) {
+// TestMissingSparseCounterIsZero checks that a sparse counter that a run does not store is 0, and that any other such
+// counter is unknown.
+func TestMissingSparseCounterIsZero(t *testing.T) {
 	r := Run{Counters: olaf.NewCounts(&olaf.Ledger{Counters: []olaf.Counter{{Name: "there"}}})}
 	r.Counters.Add("there", 3)
 	for name, want := range map[string]Float{"there": 3, "nowhere": Missing()} {

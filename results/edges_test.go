@@ -43,9 +43,9 @@ func TestAgeBuckets(t *testing.T) {
 	})
 }
 
-// TestVectorIsAsOldAsItsOldest compares the age of a vector of segments with the minimum over what arrived for each
+// TestVectorAgeIsOldestSegments compares the age of a vector of segments with the minimum over what arrived for each
 // segment.
-func TestVectorIsAsOldAsItsOldest(t *testing.T) {
+func TestVectorAgeIsOldestSegments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		segments := rapid.IntRange(1, 4).Draw(t, "segments")
 		var v Vector
@@ -123,9 +123,9 @@ func TestPlacesOfJobs(t *testing.T) {
 	}
 }
 
-// TestWhoWasNotAnnounced delivers updates of workers and clusters that the configuration does not mention. It checks
+// TestUnconfiguredWorkers delivers updates of workers and clusters that the configuration does not mention. It checks
 // that their ages equal those of a collector that was configured for them from the start of its window.
-func TestWhoWasNotAnnounced(t *testing.T) {
+func TestUnconfiguredWorkers(t *testing.T) {
 	for _, initial := range []olaf.Duration{UnknownAge, 0, 5 * olaf.Microsecond} {
 		window := Window{From: 1000, To: olaf.Time(olaf.Second), InitialAge: initial}
 		told := NewCollector(Config{Declared: toy.Declared, Clusters: 4, Workers: 8, Window: window})

@@ -23,8 +23,8 @@ func fragmentOf(atNS int64, f int, inside ...[3]int) olaf.Observation {
 	return o
 }
 
-// TestModelsAreTorn checks which updates are torn, and that a model is as old as its oldest fragment.
-func TestModelsAreTorn(t *testing.T) {
+// TestTornModels checks which updates are torn, and that a model is as old as its oldest fragment.
+func TestTornModels(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 2, Workers: 4, Split: Split{Frames: 2, Workers: 2}})
 	for _, o := range []olaf.Observation{
 		fragmentOf(100, 0, [3]int{0, 1, 10}), fragmentOf(110, 1, [3]int{0, 1, 10}), // a whole model, generated at 10, from 110 on

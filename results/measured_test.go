@@ -65,9 +65,9 @@ func globally(obs []olaf.Observation) []olaf.Observation {
 	return obs
 }
 
-// TestMeasured checks every number that a collector computes from seeded frames, for all kinds of windows and
+// TestCollectorNumbers checks every number that a collector computes from seeded frames, for all kinds of windows and
 // numberings, with new and reused collectors.
-func TestMeasured(t *testing.T) {
+func TestCollectorNumbers(t *testing.T) {
 	frames := crowd(1, 60)
 	from, to := frames[10].At, frames[50].At
 	merged := crowd(6, 20)
@@ -138,9 +138,9 @@ func TestMeasured(t *testing.T) {
 	golden.Equal(t, "measured.txt", text.Bytes())
 }
 
-// TestAgeIsTheCollectors compares a separately computed age with that of the cluster in a collector with the same
+// TestAgeMatchesCollector compares a separately computed age with that of the cluster in a collector with the same
 // deliveries.
-func TestAgeIsTheCollectors(t *testing.T) {
+func TestAgeMatchesCollector(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := Window{}
 		if rapid.Bool().Draw(t, "fixed") {

@@ -10,9 +10,9 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestWithoutWorkers checks that a run with an unknown number of workers is measured as far as possible, and that
+// TestUnknownWorkerCount checks that a run with an unknown number of workers is measured as far as possible, and that
 // missing values have reasons.
-func TestWithoutWorkers(t *testing.T) {
+func TestUnknownWorkerCount(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, OutRate: 1e9, SpeedupUpdates: 3})
 	c.Observe(&olaf.Observation{At: olaf.Time(olaf.Microsecond), Update: olaf.Update{Count: 1, GenNS: 500, Lanes: 4}})
 	run := c.Finish(toy.Counts(map[string]int64{"sent": 1, "in": 1, "appended": 1, "delivered": 1, "received": 1,
@@ -87,8 +87,9 @@ func TestRowsOfClustersAreInOrder(t *testing.T) {
 	}
 }
 
-// TestPairsSayWhoLacksWhat checks that a comparison without numbers names the side that lacks them, with the reason.
-func TestPairsSayWhoLacksWhat(t *testing.T) {
+// TestComparisonNamesMissingSide checks that a comparison without numbers names the side that lacks them, with the
+// reason.
+func TestComparisonNamesMissingSide(t *testing.T) {
 	known := func(queue string) *Run { return &Run{Queue: queue, Metrics: toy.Values(map[string]Float{"jain": 1})} }
 	lacking := func(queue string) *Run {
 		return &Run{Queue: queue, Metrics: toy.Values(map[string]Float{"jain": Missing()}),

@@ -43,8 +43,9 @@ func TestSum128(t *testing.T) {
 	})
 }
 
-// TestGenerated checks that stamps on either side of any instant are unwrapped, up to half the range of a stamp away.
-func TestGenerated(t *testing.T) {
+// TestStampsAreUnwrapped checks that stamps on either side of any instant are unwrapped, up to half the range of a
+// stamp away.
+func TestStampsAreUnwrapped(t *testing.T) {
 	const span = int64(1) << 48
 	for _, at := range []int64{0, 1, span - 1, span, span + 5, 9_000_000_000_000_000} {
 		for _, age := range []int64{0, 1, -1, 1000, -1000, span/2 - 1, -span / 2} {
@@ -196,9 +197,9 @@ func TestNeverDelivered(t *testing.T) {
 	}
 }
 
-// TestUnheardWorkersHaveNoAge checks that an initial age applies to workers that were expected or have delivered, and
+// TestInitialAgeOfSilentWorkers checks that an initial age applies to workers that were expected or have delivered, and
 // to no others.
-func TestUnheardWorkersHaveNoAge(t *testing.T) {
+func TestInitialAgeOfSilentWorkers(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1, Window: Window{From: 0, To: 100_000,
 		InitialAge: 0}})
 	o := one(50, 50, 0, 3) // workers 1 and 2 are in the gap
@@ -244,8 +245,8 @@ func TestTimeToNAtOnce(t *testing.T) {
 	}
 }
 
-// TestWorkerMeansStandAtTheirClusters checks deliveries from clusters whose ids have gaps.
-func TestWorkerMeansStandAtTheirClusters(t *testing.T) {
+// TestWorkerMeansWithClusterGaps checks deliveries from clusters whose ids have gaps.
+func TestWorkerMeansWithClusterGaps(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 9})
 	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 10, 0, 0), one(30, 0, 5, 7), one(50, 45, 5, 7)} {
 		c.Observe(&o)
@@ -449,8 +450,8 @@ func TestNewAndUnknownNames(t *testing.T) {
 	}
 }
 
-// TestLeaves checks the list of a document's paths, and the readable part of the list for a truncated document.
-func TestLeaves(t *testing.T) {
+// TestDocumentPaths checks the list of a document's paths, and the readable part of the list for a truncated document.
+func TestDocumentPaths(t *testing.T) {
 	for text, want := range map[string][][2]string{
 		`{"a":1,"b":{"c":[true,null,"x"]},"d":[]}`: {{"a", "1"}, {"b.c[0]", "true"}, {"b.c[1]", "<nil>"}, {"b.c[2]", "x"}},
 		`[[1.50],2]`:      {{"[0][0]", "1.50"}, {"[1]", "2"}},

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestJobsAreRenumbering checks that workers numbered within their clusters give the same results as workers numbered
-// over all clusters.
-func TestJobsAreRenumbering(t *testing.T) {
+// TestWorkerNumberingDoesNotMatter checks that workers numbered within their clusters give the same results as workers
+// numbered over all clusters.
+func TestWorkerNumberingDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const perCluster = 3
 		jobs := []Job{{Cluster: 40, Clusters: 2, Workers: perCluster}, {Cluster: 7, Clusters: 1, Workers: perCluster}}
@@ -55,7 +55,7 @@ func sameRuns(a, b Run) bool {
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }
 
-func TestStraysMakeARunInvalid(t *testing.T) {
+func TestUnknownWorkersInvalidateRun(t *testing.T) {
 	for name, o := range map[string]olaf.Observation{
 		"cluster below":  {Update: olaf.Update{Cluster: 4, Count: 1}},
 		"cluster beyond": {Update: olaf.Update{Cluster: 6, Count: 1}},
@@ -72,8 +72,8 @@ func TestStraysMakeARunInvalid(t *testing.T) {
 	}
 }
 
-// TestAWorkerNeverHeardOfBelongsToItsCluster checks that an initial age counts for silent workers in their own cluster.
-func TestAWorkerNeverHeardOfBelongsToItsCluster(t *testing.T) {
+// TestInitialAgeCountsInOwnCluster checks that an initial age counts for silent workers in their own cluster.
+func TestInitialAgeCountsInOwnCluster(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Jobs: []Job{{Cluster: 1, Clusters: 2, Workers: 1}},
 		Window: Window{To: olaf.Time(2 * olaf.Second)}})
 	r := c.Finish(olaf.Counts{})

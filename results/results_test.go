@@ -125,9 +125,9 @@ func TestRowsInDocuments(t *testing.T) {
 	}
 }
 
-// TestNothingWithheldIsNotShown checks that documents and tables of systems without transmission control do not show
+// TestWithholdingCounterIsHidden checks that documents and tables of systems without transmission control do not show
 // its counter.
-func TestNothingWithheldIsNotShown(t *testing.T) {
+func TestWithholdingCounterIsHidden(t *testing.T) {
 	shown := func(row *Row, runs []Run) (in, of bool) {
 		for _, s := range row.Stats {
 			in = in || s.Name == "tc_withheld"

@@ -208,8 +208,8 @@ func TestOwnBindings(t *testing.T) {
 	}
 }
 
-// TestKeysThatDoNothingSaySo checks the message for keys that this dashboard or page does not use.
-func TestKeysThatDoNothingSaySo(t *testing.T) {
+// TestUnusedKeysShowAMessage checks the message for keys that this dashboard or page does not use.
+func TestUnusedKeysShowAMessage(t *testing.T) {
 	f, _, _ := newToy().frame(100, 20)
 	for key, want := range map[string]string{",": "a toy goes forward only", "s": "s works on Words", ".": "stepped"} {
 		if tuitest.PressKeys(f, key); !strings.Contains(f.Text(), want) {
@@ -222,8 +222,8 @@ func TestKeysThatDoNothingSaySo(t *testing.T) {
 	}
 }
 
-// TestQuitAsksWhileARunIsOn checks that the frame quits at once only if no work would be interrupted.
-func TestQuitAsksWhileARunIsOn(t *testing.T) {
+// TestQuitAsksDuringARun checks that the frame quits at once only if no work would be interrupted.
+func TestQuitAsksDuringARun(t *testing.T) {
 	y := newToy()
 	f, _, _ := y.frame(80, 20)
 	tuitest.PressKeys(f, "q")

@@ -161,8 +161,8 @@ func TestTooManyWorkers(t *testing.T) {
 	}
 }
 
-// TestAgesAreThoseOfABench checks that a meter agrees with the collector in benches for any arrival clock.
-func TestAgesAreThoseOfABench(t *testing.T) {
+// TestAgesMatchBench checks that a meter agrees with the collector in benches for any arrival clock.
+func TestAgesMatchBench(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		origin := rapid.SampledFrom([]int64{0, 1_800_000_000_000_000_000, 1 << 48}).Draw(t, "origin")
 		m, c := New(declared), results.NewCollector(results.Config{Declared: declared})

@@ -138,8 +138,8 @@ func TestFramesArriveAsSent(t *testing.T) {
 	}
 }
 
-// TestDecoderGoesOn checks that a decoder continues a live capture after pauses.
-func TestDecoderGoesOn(t *testing.T) {
+// TestDecoderContinuesAfterPauses checks that a decoder continues a live capture after pauses.
+func TestDecoderContinuesAfterPauses(t *testing.T) {
 	tx, s := cable(t, live.Options{})
 	d := capture.NewDecoder(s)
 	var a capture.Arrival
@@ -177,9 +177,9 @@ func tagged(frame []byte) []byte {
 	return append(append(bytes.Clone(frame[:12]), 0x81, 0x00, 0x20, 0x07), frame[12:]...)
 }
 
-// TestNoise checks that only frames to OLAF's port reach the buffer, including broken ones, and that All captures
-// everything.
-func TestNoise(t *testing.T) {
+// TestOnlyOLAFFramesReachTheBuffer checks that only frames to OLAF's port reach the buffer, including broken ones, and
+// that All captures everything.
+func TestOnlyOLAFFramesReachTheBuffer(t *testing.T) {
 	update := make([]byte, 256)
 	if _, err := olaf.EncodeUpdate(update, &livetest.Addresses, &olaf.Update{Count: 1, Lanes: 48}, nil); err != nil {
 		t.Fatal(err)
@@ -276,7 +276,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-func TestSnap(t *testing.T) {
+func TestSnapLength(t *testing.T) {
 	tx, s := cable(t, live.Options{SnapBytes: 72})
 	tx.Update(t, 1, 1)
 	vlan := make([]byte, 256)

@@ -327,9 +327,9 @@ func TestReplayFails(t *testing.T) {
 	}
 }
 
-// TestNothingAfterAFailure checks that a failed sink receives nothing more, even if several frames leave before the
-// next packet is read.
-func TestNothingAfterAFailure(t *testing.T) {
+// TestFailedSinkReceivesNothingMore checks that a failed sink receives nothing more, even if several frames leave
+// before the next packet is read.
+func TestFailedSinkReceivesNothingMore(t *testing.T) {
 	var burst []arrival
 	for i := range 6 {
 		burst = append(burst, arrival{atNS: int64(i), cluster: i})

@@ -10,9 +10,9 @@ import (
 	"github.com/olafctl/olaf/capture/capturetest"
 )
 
-// TestCoarseStampsWithhold replays every form of a capture and checks that it gives either the original's numbers or a
-// list of the numbers that its stamps cannot give.
-func TestCoarseStampsWithhold(t *testing.T) {
+// TestCoarseStampsWithholdNumbers replays every form of a capture and checks that it gives either the original's
+// numbers or a list of the numbers that its stamps cannot give.
+func TestCoarseStampsWithholdNumbers(t *testing.T) {
 	dense, sparse := crowd(5, 400, false), crowd(5, 40, false)
 	for i := range sparse {
 		sparse[i].atNS = int64(10_000 * (i + 1))

@@ -97,8 +97,8 @@ func TestStories(t *testing.T) {
 	golden.Equal(t, "stories.txt", b.Bytes())
 }
 
-// TestRefusedQueues checks that a queue that cannot be built is rejected before anything is read.
-func TestRefusedQueues(t *testing.T) {
+// TestReplayRejectsImpossibleQueues checks that a queue that cannot be built is rejected before anything is read.
+func TestReplayRejectsImpossibleQueues(t *testing.T) {
 	for _, cfg := range []Config{{Queue: "lifo", Engine: engine.Config{Slots: 1}}, {Queue: "olaf"},
 		{Queue: "olaf", Engine: engine.Config{Slots: -2}}} {
 		if res, err := Run(context.Background(), decoder(t, file(t, nil)), cfg, nil); !errors.Is(err,
@@ -108,9 +108,9 @@ func TestRefusedQueues(t *testing.T) {
 	}
 }
 
-// TestClocksThatAreNotOne checks that with unrelated clocks there are no ages, neither for arrivals nor behind the
-// queue.
-func TestClocksThatAreNotOne(t *testing.T) {
+// TestUnrelatedClocksWithholdAges checks that with unrelated clocks there are no ages, neither for arrivals nor behind
+// the queue.
+func TestUnrelatedClocksWithholdAges(t *testing.T) {
 	for _, early := range []time.Duration{time.Hour, -time.Second} {
 		res, err := Run(context.Background(), decoder(t, elsewhere(t, crowd(9, 20, false), early)), olafQueue(3), nil)
 		if err != nil {
@@ -177,8 +177,8 @@ func TestStoppedReplays(t *testing.T) {
 	}
 }
 
-// TestReasons checks that an invalid result gives its reason.
-func TestReasons(t *testing.T) {
+// TestInvalidResultsHaveReasons checks that an invalid result gives its reason.
+func TestInvalidResultsHaveReasons(t *testing.T) {
 	res, err := Run(context.Background(), decoder(t, file(t, crowd(1, 50, false))), olafQueue(3), nil)
 	if err != nil || !res.Valid || res.Reason != "" {
 		t.Fatal(res, err)

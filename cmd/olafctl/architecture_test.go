@@ -180,9 +180,9 @@ func firstDifference(have, want []byte) string {
 	return "one ends before the other"
 }
 
-// TestArchitectureIsNotAccused checks that a difference in a training run is explained by the architecture, naming both
-// builds, unless the architecture is the same.
-func TestArchitectureIsNotAccused(t *testing.T) {
+// TestDifferencesNameTheArchitecture checks that a difference in a training run is explained by the architecture,
+// naming both builds, unless the architecture is the same.
+func TestDifferencesNameTheArchitecture(t *testing.T) {
 	differs := fmt.Errorf("%w: the curves differ", archive.ErrMismatch)
 	kept := &results.Provenance{Version: "v1.2.3", Go: "go1.30", System: "linux/riscv64"}
 	err := traincmd.ExplainArchitecture(differs, kept, "linux/amd64")

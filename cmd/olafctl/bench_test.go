@@ -13,9 +13,9 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// TestABenchBelowItsClaim checks that a bench returns the same exit code as reproduce when a verdict is worse than its
-// claim expects, and that a shortened bench does not.
-func TestABenchBelowItsClaim(t *testing.T) {
+// TestBenchExitCodeFollowsVerdicts checks that a bench returns the same exit code as reproduce when a verdict is worse
+// than its claim expects, and that a shortened bench does not.
+func TestBenchExitCodeFollowsVerdicts(t *testing.T) {
 	const id = "olaf/table1.fifo.40g.received"
 	for verdict, want := range map[paper.Verdict]int{paper.Match: cli.ExitDone, paper.TooShort: cli.ExitDone, paper.Differs: cli.ExitMissed} {
 		var stderr bytes.Buffer

@@ -122,9 +122,9 @@ func TestCaptureUntilInterrupted(t *testing.T) {
 	}
 }
 
-// TestCaptureGivesAgesOrReasons checks that updates stamped by this host's clock have ages, and that other updates have
-// a reason for lacking them.
-func TestCaptureGivesAgesOrReasons(t *testing.T) {
+// TestCaptureReportsAgesOrReasons checks that updates stamped by this host's clock have ages, and that other updates
+// have a reason for lacking them.
+func TestCaptureReportsAgesOrReasons(t *testing.T) {
 	c := newCable(t)
 	_, r := c.run(func(interrupt func()) { c.send(30); interrupt() })
 	if r.Ages.Available() || !strings.Contains(r.Ages.Why, "is not the one that the workers stamp by") {
@@ -191,8 +191,8 @@ func TestCaptureLimits(t *testing.T) {
 	}
 }
 
-// TestCaptureThatLost checks that losses are counted exactly, are written to the file, and determine the exit code.
-func TestCaptureThatLost(t *testing.T) {
+// TestCaptureCountsLosses checks that losses are counted exactly, are written to the file, and determine the exit code.
+func TestCaptureCountsLosses(t *testing.T) {
 	c := newCable(t)
 	const sent = 20_000
 	file := filepath.Join(t.TempDir(), "run.pcapng")
@@ -252,8 +252,8 @@ func TestCaptureFullDisk(t *testing.T) {
 	}
 }
 
-// TestCaptureIsKeptBesideAnother checks that a capture is kept if another file appears at its path.
-func TestCaptureIsKeptBesideAnother(t *testing.T) {
+// TestCaptureSurvivesAFileAtItsPath checks that a capture is kept if another file appears at its path.
+func TestCaptureSurvivesAFileAtItsPath(t *testing.T) {
 	c := newCable(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "run.pcapng")

@@ -50,8 +50,8 @@ func TestConformance(t *testing.T) {
 // otherServer is the environment variable that names a running P4Runtime server from another project.
 const otherServer = "OLAFCTL_TEST_P4RUNTIME_SERVER"
 
-// TestConformanceOfAnother tests such a server and checks that every clause gets a verdict.
-func TestConformanceOfAnother(t *testing.T) {
+// TestConformanceOfOtherServers tests such a server and checks that every clause gets a verdict.
+func TestConformanceOfOtherServers(t *testing.T) {
 	target := os.Getenv(otherServer)
 	if target == "" {
 		t.Skipf("without another P4Runtime server; %s is its address", otherServer)

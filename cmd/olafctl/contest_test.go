@@ -20,9 +20,9 @@ var (
 	namedElection = regexp.MustCompile(`use (--election-id \d+:\d+) or higher`)
 )
 
-// TestNotPrimaryNamesWhatWorks creates every possible conflict with another controller, runs the printed remedy, and
-// checks that the command then succeeds.
-func TestNotPrimaryNamesWhatWorks(t *testing.T) {
+// TestNotPrimaryErrorSuggestsWorkingCommand creates every possible conflict with another controller, runs the printed
+// remedy, and checks that the command then succeeds.
+func TestNotPrimaryErrorSuggestsWorkingCommand(t *testing.T) {
 	const gone = true
 	dir := laboratory(t)
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -103,10 +103,10 @@ func startDaemons(ctx context.Context, t *testing.T, system, mode, marker string
 	return j
 }
 
-// TestDaemonsAroundASwitch starts the commands that 'testbed switch' prints, for every system, around a switch in user
-// space. It checks that any client can attach, also repeatedly, that all sums are exact, that a server's program answers
-// each update of workers that do not wait, and that Ctrl-C ends every process and leaves nothing behind.
-func TestDaemonsAroundASwitch(t *testing.T) {
+// TestSwitchDaemons starts the commands that 'testbed switch' prints, for every system, around a switch in user space.
+// It checks that any client can attach, also repeatedly, that all sums are exact, that a server's program answers each
+// update of workers that do not wait, and that Ctrl-C ends every process and leaves nothing behind.
+func TestSwitchDaemons(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for namespaces and packet sockets")
 	}

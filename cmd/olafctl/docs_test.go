@@ -153,7 +153,7 @@ func elided(shown, printed []string) string {
 	return ""
 }
 
-func TestElided(t *testing.T) {
+func TestMatchElidedOutput(t *testing.T) {
 	for _, c := range []struct {
 		shown, printed string
 		same           bool

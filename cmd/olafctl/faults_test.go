@@ -380,8 +380,8 @@ func (c *campaign) drawFaults(r *rapid.T, command int) []pcietest.Fault {
 	return rapid.SliceOfN(fault, 1, 3).Draw(r, "faults")
 }
 
-// TestFaultsThatWereTakenForAnswers checks the outcomes of scripts that once produced wrong answers.
-func TestFaultsThatWereTakenForAnswers(t *testing.T) {
+// TestPastFaults checks the outcomes of scripts that once produced wrong answers.
+func TestPastFaults(t *testing.T) {
 	c := newCampaign(t)
 	for _, s := range []struct {
 		args   string // beginning of the command line

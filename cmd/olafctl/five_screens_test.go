@@ -85,9 +85,9 @@ func same(shown, unit string, value float64) bool {
 	return err == nil && math.Abs(got-value) <= 0.5*math.Pow10(-len(decimals))*(1+1e-9)
 }
 
-// TestFiveScreensShowOneRun checks that the table, the plain stream, the dashboard's last frame, the report and the
-// workbook show the same losses, counts and ages for one stored run, to the last digit that each prints.
-func TestFiveScreensShowOneRun(t *testing.T) {
+// TestFiveOutputsShowEqualNumbers checks that the table, the plain stream, the dashboard's last frame, the report and
+// the workbook show the same losses, counts and ages for one stored run, to the last digit that each prints.
+func TestFiveOutputsShowEqualNumbers(t *testing.T) {
 	raced.SkipRaced(t)
 	k := keepOne(t, "bench", "--runs", "1", "--out-rate", "20G", "-q")
 	var document results.Bench

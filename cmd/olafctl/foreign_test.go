@@ -46,8 +46,8 @@ func newForeign(t *testing.T, variable, what string) foreign {
 	return f
 }
 
-// TestForeignShell checks a session of p4runtime-shell, which becomes primary with (0, 1) immediately.
-func TestForeignShell(t *testing.T) {
+// TestP4RuntimeShell checks a session of p4runtime-shell, which becomes primary with (0, 1) immediately.
+func TestP4RuntimeShell(t *testing.T) {
 	f := newForeign(t, shellPython, "p4lang/p4runtime-shell")
 	cmd := exec.Command(f.program, "testdata/foreign/session.py", f.address, f.info, f.config)
 	cmd.Stderr = os.Stderr
@@ -75,8 +75,8 @@ func (f foreign) transcript(t *testing.T, name, said string) {
 	}
 }
 
-// TestForeignTranscripts checks that the page shows the controllers' output.
-func TestForeignTranscripts(t *testing.T) {
+// TestP4RuntimePageShowsTranscripts checks that the page shows the controllers' output.
+func TestP4RuntimePageShowsTranscripts(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/p4runtime.md")
 	ok(t, err)
 	for _, name := range []string{"shell", "p4ctl", "example"} {
@@ -88,8 +88,8 @@ func TestForeignTranscripts(t *testing.T) {
 	}
 }
 
-// TestForeignP4ctl checks a session of another p4ctl that uses a new process for each step, with the same election id.
-func TestForeignP4ctl(t *testing.T) {
+// TestOtherP4ctl checks a session of another p4ctl that uses a new process for each step, with the same election id.
+func TestOtherP4ctl(t *testing.T) {
 	f := newForeign(t, zhhP4ctl, "zhh2001/p4runtime-go-controller's p4ctl")
 	var session strings.Builder
 	worker := " --p4info INFO --table vnp4_1.workers --match address=10.0.0.1"
@@ -117,9 +117,9 @@ func TestForeignP4ctl(t *testing.T) {
 	f.transcript(t, "p4ctl", session.String())
 }
 
-// TestForeignExample checks that the example from p4runtime-go-client, with its fixed election id (0, 1), becomes
-// primary, pushes and waits.
-func TestForeignExample(t *testing.T) {
+// TestP4RuntimeGoClientExample checks that the example from p4runtime-go-client, with its fixed election id (0, 1),
+// becomes primary, pushes and waits.
+func TestP4RuntimeGoClientExample(t *testing.T) {
 	f := newForeign(t, goExample, "antoninbas/p4runtime-go-client's example")
 	cmd := exec.Command(f.program, "-addr", f.address, "-device-id", "1", "-bin", f.config, "-p4info", f.info)
 	stderr, err := cmd.StderrPipe()

@@ -10,9 +10,10 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// TestHandedSystems runs commands in an environment with an additional system and without a built-in one. It checks
-// that everything that looks up a system by name, including files and stored runs, uses the set that it was given.
-func TestHandedSystems(t *testing.T) {
+// TestCommandsUseGivenSystems runs commands in an environment with an additional system and without a built-in one. It
+// checks that everything that looks up a system by name, including files and stored runs, uses the set that it was
+// given.
+func TestCommandsUseGivenSystems(t *testing.T) {
 	store := t.TempDir()
 	topology := filepath.Join(t.TempDir(), "net.yaml")
 	var systems system.Set

@@ -50,10 +50,10 @@ func (l *kernelLab) bringUp(t *testing.T) (name string, expect func(code int, wa
 	return name, expect
 }
 
-// TestHoldersLendTheirDevices brings up a testbed with a kernel queue. It checks that all benches use one XDP program,
-// that a bench whose head or agent was killed leaves the holders running and the generator stopped, that a second
-// writer is told the first one's name, and that down, the end of the reservation and a signal remove the program.
-func TestHoldersLendTheirDevices(t *testing.T) {
+// TestHoldersShareDevices brings up a testbed with a kernel queue. It checks that all benches use one XDP program, that
+// a bench whose head or agent was killed leaves the holders running and the generator stopped, that a second writer is
+// told the first one's name, and that down, the end of the reservation and a signal remove the program.
+func TestHoldersShareDevices(t *testing.T) {
 	suffix := fmt.Sprint("-", os.Getpid()%1e5) // the hosts share the folder with reservations, so names must be unique
 	l := newKernelRoles(t, suffix)
 	queue, in := l.Hosts[1], "in"+suffix

@@ -170,7 +170,7 @@ func TestHelpOfBenchIsAPage(t *testing.T) {
 	}
 }
 
-func TestBenchHidesWhatIsForCards(t *testing.T) {
+func TestBenchHelpHidesCardFlags(t *testing.T) {
 	for _, c := range []struct {
 		args  []string
 		cards bool

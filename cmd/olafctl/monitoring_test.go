@@ -58,8 +58,8 @@ func (s *scraper) scrape() string {
 	return string(body)
 }
 
-// TestCommandsTellPrometheus checks the metrics of commands while they run.
-func TestCommandsTellPrometheus(t *testing.T) {
+// TestCommandsExportMetrics checks the metrics of commands while they run.
+func TestCommandsExportMetrics(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		want []string
@@ -90,8 +90,8 @@ func TestCommandsTellPrometheus(t *testing.T) {
 	}
 }
 
-// TestServeCountsItsCalls checks the metrics of an agent while a client uses it.
-func TestServeCountsItsCalls(t *testing.T) {
+// TestServeExportsMetrics checks the metrics of an agent while a client uses it.
+func TestServeExportsMetrics(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	socket := "unix:" + t.TempDir() + "/s"

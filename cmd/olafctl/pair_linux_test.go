@@ -18,9 +18,10 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// TestPairIsOne checks that a stored run of real packets next to the twin has the same ages everywhere: in its
-// document, as text, in a comparison, in the workbook and in the report. Withheld ages are missing in all of them.
-func TestPairIsOne(t *testing.T) {
+// TestRealAndTwinAgesAgreeEverywhere checks that a stored run of real packets next to the twin has the same ages
+// everywhere: in its document, as text, in a comparison, in the workbook and in the report. Withheld ages are missing
+// in all of them.
+func TestRealAndTwinAgesAgreeEverywhere(t *testing.T) {
 	raced.SkipRaced(t)
 	if !canReal() {
 		t.Skip("no rights for real packets")

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestReaderThatLeaves checks that a command whose reader has exited returns a shell's exit code for that, without
+// TestClosedPipeExitCode checks that a command whose reader has exited returns a shell's exit code for that, without
 // output, and cleans up after itself.
-func TestReaderThatLeaves(t *testing.T) {
+func TestClosedPipeExitCode(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	for _, args := range [][]string{{"reg", "dump", "--after", "table1"}, {"bench", "--runs", "1", "--updates", "5", "--keep=false"}, {"version"}} {
@@ -32,9 +32,9 @@ func TestReaderThatLeaves(t *testing.T) {
 	}
 }
 
-// TestOutputThatIsClosed checks that a command reports results that could not be written, unless they were discarded on
-// purpose.
-func TestOutputThatIsClosed(t *testing.T) {
+// TestUnwrittenOutputIsReported checks that a command reports results that could not be written, unless they were
+// discarded on purpose.
+func TestUnwrittenOutputIsReported(t *testing.T) {
 	for how, flags := range map[string]int{"closed": os.O_RDWR, "thrown away": os.O_WRONLY} {
 		null, err := os.OpenFile(os.DevNull, flags, 0)
 		if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// TestReserveForTwoPeople checks that for a second user a reserved testbed, its interface (for up and for bench) and
-// its card are refused with the first user's name, until that user releases them.
-func TestReserveForTwoPeople(t *testing.T) {
+// TestReserveForTwoUsers checks that for a second user a reserved testbed, its interface (for up and for bench) and its
+// card are refused with the first user's name, until that user releases them.
+func TestReserveForTwoUsers(t *testing.T) {
 	locks := t.TempDir()
 	file := filepath.Join(t.TempDir(), "paper.yaml")
 	const text = "hosts: {here: {}}\nroles:\n  queue: {host: here, device: \"pci:0000:3b:00.0\"}\n  server: {host: here, interface: eth7}\n"

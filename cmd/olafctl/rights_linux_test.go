@@ -58,9 +58,9 @@ func without(t *testing.T, rights []netlab.Right, args ...string) (stdout, stder
 // replaces earlier ones.
 const setcapAll = `: sudo setcap cap_bpf,cap_net_admin,cap_perfmon,cap_sys_admin,cap_net_raw,cap_sys_nice+ep $(command -v olafctl)"`
 
-// TestWithoutRights removes the rights of a process that uses real packets, one by one and all together. It checks that
+// TestMissingRights removes the rights of a process that uses real packets, one by one and all together. It checks that
 // the error names the right, its use and a remedy, that nothing is started, and that the doctor reports the same.
-func TestWithoutRights(t *testing.T) {
+func TestMissingRights(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for real packets that could be given up")
 	}

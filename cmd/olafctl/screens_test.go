@@ -58,9 +58,9 @@ var screenKinds = []struct {
 		trainingScreen, 4},
 }
 
-// TestEveryScreenShowsOneNumber runs one run of every kind and checks that a metric has the same value in the document,
-// in the comparison of the run with itself, in the exported statistics and in the list of runs.
-func TestEveryScreenShowsOneNumber(t *testing.T) {
+// TestOutputsOfARunAgree runs one run of every kind and checks that a metric has the same value in the document, in the
+// comparison of the run with itself, in the exported statistics and in the list of runs.
+func TestOutputsOfARunAgree(t *testing.T) {
 	raced.SkipRaced(t)
 	for _, kind := range screenKinds {
 		t.Run(kind.name, func(t *testing.T) {
@@ -249,8 +249,8 @@ func trainingScreen(t *testing.T, raw []byte) numbersShown {
 	return s
 }
 
-// TestPlaybackShowsOneNumber plays a plan and checks that its CSV and its document agree.
-func TestPlaybackShowsOneNumber(t *testing.T) {
+// TestPlaybackOutputsAgree plays a plan and checks that its CSV and its document agree.
+func TestPlaybackOutputsAgree(t *testing.T) {
 	raced.SkipRaced(t)
 	k := newKept(t)
 	jobs, plan := filepath.Join(k.dir, "jobs.yaml"), filepath.Join(k.dir, "plan.json")

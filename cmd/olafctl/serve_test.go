@@ -227,8 +227,9 @@ func TestWatchACardBehindAnAgent(t *testing.T) {
 	step{"device watch --count 1 -o csv -d grpc:" + target, 0, `,port0_rx_dropped,.*,port1_foreign_ticks\n.*,4,0,0,0,0,0,0,0,0,0\n$`, ""}.run(t, strings.NewReplacer())
 }
 
-// TestAgentEndsWithItsCard checks that an agent whose card was replaced notifies its client and exits with code 3.
-func TestAgentEndsWithItsCard(t *testing.T) {
+// TestAgentExitsWhenCardIsReplaced checks that an agent whose card was replaced notifies its client and exits with code
+// 3.
+func TestAgentExitsWhenCardIsReplaced(t *testing.T) {
 	card, err := pcietest.New(twin.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -271,9 +272,9 @@ func TestAgentOfACardHasNoTables(t *testing.T) {
 	}
 }
 
-// TestInterruptedInOneWord checks the message that commands print after Ctrl-C while they wait for an agent that never
-// answers.
-func TestInterruptedInOneWord(t *testing.T) {
+// TestInterruptedWaitForAgent checks the message that commands print after Ctrl-C while they wait for an agent that
+// never answers.
+func TestInterruptedWaitForAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	silent, err := net.Listen("unix", path)
 	if err != nil {

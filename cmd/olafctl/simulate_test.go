@@ -12,9 +12,9 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// TestInterruptedBeforeARunWasDone checks that without results no partial result is announced, and that the folder for
+// TestInterruptBeforeFirstResult checks that without results no partial result is announced, and that the folder for
 // captures is removed.
-func TestInterruptedBeforeARunWasDone(t *testing.T) {
+func TestInterruptBeforeFirstResult(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	folder := filepath.Join(t.TempDir(), "captures")

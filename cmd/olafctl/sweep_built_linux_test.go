@@ -304,10 +304,10 @@ func (h *harvest) await(n int, by *running) {
 	}
 }
 
-// TestBuiltKilled kills the built programs with SIGKILL at 30 random numbers of stored results: in turn the server, the
-// coordinator, a machine with its processes, and a process of a machine. Each is restarted at once. The test checks
-// that the digest equals that of an undisturbed sweep.
-func TestBuiltKilled(t *testing.T) {
+// TestBuiltProgramsSurviveKills kills the built programs with SIGKILL at 30 random numbers of stored results: in turn
+// the server, the coordinator, a machine with its processes, and a process of a machine. Each is restarted at once. The
+// test checks that the digest equals that of an undisturbed sweep.
+func TestBuiltProgramsSurviveKills(t *testing.T) {
 	p := newPlant(t)
 	want := p.alone()
 	const kills = 30

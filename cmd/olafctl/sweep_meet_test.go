@@ -11,9 +11,9 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep/queue"
 )
 
-// TestMeeting checks that a machine with a wrong clock or another build is reported exactly once, and that no other
-// machine is reported.
-func TestMeeting(t *testing.T) {
+// TestMismatchedMachinesAreReported checks that a machine with a wrong clock or another build is reported exactly once,
+// and that no other machine is reported.
+func TestMismatchedMachinesAreReported(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	ours, theirs := sweep.Build{Commit: "0123456789abcdef", Go: "go1.26", Arch: "amd64"}, sweep.Build{Commit: "fedcba9876543210", Go: "go1.26", Arch: "amd64"}
 	for _, c := range []struct {

@@ -10,10 +10,9 @@ import (
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 )
 
-// TestOwnTokenIsFoundOnThisHostOnly checks that a queue's token is created once and readable only by its owner. It
-// checks that commands find it for loopback addresses while the queue serves, and that it is not offered to other
-// addresses.
-func TestOwnTokenIsFoundOnThisHostOnly(t *testing.T) {
+// TestTokenIsFoundOnThisHostOnly checks that a queue's token is created once and readable only by its owner. It checks
+// that commands find it for loopback addresses while the queue serves, and that it is not offered to other addresses.
+func TestTokenIsFoundOnThisHostOnly(t *testing.T) {
 	store, cache := t.TempDir(), t.TempDir()
 	var said bytes.Buffer
 	env := testEnvironment(&said, &said)

@@ -14,9 +14,8 @@ import (
 // evil is text with escape codes that must not reach a terminal.
 const evil = "x\x1b]0;PWNED\a\x1b[2J\u202e\u009b31m"
 
-// TestStrangersWordsDoNotReachATerminalRaw checks the output in text, JSON and CSV for files and names that contain
-// such text.
-func TestStrangersWordsDoNotReachATerminalRaw(t *testing.T) {
+// TestControlCharactersAreEscaped checks the output in text, JSON and CSV for files and names that contain such text.
+func TestControlCharactersAreEscaped(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)

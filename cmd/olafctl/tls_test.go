@@ -114,8 +114,8 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
-// TestCertificateRunsOut checks the error for an agent whose certificate expired while the agent was running.
-func TestCertificateRunsOut(t *testing.T) {
+// TestExpiredCertificate checks the error for an agent whose certificate expired while the agent was running.
+func TestExpiredCertificate(t *testing.T) {
 	dir := laboratory(t)
 	late, err := tls.LoadX509KeyPair(filepath.Join(dir, "late.pem"), filepath.Join(dir, "late.key"))
 	if err != nil {

@@ -59,9 +59,9 @@ func TestToys(t *testing.T) {
 	})
 }
 
-// TestAnotherDepartureOrder adds a queue that serves the newest update first, with a file and two rows, and runs the
+// TestAddingADepartureOrder adds a queue that serves the newest update first, with a file and two rows, and runs the
 // engine's comparison with the slow reference on random traffic.
-func TestAnotherDepartureOrder(t *testing.T) {
+func TestAddingADepartureOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the engine's tests again")
 	}
@@ -69,12 +69,12 @@ func TestAnotherDepartureOrder(t *testing.T) {
 	b.insert("fpga/engine/disciplines.go", "{Name: \"fifo\", Code: 0, make: newFIFO},\n", "{Name: \"lcfs\", Code: 2, make: newLCFS},\n")
 	b.insert("fpga/engine/enginetest/reference.go", "var rules = map[string]rule{", "\"lcfs\": {place: func(int) int { return 0 }}, ")
 	b.file("fpga/engine/lcfs.go", lastComeFirstServed)
-	b.run(b.root, "go", "test", "-vet=off", "-overlay", b.overlay(), "-run", "TestPortIsTheReference", "./fpga/engine")
+	b.run(b.root, "go", "test", "-vet=off", "-overlay", b.overlay(), "-run", "TestPortEqualsReference", "./fpga/engine")
 }
 
-// TestAnotherPage adds a page in the middle of the dashboard, with a file and a row, and runs the dashboard's tests.
-// Only a golden file with the tab bar may change.
-func TestAnotherPage(t *testing.T) {
+// TestAddingADashboardPage adds a page in the middle of the dashboard, with a file and a row, and runs the dashboard's
+// tests. Only a golden file with the tab bar may change.
+func TestAddingADashboardPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the dashboard's tests again")
 	}

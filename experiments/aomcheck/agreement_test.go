@@ -307,8 +307,8 @@ func ask(t *testing.T, m *model) Status {
 	return a.Status
 }
 
-// TestHoldsIsNeverBroken checks thousands of simulated paths of problems that were proved.
-func TestHoldsIsNeverBroken(t *testing.T) {
+// TestProvedBoundsHoldInSimulation checks thousands of simulated paths of problems that were proved.
+func TestProvedBoundsHoldInSimulation(t *testing.T) {
 	needSolvers(t)
 	rng := rand.New(rand.NewPCG(2, 71))
 	proved, paths := 0, 0
@@ -354,8 +354,9 @@ func TestHoldsIsNeverBroken(t *testing.T) {
 	}
 }
 
-// TestWaitsRepeat checks on the engine that twins wait equally long, which lets one wait represent many in the script.
-func TestWaitsRepeat(t *testing.T) {
+// TestTwinsWaitEquallyLong checks on the engine that twins wait equally long, which lets one wait represent many in the
+// script.
+func TestTwinsWaitEquallyLong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 28))
 	twins := 0
 	for range 400 {

@@ -24,9 +24,9 @@ func writeOut(p Problem) Problem {
 	return p
 }
 
-// TestGivenArrivalsAreThePeriodicOnes checks under every model that a progression written out as arrivals has the same
-// verdict and ages as the same progression described by a period.
-func TestGivenArrivalsAreThePeriodicOnes(t *testing.T) {
+// TestArrivalListEqualsPeriod checks under every model that a progression written out as arrivals has the same verdict
+// and ages as the same progression described by a period.
+func TestArrivalListEqualsPeriod(t *testing.T) {
 	const ms = olaf.Millisecond
 	for _, model := range []Model{Engine, Paper, PaperService} {
 		for _, bound := range []olaf.Duration{30 * ms, 40 * ms} {

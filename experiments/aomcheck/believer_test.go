@@ -116,9 +116,9 @@ func TestRegionByProof(t *testing.T) {
 	}
 }
 
-// TestPathOfValues checks that a solver's fractions of its unit are converted to a path, exactly to the last step and
-// at both ends of every range.
-func TestPathOfValues(t *testing.T) {
+// TestSolverValuesBecomePath checks that a solver's fractions of its unit are converted to a path, exactly to the last
+// step and at both ends of every range.
+func TestSolverValuesBecomePath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Problem{Service: ms, Horizon: 3, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{
 			{Interval: 7 * ms, EveryPhase: true, Jitter: 2 * ms}, {Interval: 5 * ms, PhaseLow: ms, PhaseHigh: 3 * ms}, {Interval: 9 * ms, PhaseLow: 4 * ms, PhaseHigh: 4 * ms},
@@ -174,9 +174,9 @@ func TestPathOfValues(t *testing.T) {
 	}
 }
 
-// TestDrawnPaths checks that drawn paths stay within the problem and reach both ends of every range, and compares the
-// separation of two clusters with that of all pairs.
-func TestDrawnPaths(t *testing.T) {
+// TestRandomPathsStayInRange checks that drawn paths stay within the problem and reach both ends of every range, and
+// compares the separation of two clusters with that of all pairs.
+func TestRandomPathsStayInRange(t *testing.T) {
 	p := Problem{Service: ms, Horizon: 3, Separation: ms / 2, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{
 		{Interval: 7 * ms, EveryPhase: true, Jitter: 2 * ms}, {Interval: 5 * ms, PhaseLow: ms, PhaseHigh: 3 * ms},
 	}}.WithDefaults()
@@ -228,9 +228,9 @@ func TestDrawnPaths(t *testing.T) {
 	}
 }
 
-// TestSendsAfterIsTheWorkersRule checks step by step that the age from which an update is sent follows the worker's
+// TestSendsAfterMatchesWorkerRule checks step by step that the age from which an update is sent follows the worker's
 // rule.
-func TestSendsAfterIsTheWorkersRule(t *testing.T) {
+func TestSendsAfterMatchesWorkerRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Control{DeltaT: olaf.Duration(rapid.Int64Range(1, 1000).Draw(t, "ms")) * ms, Active: rapid.IntRange(2, 40).Draw(t, "active"), Slope: rapid.SampledFrom([]tc.Slope{tc.Urgency, tc.Fairness}).Draw(t, "slope")}
 		slots, draw := rapid.IntRange(1, c.Active-1).Draw(t, "slots"), rapid.IntRange(0, certain).Draw(t, "draw")

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestScopeInWords checks that equal scopes have equal texts, with the singular for one cluster.
-func TestScopeInWords(t *testing.T) {
+// TestScopeText checks that equal scopes have equal texts, with the singular for one cluster.
+func TestScopeText(t *testing.T) {
 	cluster := func(change func(*Cluster)) Cluster {
 		c := Cluster{Interval: 100 * ms, EveryPhase: true}
 		change(&c)
@@ -143,9 +143,9 @@ func TestFinestStep(t *testing.T) {
 // found returns options that answer by simulation or give up, so that no solver is needed.
 func found(t *testing.T) Options { return Options{Simulate: 50, Solvers: liar(t, "echo unknown")} }
 
-// TestAdmitCountsAndBlames checks that newcomers count among the active workers, and that the running clusters are
+// TestAdmitCountsNewcomers checks that newcomers count among the active workers, and that the running clusters are
 // checked alone only if that is possible.
-func TestAdmitCountsAndBlames(t *testing.T) {
+func TestAdmitCountsNewcomers(t *testing.T) {
 	newcomers := []Cluster{{Name: "x", Interval: 100 * ms, EveryPhase: true}, {Name: "y", Interval: 100 * ms, EveryPhase: true}}
 	violated := Objective{Kind: MaxPeak, Bound: 50 * ms}
 	for name, tt := range map[string]struct {
@@ -238,8 +238,8 @@ func TestAxesReach(t *testing.T) {
 	}
 }
 
-// TestClusterNamedClusters checks that the key makes a list of clusters, not a cluster's name.
-func TestClusterNamedClusters(t *testing.T) {
+// TestClustersKeyMakesAList checks that the key makes a list of clusters, not a cluster's name.
+func TestClustersKeyMakesAList(t *testing.T) {
 	got, err := ParseClusters([]byte("name: clusters\ninterval: 70ms\n"))
 	if err != nil || len(got) != 1 || got[0].Name != "clusters" {
 		t.Errorf("%+v, %v", got, err)
@@ -282,8 +282,8 @@ func TestTightenReportsNoUnknownBound(t *testing.T) {
 	}
 }
 
-// TestQuestionOrdersUpdates checks that exactly those updates are constrained in order that jitter could swap.
-func TestQuestionOrdersUpdates(t *testing.T) {
+// TestOnlySwappableUpdatesAreOrdered checks that exactly those updates are constrained in order that jitter could swap.
+func TestOnlySwappableUpdatesAreOrdered(t *testing.T) {
 	for jitter, want := range map[olaf.Duration][]string{0: nil, 2*ms - 1: nil, 2 * ms: {"in order u=0 k=1", "in order u=0 k=2"}} {
 		p := Problem{Service: ms, Horizon: 3, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{{Interval: 2 * ms, EveryPhase: true, Jitter: jitter}}}
 		p = p.WithDefaults()
@@ -299,9 +299,9 @@ func TestQuestionOrdersUpdates(t *testing.T) {
 	}
 }
 
-// TestWindow checks the drawn part of a run: everything up to fourteen deliveries of a cluster, else a part around the
-// worst peak, within the run.
-func TestWindow(t *testing.T) {
+// TestPlotWindow checks the drawn part of a run: everything up to fourteen deliveries of a cluster, else a part around
+// the worst peak, within the run.
+func TestPlotWindow(t *testing.T) {
 	run := func(worst int, at ...int64) *Run {
 		r := &Run{Deliveries: [][]Delivery{{}, {}}}
 		for i, a := range at {
@@ -390,8 +390,8 @@ func TestLongestPath(t *testing.T) {
 	}
 }
 
-// TestHeightOfADrawing checks that a drawing's height is the greatest age within it.
-func TestHeightOfADrawing(t *testing.T) {
+// TestPlotHeight checks that a drawing's height is the greatest age within it.
+func TestPlotHeight(t *testing.T) {
 	p := Problem{Service: ms, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{{Name: "often", Interval: 10 * ms}, {Name: "once", Interval: 10 * ms}}}.WithDefaults()
 	r := &Run{Path: &Path{PerTick: 1, Arrivals: [][]int64{{}, {0}}}, Deliveries: make([][]Delivery, 2)}
 	for k := range 30 {
@@ -428,8 +428,8 @@ func TestCountsInFiles(t *testing.T) {
 	}
 }
 
-// TestWhoMayStarve checks that only a cluster without a bound may starve, and none in a comparison.
-func TestWhoMayStarve(t *testing.T) {
+// TestStarvingClusters checks that only a cluster without a bound may starve, and none in a comparison.
+func TestStarvingClusters(t *testing.T) {
 	run := &Run{Path: &Path{PerTick: 1, Arrivals: [][]int64{{0, 10, 20}, {0, 10, 20}}}, Fates: [][]Fate{{Queued, Queued, Queued}, {Queued, Unsent, Unsent}}, Deliveries: make([][]Delivery, 2)}
 	for k := range 3 {
 		run.deliver(0, k, int64(10*k+1))
@@ -467,8 +467,8 @@ func TestWhoMayStarve(t *testing.T) {
 	}
 }
 
-// TestWitnessIsPinned checks that a witness is one path: every arrival and every open decision is pinned.
-func TestWitnessIsPinned(t *testing.T) {
+// TestWitnessIsOnePath checks that a witness is one path: every arrival and every open decision is pinned.
+func TestWitnessIsOnePath(t *testing.T) {
 	for sends, want := range map[Sends]int{SendsFree: 4, SendsSeeded: 4, SendsGiven: 0} {
 		p := everyPhase(twoClusters(3, 10*ms, 10*ms))
 		p.Control = Control{DeltaT: 20 * ms, Active: 16, Sends: sends}

@@ -14,9 +14,9 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
-// TestEveryTimeCountsInTheTick checks that every time of a problem is a multiple of its tick, including the control's
-// if it decides.
-func TestEveryTimeCountsInTheTick(t *testing.T) {
+// TestTimesAreMultiplesOfTick checks that every time of a problem is a multiple of its tick, including the control's if
+// it decides.
+func TestTimesAreMultiplesOfTick(t *testing.T) {
 	free := Control{DeltaT: 400 * ms, Active: 16}
 	for name, tt := range map[string]struct {
 		set  func(*Problem)
@@ -67,8 +67,8 @@ func TestDefaultsOfProblems(t *testing.T) {
 	}
 }
 
-// TestUnitOfAScript checks that a script uses a readable unit for the service time.
-func TestUnitOfAScript(t *testing.T) {
+// TestScriptUnit checks that a script uses a readable unit for the service time.
+func TestScriptUnit(t *testing.T) {
 	for service, want := range map[olaf.Duration]string{
 		1: "ps 1", olaf.Nanosecond - 1: "ps 1", olaf.Nanosecond: "ns 1000", olaf.Microsecond - 1: "ns 1000", olaf.Microsecond: "us 1000000", ms - 1: "us 1000000", ms: "ms 1000000000", olaf.Second - 1: "ms 1000000000", olaf.Second: "s 1000000000000", 2 * olaf.Second: "s 1000000000000",
 	} {
@@ -185,8 +185,8 @@ func TestDrawsOfASeed(t *testing.T) {
 	}
 }
 
-// TestWaysOfAsking checks the named ways of asking solvers, and that any other name changes nothing.
-func TestWaysOfAsking(t *testing.T) {
+// TestSolverWays checks the named ways of asking solvers, and that any other name changes nothing.
+func TestSolverWays(t *testing.T) {
 	if got := Ways(); !slices.Equal(got, []string{"portfolio", "both", "z3", "cvc5"}) {
 		t.Errorf("%v", got)
 	}
@@ -232,9 +232,9 @@ func TestSearchStops(t *testing.T) {
 	}
 }
 
-// TestDumpsOfQuestions checks that an error of a dump ends the verification before a solver is asked, and that a
-// violation found by simulation is dumped, too.
-func TestDumpsOfQuestions(t *testing.T) {
+// TestDumpErrorsEndVerification checks that an error of a dump ends the verification before a solver is asked, and that
+// a violation found by simulation is dumped, too.
+func TestDumpErrorsEndVerification(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	p.Objective = Objective{Kind: MaxPeak, Bound: 50 * ms}
 	full := errors.New("no room")
@@ -251,8 +251,8 @@ func TestDumpsOfQuestions(t *testing.T) {
 	}
 }
 
-// TestLeastBounds checks that 1 is a valid bound of a cluster.
-func TestLeastBounds(t *testing.T) {
+// TestBoundOfOneIsValid checks that 1 is a valid bound of a cluster.
+func TestBoundOfOneIsValid(t *testing.T) {
 	for name, set := range map[string]func(*Cluster){"peak": func(c *Cluster) { c.MaxPeak = 1 }, "mean": func(c *Cluster) { c.Mean = 1 }} {
 		p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 		p.Objective = Objective{Kind: PerCluster}

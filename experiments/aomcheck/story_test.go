@@ -130,9 +130,9 @@ func TestPaths(t *testing.T) {
 	golden.Equal(t, "paths.txt", b.Bytes())
 }
 
-// TestLongDrawing checks that a run with many clusters and updates is drawn around its worst peak, with the worst
-// clusters.
-func TestLongDrawing(t *testing.T) {
+// TestPlotShowsWorstPeak checks that a run with many clusters and updates is drawn around its worst peak, with the
+// worst clusters.
+func TestPlotShowsWorstPeak(t *testing.T) {
 	var b bytes.Buffer
 	for _, updates := range []int{10, 40} {
 		p := Problem{Service: 2 * ms, Objective: Objective{Kind: PerCluster}, Slots: 3, Horizon: updates}

@@ -98,8 +98,8 @@ func TestMeanChangesTheVerdict(t *testing.T) {
 	}
 }
 
-// TestReplayIsTheQueue checks that the steps of a path agree with cycles of the data path, on paths in whole cycles.
-func TestReplayIsTheQueue(t *testing.T) {
+// TestReplayMatchesQueue checks that the steps of a path agree with cycles of the data path, on paths in whole cycles.
+func TestReplayMatchesQueue(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for i := range 200 {
 		frame := 64 << rng.IntN(3) // 1, 2 or 4 cycles at 64 B a cycle
@@ -149,7 +149,7 @@ func queueDeliveries(t *testing.T, p *Problem, path *Path, frame int) [][]Delive
 	return sink.run.Deliveries
 }
 
-func TestVacuousIsNotHolds(t *testing.T) {
+func TestVacuousIsNotProved(t *testing.T) {
 	needSolvers(t)
 	for _, model := range []Model{Engine, Paper} {
 		p := twoClusters(4, 10*ms, 10*ms)
@@ -362,8 +362,8 @@ func TestAxisGrammar(t *testing.T) {
 	}
 }
 
-// TestDumpIsTheQuestion checks that a solver gives the same answer to a dumped file.
-func TestDumpIsTheQuestion(t *testing.T) {
+// TestDumpGivesSameAnswer checks that a solver gives the same answer to a dumped file.
+func TestDumpGivesSameAnswer(t *testing.T) {
 	needSolvers(t)
 	var kept []byte
 	p := everyPhase(twoClusters(5, 100*ms, 300*ms))
@@ -382,7 +382,7 @@ func TestDumpIsTheQuestion(t *testing.T) {
 	}
 }
 
-func TestDrawings(t *testing.T) {
+func TestPlot(t *testing.T) {
 	p := twoClusters(4, 10*ms, 30*ms).WithDefaults()
 	p.Clusters[1].PhaseLow, p.Clusters[1].PhaseHigh = 5*ms, 5*ms
 	path := p.randomPath(rand.New(rand.NewPCG(1, 1)), 1)

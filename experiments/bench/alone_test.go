@@ -8,8 +8,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestAlone checks that settings that cannot affect a configuration are dropped, and that unknown systems are rejected.
-func TestAlone(t *testing.T) {
+// TestIneffectiveSettingsAreDropped checks that settings that cannot affect a configuration are dropped, and that
+// unknown systems are rejected.
+func TestIneffectiveSettingsAreDropped(t *testing.T) {
 	s := usualSpec()
 	cycles := 3
 	s.DequeueCycles = &cycles

@@ -239,8 +239,8 @@ func TestFaultyFramesAndClocksInvalidateRuns(t *testing.T) {
 	}
 }
 
-// TestCountsThatFell checks that counts that were reset are rejected.
-func TestCountsThatFell(t *testing.T) {
+// TestResetCountsAreRejected checks that counts that were reset are rejected.
+func TestResetCountsAreRejected(t *testing.T) {
 	before, after := []fpga.Port{{}, {Dropped: 100}}, []fpga.Port{{}, {Dropped: 3}}
 	if _, err := fpga.SubtractPorts(before, after); !errors.Is(err, fpga.ErrDoubtful) || !strings.Contains(err.Error(), "port 1") {
 		t.Error(err)
@@ -250,9 +250,9 @@ func TestCountsThatFell(t *testing.T) {
 	}
 }
 
-// TestAgesThatClocksLeaveOpen checks that ages are withheld if the clocks' error may exceed the limit, and that counts
+// TestClockErrorWithholdsAges checks that ages are withheld if the clocks' error may exceed the limit, and that counts
 // stay.
-func TestAgesThatClocksLeaveOpen(t *testing.T) {
+func TestClockErrorWithholdsAges(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]
 	batched := func(r *backendstest.Lab) { // an interrupt for 64 frames
@@ -355,8 +355,8 @@ func TestInterfaceComesBack(t *testing.T) {
 	}
 }
 
-// TestCardsThatAreNoTestbed checks that missing parts of a card are reported.
-func TestCardsThatAreNoTestbed(t *testing.T) {
+// TestIncompleteCardsAreReported checks that missing parts of a card are reported.
+func TestIncompleteCardsAreReported(t *testing.T) {
 	r := backendstest.NewLab(t)
 	for name, c := range map[string]struct {
 		spoil func(*testbed.Access)
@@ -438,8 +438,8 @@ func TestCardWithoutProvenance(t *testing.T) {
 	}
 }
 
-// TestNoUpdateNoAge checks that without updates there are no statements about ages.
-func TestNoUpdateNoAge(t *testing.T) {
+// TestNoAgesWithoutUpdates checks that without updates there are no statements about ages.
+func TestNoAgesWithoutUpdates(t *testing.T) {
 	var none, some captured
 	none.addCapture(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5}, false)
 	some.addCapture(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5, Updates: 1, YoungestNS: 9}, false)

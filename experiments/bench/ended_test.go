@@ -76,9 +76,9 @@ func endEverywhere(t *testing.T, first int, brief bool, measure func(context.Con
 	return unfinished
 }
 
-// TestABenchThatEndsAtAnyEventVerifies checks for every event of a bench's stream that the stored data verifies if the
+// TestBenchStoppedAtAnyEventVerifies checks for every event of a bench's stream that the stored data verifies if the
 // bench ends there.
-func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
+func TestBenchStoppedAtAnyEventVerifies(t *testing.T) {
 	s := usualSpec()
 	s.Workload.UpdatesPerWorker, s.Runs = 4, 2
 	unfinished := endEverywhere(t, 1, false, func(ctx context.Context, to *Stream) (*Measurement, error) {

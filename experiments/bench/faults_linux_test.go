@@ -54,9 +54,9 @@ func measureSabotaged(t *testing.T, do func() error) (m *Measurement, runs int, 
 	return m, s.runs, err
 }
 
-// TestFaultsInMidRun checks that if the program, a cable or the server's interface is removed during a run, the run is
-// marked with the reason or the measurement ends with a device error, and that nothing is left behind.
-func TestFaultsInMidRun(t *testing.T) {
+// TestFaultsDuringARun checks that if the program, a cable or the server's interface is removed during a run, the run
+// is marked with the reason or the measurement ends with a device error, and that nothing is left behind.
+func TestFaultsDuringARun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("opens a card for each fault")
 	}

@@ -99,9 +99,9 @@ func TestBenchAcrossHosts(t *testing.T) {
 	}
 }
 
-// TestFarClocksWithhold checks that ages are withheld if the path between the hosts is too slow for them, and that
+// TestSlowPathWithholdsAges checks that ages are withheld if the path between the hosts is too slow for them, and that
 // counts remain.
-func TestFarClocksWithhold(t *testing.T) {
+func TestSlowPathWithholdsAges(t *testing.T) {
 	l := newFarLab(t)
 	l.up, l.down = 300*olaf.Microsecond, olaf.Microsecond
 	got := mustBench(t, cardSpec(), Options{Device: l.queue, Access: l.Access})

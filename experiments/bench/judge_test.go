@@ -11,9 +11,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestLate checks when ages are withheld although the output met its own limits. With 101 frames in 100 ms and an age
-// of 1 ms in the mean and 2 ms at the peak, the mean may be 38.5 µs too high, 4 % of the rest.
-func TestLate(t *testing.T) {
+// TestLateOutputWithholdsAges checks when ages are withheld although the output met its own limits. With 101 frames in
+// 100 ms and an age of 1 ms in the mean and 2 ms at the peak, the mean may be 38.5 µs too high, 4 % of the rest.
+func TestLateOutputWithholdsAges(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		p    fpga.Pacing
@@ -41,9 +41,9 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestStrangersMakeARunInvalid checks that updates that the tables assigned to other workers, or did not know, are
+// TestUnknownUpdatesInvalidateRun checks that updates that the tables assigned to other workers, or did not know, are
 // named.
-func TestStrangersMakeARunInvalid(t *testing.T) {
+func TestUnknownUpdatesInvalidateRun(t *testing.T) {
 	if why := fpga.ListStrangers(&regmap.QueueCounters{}, nil); why != nil {
 		t.Errorf("a run with nothing amiss has %q", why)
 	}
@@ -54,9 +54,9 @@ func TestStrangersMakeARunInvalid(t *testing.T) {
 	}
 }
 
-// TestOtherFramesAreNoUpdates checks that a queue that distinguishes updates from other frames counts losses on its
+// TestOtherFramesAreNotUpdates checks that a queue that distinguishes updates from other frames counts losses on its
 // cable exactly, and that other frames appear in no count and in no reason for doubt, but in a statement.
-func TestOtherFramesAreNoUpdates(t *testing.T) {
+func TestOtherFramesAreNotUpdates(t *testing.T) {
 	for _, c := range []struct {
 		name                        string
 		left, arrived, in, stranger int64 // of 100 updates: frames at both interfaces, updates, and those of unknown workers

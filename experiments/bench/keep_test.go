@@ -62,8 +62,8 @@ func TestKeptRunRepeats(t *testing.T) {
 	}
 }
 
-// TestBenchSaysNothingOfWithholding checks that a bench's output does not mention what only simulated workers do.
-func TestBenchSaysNothingOfWithholding(t *testing.T) {
+// TestBenchOmitsWithholding checks that a bench's output does not mention what only simulated workers do.
+func TestBenchOmitsWithholding(t *testing.T) {
 	_, f := runAndKeep(t, smallSpecOf(t))
 	for _, name := range []string{archive.BenchFile, archive.RunsFile} {
 		raw, err := f.ReadFile(name)
@@ -78,8 +78,8 @@ func TestBenchSaysNothingOfWithholding(t *testing.T) {
 	}
 }
 
-// TestVerifySeesOneByte checks that verification detects a flipped byte in any file of a run.
-func TestVerifySeesOneByte(t *testing.T) {
+// TestVerifyDetectsOneByte checks that verification detects a flipped byte in any file of a run.
+func TestVerifyDetectsOneByte(t *testing.T) {
 	_, f := runAndKeep(t, smallSpecOf(t))
 	for _, name := range []string{archive.PlanFile, eventsFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile} {
 		raw, err := os.ReadFile(f.Path(name))
@@ -101,9 +101,9 @@ func TestVerifySeesOneByte(t *testing.T) {
 	}
 }
 
-// TestOtherNumbersAreSeen checks that verification detects a number that follows neither from its frames nor from the
-// plan, as in a manipulated file with new digests.
-func TestOtherNumbersAreSeen(t *testing.T) {
+// TestVerifyDetectsChangedNumbers checks that verification detects a number that follows neither from its frames nor
+// from the plan, as in a manipulated file with new digests.
+func TestVerifyDetectsChangedNumbers(t *testing.T) {
 	st, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -65,9 +65,9 @@ func holdsReal(t *testing.T, r *results.Row) {
 	}
 }
 
-// TestBothEnds checks with tshark, for a run captured at both ends of real packets, that every frame is ours, that the
-// counts at workers and server agree, and that the updates in them are those sent minus those lost.
-func TestBothEnds(t *testing.T) {
+// TestCaptureAtBothEnds checks with tshark, for a run captured at both ends of real packets, that every frame is ours,
+// that the counts at workers and server agree, and that the updates in them are those sent minus those lost.
+func TestCaptureAtBothEnds(t *testing.T) {
 	tshark := peer.NeedProgram(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
 	must(t, os.WriteFile(lua, []byte(frame.DissectorScript()), 0o644))
@@ -137,9 +137,9 @@ func TestEndsNeedAFormatOfSeveral(t *testing.T) {
 	}
 }
 
-// TestARealBenchThatEndsAtAnyEventVerifies checks that the stored data of benches with real packets, with queues, sums
-// in the kernel and loops on wires, verifies if they end at the events of their stream.
-func TestARealBenchThatEndsAtAnyEventVerifies(t *testing.T) {
+// TestRealBenchStoppedAtAnyEventVerifies checks that the stored data of benches with real packets, with queues, sums in
+// the kernel and loops on wires, verifies if they end at the events of their stream.
+func TestRealBenchStoppedAtAnyEventVerifies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}

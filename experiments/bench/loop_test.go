@@ -50,9 +50,9 @@ func loopSystems(t *testing.T) (specs []Spec) {
 	return specs
 }
 
-// TestLoopIsTheSimulatorsOnTheDevice checks that a loop through the device gives the results of the same hosts around
-// the program alone, with the counts from the device's registers, and the same bytes on any number of cards.
-func TestLoopIsTheSimulatorsOnTheDevice(t *testing.T) {
+// TestDeviceLoopEqualsSimulator checks that a loop through the device gives the results of the same hosts around the
+// program alone, with the counts from the device's registers, and the same bytes on any number of cards.
+func TestDeviceLoopEqualsSimulator(t *testing.T) {
 	for _, s := range loopSystems(t) {
 		t.Run(fmt.Sprintf("%s/%d", s.Queue, s.Loop.Racks), func(t *testing.T) {
 			m := mustBench(t, s, Options{Cards: 1})
@@ -163,8 +163,8 @@ func TestLoopIsRecorded(t *testing.T) {
 	}
 }
 
-// TestLoopBeyondItsFrames checks that recording is rejected if frames cannot number the packets of all rounds.
-func TestLoopBeyondItsFrames(t *testing.T) {
+// TestRecordingNeedsFrameNumbers checks that recording is rejected if frames cannot number the packets of all rounds.
+func TestRecordingNeedsFrameNumbers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loop.pcapng")
 	s := loopSpec("atp")
 	const packets = 323 // of 62 values for 20,000
@@ -187,8 +187,8 @@ func TestLoopBeyondItsFrames(t *testing.T) {
 	}
 }
 
-// TestLoopsThatCannotBe checks that conflicting settings are rejected before anything runs, with advice.
-func TestLoopsThatCannotBe(t *testing.T) {
+// TestConflictingLoopSettings checks that conflicting settings are rejected before anything runs, with advice.
+func TestConflictingLoopSettings(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"33 workers; a bitmap has bits for 1 to 32":                       func(s *Spec) { s.Workload.Workers = 66 },
 		"6 workers in 4 jobs; every job needs the same number of workers": func(s *Spec) { s.Workload.Clusters = 4 },
@@ -298,9 +298,9 @@ func TestLoopOptionsInAFile(t *testing.T) {
 	}
 }
 
-// TestUsualTimeoutOnWires checks that workers get a default timeout if some system has one, so that the printed file
+// TestDefaultTimeoutOnWires checks that workers get a default timeout if some system has one, so that the printed file
 // can be read.
-func TestUsualTimeoutOnWires(t *testing.T) {
+func TestDefaultTimeoutOnWires(t *testing.T) {
 	for of, want := range map[string]olaf.Duration{"ps": 0, "switchml": measuredTimeout} {
 		s := usualSpec()
 		s.Queue = of
@@ -337,9 +337,9 @@ func aheadOf(t *testing.T) (specs []Spec) {
 	return specs
 }
 
-// TestLoopGoesAhead checks for asynchronous workers that the device gives the results of the program alone, for any
-// number of cards, that stored runs can be repeated, and that the contributors of an update are known.
-func TestLoopGoesAhead(t *testing.T) {
+// TestAsynchronousLoopEqualsProgram checks for asynchronous workers that the device gives the results of the program
+// alone, for any number of cards, that stored runs can be repeated, and that the contributors of an update are known.
+func TestAsynchronousLoopEqualsProgram(t *testing.T) {
 	for _, s := range aheadOf(t) {
 		t.Run(s.Queue, func(t *testing.T) {
 			_, f := runAndKeep(t, s)
@@ -394,9 +394,9 @@ func TestGradientsInEverySumAreKnown(t *testing.T) {
 	}
 }
 
-// TestUsualModeIsLeftOut checks that a specification of the default mode equals one without a mode, and that one too
+// TestDefaultModeIsOmitted checks that a specification of the default mode equals one without a mode, and that one too
 // fast for its links is rejected.
-func TestUsualModeIsLeftOut(t *testing.T) {
+func TestDefaultModeIsOmitted(t *testing.T) {
 	never := func(string) bool { return false }
 	s := loopSpec("iswitch")
 	was, err := json.Marshal(&s)

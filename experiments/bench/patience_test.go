@@ -8,9 +8,9 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// TestPatienceOfLoops checks that a loop that takes long is rejected before anything is built, like a job of the
+// TestLongLoopsAreRejected checks that a loop that takes long is rejected before anything is built, like a job of the
 // simulator; open-loop work is not.
-func TestPatienceOfLoops(t *testing.T) {
+func TestLongLoopsAreRejected(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Spec)

@@ -17,9 +17,9 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// TestRecordingIsOfTheRunItself checks that a capture is written during the runs, next to parallel ones, that it
-// changes no number, and that it contains exactly the frames of the first run.
-func TestRecordingIsOfTheRunItself(t *testing.T) {
+// TestRecordingChangesNoNumber checks that a capture is written during the runs, next to parallel ones, that it changes
+// no number, and that it contains exactly the frames of the first run.
+func TestRecordingChangesNoNumber(t *testing.T) {
 	plain, err := json.Marshal(mustBench(t, smallSpecOf(t), Options{}).Document())
 	must(t, err)
 	var first []byte

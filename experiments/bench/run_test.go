@@ -94,7 +94,7 @@ func (l *listener) Event(e Event) error {
 	return nil
 }
 
-func TestStreamTellsEverything(t *testing.T) {
+func TestStreamReportsEveryEvent(t *testing.T) {
 	l := &listener{counts: map[string]int{}}
 	seen := 0
 	l.at = func(e Event) error {
@@ -156,7 +156,7 @@ func TestInterruptLeavesAPartialReport(t *testing.T) {
 	}
 }
 
-func TestASinkThatFailsEndsTheExperiment(t *testing.T) {
+func TestSinkErrorEndsExperiment(t *testing.T) {
 	full := errors.New("disk full")
 	l := &listener{counts: map[string]int{}, at: func(e Event) error {
 		if _, ok := e.(Observed); ok {
@@ -169,9 +169,9 @@ func TestASinkThatFailsEndsTheExperiment(t *testing.T) {
 	}
 }
 
-// TestMissingWorkerIsSeen checks that an error in the tables is not averaged away: the worker's updates bypass the
-// queue, and the run is invalid for that reason.
-func TestMissingWorkerIsSeen(t *testing.T) {
+// TestMissingWorkerInvalidatesRun checks that an error in the tables is not averaged away: the worker's updates bypass
+// the queue, and the run is invalid for that reason.
+func TestMissingWorkerInvalidatesRun(t *testing.T) {
 	plan, err := NewPlan(smallSpecOf(t))
 	if err != nil {
 		t.Fatal(err)
@@ -218,8 +218,8 @@ func (s stuck) Read32(addr uint32) (uint32, error) {
 	return v, err
 }
 
-// TestAGeneratorThatStandsStillEndsTheRun checks that a stalled generator ends the run.
-func TestAGeneratorThatStandsStillEndsTheRun(t *testing.T) {
+// TestStalledGeneratorEndsRun checks that a stalled generator ends the run.
+func TestStalledGeneratorEndsRun(t *testing.T) {
 	plan, err := NewPlan(smallSpecOf(t))
 	must(t, err)
 	bed, err := testbed.OpenTestbed(t.Context(), "twin:", testbed.OpenOptions{})

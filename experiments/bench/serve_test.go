@@ -56,9 +56,9 @@ type hosting struct{ *twin.Twin }
 
 func (hosting) AddsUpdates() bool { return false }
 
-// TestAgentsOfHostsThatWait checks that an agent's device is asked whether updates pass its programs before anything is
-// written.
-func TestAgentsOfHostsThatWait(t *testing.T) {
+// TestAgentChecksProgramsBeforeWrites checks that an agent's device is asked whether updates pass its programs before
+// anything is written.
+func TestAgentChecksProgramsBeforeWrites(t *testing.T) {
 	built := programs.AllPrograms()
 	row := testbed.LocalDevice(testbed.Device{
 		Prefix: "waits:", Abilities: testbed.HasTables | testbed.ClosesLoop | testbed.TakesPrograms, Programs: built,

@@ -93,9 +93,9 @@ func keepSimulation(t *testing.T, s *Simulation, prepare func(*Keeper)) (*Simula
 
 func asIs(*Keeper) {}
 
-// TestKeptSimulationIsComputedAgain checks that measuring the stored frames with the bench's Collector and repeating
-// the simulation from its plan give the same bits every time.
-func TestKeptSimulationIsComputedAgain(t *testing.T) {
+// TestKeptSimulationIsRecomputed checks that measuring the stored frames with the bench's Collector and repeating the
+// simulation from its plan give the same bits every time.
+func TestKeptSimulationIsRecomputed(t *testing.T) {
 	out, f := keepSimulation(t, twoNetworks(t, 3), asIs)
 	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil {
@@ -131,8 +131,8 @@ func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	}
 }
 
-// TestKeptWaitingIsComputedAgain checks the same for closed-loop workers.
-func TestKeptWaitingIsComputedAgain(t *testing.T) {
+// TestKeptClosedLoopIsRecomputed checks the same for closed-loop workers.
+func TestKeptClosedLoopIsRecomputed(t *testing.T) {
 	out, f := keepSimulation(t, waitingNetworks(t, 2), asIs)
 	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil {
@@ -155,8 +155,8 @@ func TestKeptWaitingIsComputedAgain(t *testing.T) {
 	}
 }
 
-// TestSimulatorsMeterIsTheCollector compares a simulation's printed numbers with its stored ones.
-func TestSimulatorsMeterIsTheCollector(t *testing.T) {
+// TestSimulationPrintsStoredNumbers compares a simulation's printed numbers with its stored ones.
+func TestSimulationPrintsStoredNumbers(t *testing.T) {
 	for name, networks := range map[string]func(testing.TB, int) *Simulation{"in queues": twoNetworks, "waiting": waitingNetworks} {
 		t.Run(name, func(t *testing.T) { meterIsCollector(t, networks(t, 2)) })
 	}
@@ -191,9 +191,9 @@ func TestSimulationWithoutFrames(t *testing.T) {
 	}
 }
 
-// TestGivenArrivalsKeepAllFrames checks that all frames are stored if a simulation cannot be repeated from its
+// TestArrivalFilesStoreAllFrames checks that all frames are stored if a simulation cannot be repeated from its
 // topology, which only names the file.
-func TestGivenArrivalsKeepAllFrames(t *testing.T) {
+func TestArrivalFilesStoreAllFrames(t *testing.T) {
 	s := twoNetworks(t, 2)
 	s.Networks = s.Networks[:1]
 	if err := s.Networks[0].Topology.SetSends("sends.csv", strings.NewReader("1000000,7\n2000000000,1\n")); err != nil {
@@ -233,8 +233,8 @@ func TestSimulationFilesDoNotDependOnCores(t *testing.T) {
 	}
 }
 
-// TestASimulationReadsBackAsItWas checks that a simulation made in memory can be repeated from its text.
-func TestASimulationReadsBackAsItWas(t *testing.T) {
+// TestSimulationTextRoundTrip checks that a simulation made in memory can be repeated from its text.
+func TestSimulationTextRoundTrip(t *testing.T) {
 	s := twoNetworks(t, 2)
 	a, err := s.Outline()
 	if err != nil {
@@ -346,8 +346,8 @@ func TestInterruptedSimulation(t *testing.T) {
 	}
 }
 
-// TestASinkEndsASimulation checks that an error from a sink, such as a full disk, ends a simulation midway.
-func TestASinkEndsASimulation(t *testing.T) {
+// TestSinkErrorEndsSimulation checks that an error from a sink, such as a full disk, ends a simulation midway.
+func TestSinkErrorEndsSimulation(t *testing.T) {
 	full := errors.New("disk full")
 	l := &listener{counts: map[string]int{}, at: func(e Event) error {
 		if _, ok := e.(Observed); ok {

@@ -70,8 +70,8 @@ func heldMetric(t *testing.T, r *results.Run) *metric.Metric {
 	return r.Declared.Metrics[i]
 }
 
-// TestHeldOfOlderMap checks the statement for a card that does not report for how long it counted.
-func TestHeldOfOlderMap(t *testing.T) {
+// TestStatementWithoutCountingTime checks the statement for a card that does not report for how long it counted.
+func TestStatementWithoutCountingTime(t *testing.T) {
 	s := summingSpec(t)
 	s.Versus, s.Runs = "olaf", 1
 	m := mustBench(t, s, Options{})

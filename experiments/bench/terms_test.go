@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestTerms checks that systems of different papers are never compared without their costs, and that baselines and the
-// default bench have no terms.
-func TestTerms(t *testing.T) {
+// TestComparisonTerms checks that systems of different papers are never compared without their costs, and that
+// baselines and the default bench have no terms.
+func TestComparisonTerms(t *testing.T) {
 	for name, c := range map[string]struct {
 		system, versus string
 		change         func(*Spec)

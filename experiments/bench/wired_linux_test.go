@@ -81,10 +81,10 @@ func TestLoopOnWires(t *testing.T) {
 	}
 }
 
-// TestAheadOnWires checks what must be true under any load for asynchronous workers: every packet contains what was
-// added, the contributors of each sum are known, and every gradient was sent or discarded. Packets of longer vectors
-// may contain different sets, and then only the first one's are known.
-func TestAheadOnWires(t *testing.T) {
+// TestAsynchronousWorkersOnWires checks what must be true under any load for asynchronous workers: every packet
+// contains what was added, the contributors of each sum are known, and every gradient was sent or discarded. Packets of
+// longer vectors may contain different sets, and then only the first one's are known.
+func TestAsynchronousWorkersOnWires(t *testing.T) {
 	for _, of := range system.All().LoopedOnes() {
 		if !slices.ContainsFunc(of.Modes, func(m system.Mode) bool { return !m.Sync }) {
 			continue
@@ -125,9 +125,9 @@ func TestAheadOnWires(t *testing.T) {
 	}
 }
 
-// TestLostOnWires checks by the values of all sums that every round has exactly one gradient of every worker, with any
-// losses.
-func TestLostOnWires(t *testing.T) {
+// TestLossesOnWiresKeepSumsExact checks by the values of all sums that every round has exactly one gradient of every
+// worker, with any losses.
+func TestLossesOnWiresKeepSumsExact(t *testing.T) {
 	for _, name := range framedSystems(t) {
 		t.Run(name, func(t *testing.T) {
 			s := wiringSpec(name)
@@ -154,8 +154,8 @@ func TestLostOnWires(t *testing.T) {
 	}
 }
 
-// TestHungOnWires checks that hosts that never finish are ended, and that all losses are reported.
-func TestHungOnWires(t *testing.T) {
+// TestHungHostsOnWires checks that hosts that never finish are ended, and that all losses are reported.
+func TestHungHostsOnWires(t *testing.T) {
 	s := wiringSpec("switchml")
 	s.Loop.Loss, s.Loop.Limit = 1, 300*olaf.Millisecond
 	m := measureOnWires(t, s, Options{})
@@ -165,8 +165,8 @@ func TestHungOnWires(t *testing.T) {
 	}
 }
 
-// TestCannotBeOnWires checks that simulator-only settings are rejected before anything is built.
-func TestCannotBeOnWires(t *testing.T) {
+// TestWiresRejectSimulatorSettings checks that simulator-only settings are rejected before anything is built.
+func TestWiresRejectSimulatorSettings(t *testing.T) {
 	for what, change := range map[string]func(*Spec){
 		"only the simulator has racks below it": func(s *Spec) { s.Loop.Racks = 2 },
 		"packets of this system have no frames": func(s *Spec) { s.Queue, s.Systems = "ring", withoutFrames(t, "ring") },
@@ -200,8 +200,9 @@ func withoutFrames(t *testing.T, name string) system.Set {
 	return all
 }
 
-// TestNumbersOnWires checks that rounds whose packets cannot be numbered are rejected before any system runs.
-func TestNumbersOnWires(t *testing.T) {
+// TestUnnumberableRoundsAreRejected checks that rounds whose packets cannot be numbered are rejected before any system
+// runs.
+func TestUnnumberableRoundsAreRejected(t *testing.T) {
 	s := wiringSpec("switchml")
 	s.Versus, s.Workload.UpdatesPerWorker = "atp", 2000
 	if err := whyRefused(t, s); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), "atp: ") ||
@@ -221,9 +222,9 @@ func whyRefused(t *testing.T, s Spec) error {
 	return err
 }
 
-// TestKeptOnWires checks that all rounds of measured runs are stored, that their numbers can be recomputed from them,
-// and that such runs are not repeated.
-func TestKeptOnWires(t *testing.T) {
+// TestKeptRunOnWires checks that all rounds of measured runs are stored, that their numbers can be recomputed from
+// them, and that such runs are not repeated.
+func TestKeptRunOnWires(t *testing.T) {
 	st, err := store.Open(t.TempDir())
 	must(t, err)
 	defer st.Close()
@@ -244,8 +245,9 @@ func TestKeptOnWires(t *testing.T) {
 	}
 }
 
-// TestRecordedOnWires checks that every arriving frame is in the capture, complete, in the system's own format.
-func TestRecordedOnWires(t *testing.T) {
+// TestCaptureOnWiresIsComplete checks that every arriving frame is in the capture, complete, in the system's own
+// format.
+func TestCaptureOnWiresIsComplete(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wires.pcapng")
 	s := wiringSpec("atp")
 	r, err := s.Record(path, false)

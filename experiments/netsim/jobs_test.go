@@ -31,9 +31,9 @@ func waitingHop(t testing.TB, w Waiting) *Topology {
 	return top
 }
 
-// TestClustersThatWait checks that synchronous workers take a round trip and a gradient per update, lose nothing for
+// TestSynchronousClusters checks that synchronous workers take a round trip and a gradient per update, lose nothing for
 // good, and all contribute to every sum.
-func TestClustersThatWait(t *testing.T) {
+func TestSynchronousClusters(t *testing.T) {
 	for _, w := range []Waiting{{System: "iswitch"}, {System: "switchml", Packet: 1024}} {
 		runs, err := RunSeeds(context.Background(), waitingHop(t, w), []uint64{1, 2}, Options{}, nil)
 		if err != nil {
@@ -69,9 +69,9 @@ func TestClustersThatWait(t *testing.T) {
 	}
 }
 
-// TestClustersThatDoNotWait checks that asynchronous workers make exactly the gradients of open-loop runs of the
+// TestAsynchronousClusters checks that asynchronous workers make exactly the gradients of open-loop runs of the
 // topology, and that a sum of several names no contributors.
-func TestClustersThatDoNotWait(t *testing.T) {
+func TestAsynchronousClusters(t *testing.T) {
 	bound := 1
 	top := waitingHop(t, Waiting{System: "iswitch", Mode: "async", H: 5, Bound: &bound})
 	r, err := Run(context.Background(), top, Options{})
@@ -108,9 +108,9 @@ func (o *observed) Deliver(_, worker int, seen *olaf.Observation) {
 	o.frames, o.worker = append(o.frames, one), append(o.worker, worker)
 }
 
-// TestWaitingIsObserved checks that the Collector of benches gets the same numbers from the observer, that they
+// TestClosedLoopIsObserved checks that the Collector of benches gets the same numbers from the observer, that they
 // balance, and that a sum of one gradient, or of all workers, names its contributors.
-func TestWaitingIsObserved(t *testing.T) {
+func TestClosedLoopIsObserved(t *testing.T) {
 	for name, w := range map[string]Waiting{
 		"everybody": {System: "switchml", Loss: 0.01}, "one": {System: "iswitch", Mode: "async", H: 1},
 		"some":  {System: "iswitch", Mode: "async", H: 4},
@@ -200,9 +200,9 @@ func (s *slow) Before(last, next olaf.Time, look func(olaf.Time) *Snapshot) (ola
 	return next + olaf.Time(10*olaf.Millisecond), s.until == 0 || next < s.until
 }
 
-// TestWatchingWorkersThatWait checks that watching changes nothing, and that a run ended by the watcher returns its
+// TestWatchingClosedLoopWorkers checks that watching changes nothing, and that a run ended by the watcher returns its
 // results so far.
-func TestWatchingWorkersThatWait(t *testing.T) {
+func TestWatchingClosedLoopWorkers(t *testing.T) {
 	top := waitingHop(t, Waiting{System: "switchml"})
 	alone, err := Run(context.Background(), top, Options{})
 	if err != nil {
@@ -276,8 +276,8 @@ func (*Waited) packets(t *testing.T, top *Topology) int {
 	return j.Job.Packets()
 }
 
-// TestWaitingInAFile checks that a file can contain every setting, and that mistakes are reported with their lines.
-func TestWaitingInAFile(t *testing.T) {
+// TestClosedLoopInAFile checks that a file can contain every setting, and that mistakes are reported with their lines.
+func TestClosedLoopInAFile(t *testing.T) {
 	bound := 0
 	for _, w := range []Waiting{
 		{System: "switchml", Packet: 1024, Slots: 12, Timeout: olaf.Second},
@@ -322,9 +322,9 @@ func TestWaitingInAFile(t *testing.T) {
 	}
 }
 
-// TestTheSameFourAreLost checks that an ATP cluster stalls if a sum and its repetition were both lost: of ten packets
-// that are resent at one instant, a port with five slots drops the same four every time.
-func TestTheSameFourAreLost(t *testing.T) {
+// TestATPLosesTheSameFourAgain checks that an ATP cluster stalls if a sum and its repetition were both lost: of ten
+// packets that are resent at one instant, a port with five slots drops the same four every time.
+func TestATPLosesTheSameFourAgain(t *testing.T) {
 	j, err := NewJobs(waitingHop(t, Waiting{System: "atp"}))
 	if err != nil {
 		t.Fatal(err)

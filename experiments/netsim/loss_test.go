@@ -52,9 +52,9 @@ func TestLinksLoseByCounter(t *testing.T) {
 	}
 }
 
-// TestAccessLinksLose checks that workers' links lose frames too, with and without transmission control, and that each
-// worker misses different ACKs.
-func TestAccessLinksLose(t *testing.T) {
+// TestAccessLinksLoseFrames checks that workers' links lose frames too, with and without transmission control, and that
+// each worker misses different ACKs.
+func TestAccessLinksLoseFrames(t *testing.T) {
 	for _, control := range []bool{false, true} {
 		topology := lossyTopology(0, 0.25, control)
 		r := mustRun(t, topology, Options{Workers: true})
@@ -73,9 +73,9 @@ func TestAccessLinksLose(t *testing.T) {
 	}
 }
 
-// TestLossOfNothing checks that links with a loss of nearly zero give the same numbers as lossless links, so that
-// workers with individual ACK states decide like those with a shared one.
-func TestLossOfNothing(t *testing.T) {
+// TestNearZeroLossEqualsLossless checks that links with a loss of nearly zero give the same numbers as lossless links,
+// so that workers with individual ACK states decide like those with a shared one.
+func TestNearZeroLossEqualsLossless(t *testing.T) {
 	for _, name := range []string{"multihop", "fat-tree", "single"} {
 		plain := mustPreset(t, name, Scale{})
 		plain.Control.Enabled, plain.Duration = true, min(plain.Duration, 5*olaf.Second)
@@ -90,8 +90,8 @@ func TestLossOfNothing(t *testing.T) {
 	}
 }
 
-// TestAcksFindNoRoom checks that exactly the ACKs that find the queue of a slow direction full are lost.
-func TestAcksFindNoRoom(t *testing.T) {
+// TestFullQueueDropsAcks checks that exactly the ACKs that find the queue of a slow direction full are lost.
+func TestFullQueueDropsAcks(t *testing.T) {
 	topology := lossyTopology(0, 0, false)
 	topology.Links[0].AckRate = 1008 * 8 * 200 // half of 400 ACKs per second
 	all := mustRun(t, topology, Options{})
@@ -105,9 +105,9 @@ func TestAcksFindNoRoom(t *testing.T) {
 	near(t, "ACKs lost", float64(some.Of("acks_lost")), float64(some.Of("window_delivered_frames"))/2, 0.02)
 }
 
-// TestLossesBalance checks that the account balances with any losses in the network, and that the same seed loses the
-// same frames.
-func TestLossesBalance(t *testing.T) {
+// TestAccountsBalanceWithLosses checks that the account balances with any losses in the network, and that the same seed
+// loses the same frames.
+func TestAccountsBalanceWithLosses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topology := drawTopology(t)
 		topology.Timing = Exact
@@ -138,8 +138,9 @@ func TestLossesBalance(t *testing.T) {
 	})
 }
 
-// TestWaitingWorkersLose checks that a loss set on each link equals one set for all links, for closed-loop workers too.
-func TestWaitingWorkersLose(t *testing.T) {
+// TestClosedLoopWorkersLoseFrames checks that a loss set on each link equals one set for all links, for closed-loop
+// workers too.
+func TestClosedLoopWorkersLoseFrames(t *testing.T) {
 	run := func(set func(*Topology)) *Result {
 		topology := mustPreset(t, "multihop", Scale{})
 		topology.Duration, topology.Waiting = 5*olaf.Second, &Waiting{System: "switchml"}

@@ -302,9 +302,9 @@ func (s *queueSink) Deliver(d *engine.Departure) {
 	s.out.Deliver(0, int(d.Frame.Update.Cluster)*3+int(d.Frame.Update.Worker), &o)
 }
 
-// TestAgreesWithTheTwinsQueue checks that one switch equals the twin's queue: with the same engine and serialiser,
+// TestSwitchEqualsTwinQueue checks that one switch equals the twin's queue: with the same engine and serialiser,
 // departures are equal to the picosecond if a frame takes whole cycles, with engine cycles and without.
-func TestAgreesWithTheTwinsQueue(t *testing.T) {
+func TestSwitchEqualsTwinQueue(t *testing.T) {
 	for _, queue := range engine.DisciplineNames() {
 		for _, profile := range []engine.Profile{engine.Ideal, engine.Calibrated, engine.Measured, engine.MeasuredShared} {
 			for seed := range uint64(20) {

@@ -69,17 +69,17 @@ func TestTablesOverTime(t *testing.T) {
 	}
 }
 
-// TestTracesTellOfNoTables checks that a trace of deliveries gives no table occupancy.
-func TestTracesTellOfNoTables(t *testing.T) {
+// TestTracesHaveNoTableOccupancy checks that a trace of deliveries gives no table occupancy.
+func TestTracesHaveNoTableOccupancy(t *testing.T) {
 	r, err := ImportRx(smallSums(), "rx.csv", strings.NewReader(trace.RxHeader+"\n1000,0,0,500\n2000,1,0,900\n"))
 	if err != nil || r.Of("window_delivered_frames") != 2 || r.Of("slots_held").Known() || r.Of("slots_held_peak").Known() {
 		t.Errorf("%v, %v", r, err)
 	}
 }
 
-// TestSwitchesAddUp checks that every sum contains H updates, in the order in which they reached their workers' switch,
-// and that switches above forward it.
-func TestSwitchesAddUp(t *testing.T) {
+// TestSwitchSumsContainHUpdates checks that every sum contains H updates, in the order in which they reached their
+// workers' switch, and that switches above forward it.
+func TestSwitchSumsContainHUpdates(t *testing.T) {
 	got := sums{}
 	r := mustRun(t, smallSums(), Options{Observer: got})
 	if want := "map[4:[0/0 1/0 1/1] 9:[0/0 0/1 0/2]]"; fmt.Sprint(got) != want {
@@ -115,8 +115,9 @@ func TestSumsOfOneAreFIFO(t *testing.T) {
 	}
 }
 
-// TestProgramsBalance checks that the updates that a program holds, merges and sends are accounted for in any network.
-func TestProgramsBalance(t *testing.T) {
+// TestAccountsBalanceWithPrograms checks that the updates that a program holds, merges and sends are accounted for in
+// any network.
+func TestAccountsBalanceWithPrograms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topology := drawTopology(t)
 		topology.Timing, topology.Queue = Exact, "fifo"

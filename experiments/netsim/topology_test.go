@@ -205,15 +205,15 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestAllMistakesAtOnce checks that all mistakes in a file are reported together.
-func TestAllMistakesAtOnce(t *testing.T) {
+// TestAllMistakesAreReportedTogether checks that all mistakes in a file are reported together.
+func TestAllMistakesAreReportedTogether(t *testing.T) {
 	topology := mustParse(t, strings.ReplaceAll(exampleFile, "slots: 5", "slots: 0"))
 	if err := topology.Resolve(); err == nil || strings.Count(err.Error(), "slots") < 2 {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestPatience(t *testing.T) {
+func TestCheckPatience(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	if err := topology.CheckPatience(100); err != nil {
 		t.Errorf("a hundred short runs: %v", err)
@@ -341,7 +341,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-func TestShow(t *testing.T) {
+func TestTopologyText(t *testing.T) {
 	topology := mustParse(t, exampleFile)
 	var text strings.Builder
 	if err := topology.WriteText(&text, 80); err != nil {

@@ -284,8 +284,8 @@ func TestHostsOfATopology(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfWaiting checks that every feature for open-loop workers only is rejected with its line.
-func TestRefusalsOfWaiting(t *testing.T) {
+// TestClosedLoopRefusals checks that every feature for open-loop workers only is rejected with its line.
+func TestClosedLoopRefusals(t *testing.T) {
 	for want, c := range map[string]struct {
 		line   int
 		change func(*Topology)
@@ -408,8 +408,8 @@ func (p patient) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time,
 	return math.MaxInt64, true
 }
 
-// TestStandingStill checks that a cluster counts as stalled only after ten timeouts.
-func TestStandingStill(t *testing.T) {
+// TestStalledAfterTenTimeouts checks that a cluster counts as stalled only after ten timeouts.
+func TestStalledAfterTenTimeouts(t *testing.T) {
 	e := &loopMeter{Jobs: &Jobs{patience: 7}, heard: []closedloop.Delivery{{At: 0}, {At: 5}, {At: 30}}}
 	for end, want := range map[olaf.Time]int{0: 0, 70: 0, 71: 1, 75: 1, 76: 2, 100: 2, 101: 3} {
 		if got := e.countStalled(end); got != want {
@@ -455,9 +455,9 @@ func mustJobs(t *testing.T, top *Topology) *Jobs {
 	return j
 }
 
-// TestPatienceOfRuns checks that no run counts as one, that the cost grows with the number of runs, and that just under
-// ten minutes is accepted.
-func TestPatienceOfRuns(t *testing.T) {
+// TestCheckPatienceOfRuns checks that no run counts as one, that the cost grows with the number of runs, and that just
+// under ten minutes is accepted.
+func TestCheckPatienceOfRuns(t *testing.T) {
 	topology := mustPreset(t, "single", Scale{})
 	topology.Duration = 30 * 24 * olaf.Hour
 	events, err := topology.EstimateEvents()
@@ -611,9 +611,9 @@ func TestLostGradientsLeaveFlight(t *testing.T) {
 	}
 }
 
-// TestTheWindowBegins checks that events at the end of the warm-up count in the window, and those a picosecond earlier
-// only in the totals.
-func TestTheWindowBegins(t *testing.T) {
+// TestWindowBeginsAtWarmUpEnd checks that events at the end of the warm-up count in the window, and those a picosecond
+// earlier only in the totals.
+func TestWindowBeginsAtWarmUpEnd(t *testing.T) {
 	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 2, Period: olaf.Second})
 	topology.Warmup = olaf.Second
 	n, err := buildNetwork(topology)
@@ -643,9 +643,9 @@ func TestTheWindowBegins(t *testing.T) {
 	}
 }
 
-// TestTwoOfAWorkerInOneFrame checks that two updates of a worker in one delivery count as one reception for its age,
-// that of the newer update.
-func TestTwoOfAWorkerInOneFrame(t *testing.T) {
+// TestTwoUpdatesOfAWorkerInOneFrame checks that two updates of a worker in one delivery count as one reception for its
+// age, that of the newer update.
+func TestTwoUpdatesOfAWorkerInOneFrame(t *testing.T) {
 	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 1, Period: olaf.Second})
 	n, err := buildNetwork(topology)
 	if err != nil {
@@ -667,9 +667,9 @@ func TestTwoOfAWorkerInOneFrame(t *testing.T) {
 	}
 }
 
-// TestWorkersWithinTheirEntry checks that a worker's period and phase are within its entry's range and come close to
+// TestWorkersStayInEntryRange checks that a worker's period and phase are within its entry's range and come close to
 // both ends, and that equal seeds give equal workers.
-func TestWorkersWithinTheirEntry(t *testing.T) {
+func TestWorkersStayInEntryRange(t *testing.T) {
 	const us = olaf.Microsecond
 	for name, k := range map[string]Clusters{
 		"anywhere": {Period: 100 * us}, "a span": {Period: 100 * us, Phase: Span{20 * us, 30 * us}, Start: 7 * us},
@@ -774,8 +774,8 @@ func TestSendsAtTheirLimits(t *testing.T) {
 	}
 }
 
-// TestWithOneParameter checks that a parameter of all workers is set in a copy, and that a phase of 0 is one instant.
-func TestWithOneParameter(t *testing.T) {
+// TestWithParameter checks that a parameter of all workers is set in a copy, and that a phase of 0 is one instant.
+func TestWithParameter(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	for name, want := range map[string]Clusters{"phase": {Phase: Span{0, 5}}, "jitter": {Jitter: 5}, "period": {Period: 5},
 		"speed": {}} {
@@ -833,8 +833,9 @@ func TestSourcesOfEntries(t *testing.T) {
 	}
 }
 
-// TestBrokenAccounts checks that an account that does not balance is an error, for updates as well as for frames.
-func TestBrokenAccounts(t *testing.T) {
+// TestUnbalancedAccountIsAnError checks that an account that does not balance is an error, for updates as well as for
+// frames.
+func TestUnbalancedAccountIsAnError(t *testing.T) {
 	for name, tamper := range map[string]func(*sim){
 		"as it is": func(*sim) {}, "an update that nobody sent": func(s *sim) { s.meter.total[countUpdates]++ },
 		"one that was never generated": func(s *sim) { s.meter.total[countWithheld]++ },
@@ -950,9 +951,9 @@ func TestLastClusterID(t *testing.T) {
 	}
 }
 
-// TestDirectionsLoseApart checks that no two directions of a network's links, including workers' links, lose the same
-// frames.
-func TestDirectionsLoseApart(t *testing.T) {
+// TestDirectionsLoseDifferentFrames checks that no two directions of a network's links, including workers' links, lose
+// the same frames.
+func TestDirectionsLoseDifferentFrames(t *testing.T) {
 	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 5, Period: olaf.Second, Access: Access{Loss: 0.5}})
 	topology.Switches = append(topology.Switches, Switch{Name: "above", Slots: 4})
 	topology.Links[0].To = "above"

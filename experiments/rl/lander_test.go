@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestFirstObservationOfSeed42IsTheOriginals checks the observation that Gymnasium's documentation prints for
-// reset(seed=42).
-func TestFirstObservationOfSeed42IsTheOriginals(t *testing.T) {
+// TestFirstObservationMatchesGymnasium checks the observation that Gymnasium's documentation prints for reset(seed=42).
+func TestFirstObservationMatchesGymnasium(t *testing.T) {
 	want := Observation{0.00229702, 1.4181306, 0.2326471, 0.3204666, -0.00265488, -0.05269805, 0, 0}
 	var w World
 	w.Seed(42)

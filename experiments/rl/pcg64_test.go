@@ -2,9 +2,9 @@ package rl
 
 import "testing"
 
-// TestFirstValuesAreNumpys checks the first values of numpy.random.default_rng(seed).random(), as printed in numpy's
+// TestFirstValuesMatchNumpy checks the first values of numpy.random.default_rng(seed).random(), as printed in numpy's
 // documentation and many tutorials.
-func TestFirstValuesAreNumpys(t *testing.T) {
+func TestFirstValuesMatchNumpy(t *testing.T) {
 	for _, c := range []struct {
 		seed uint64
 		want []float64
@@ -22,7 +22,7 @@ func TestFirstValuesAreNumpys(t *testing.T) {
 	}
 }
 
-func TestUniformStaysInside(t *testing.T) {
+func TestUniformStaysInRange(t *testing.T) {
 	s := newRandom(7)
 	for range 10000 {
 		if v := s.Uniform(-1000, 1000); v < -1000 || v >= 1000 {

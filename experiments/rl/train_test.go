@@ -166,9 +166,9 @@ func TestRewardFilterDecidesByReward(t *testing.T) {
 	}
 }
 
-// TestFirstStartIsTheFastestWorkers checks that with the first start a model begins from its fastest worker's own
+// TestFirstStartUsesFastestWorker checks that with the first start a model begins from its fastest worker's own
 // weights, whatever the others drew.
-func TestFirstStartIsTheFastestWorkers(t *testing.T) {
+func TestFirstStartUsesFastestWorker(t *testing.T) {
 	c := small()
 	c.Workers, c.Clusters = 6, 3
 	common := *c.Initial(1)
@@ -289,7 +289,7 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-func TestModesStepAsTheySay(t *testing.T) {
+func TestVersionsOfEveryMode(t *testing.T) {
 	for name, want := range map[string]uint64{"async": 24, "periodic": 8, "sync": 4} {
 		out, _ := run(t, configurations()[name])
 		if got := out.Servers[0].Versions; got != want {
@@ -378,7 +378,7 @@ func TestServerFollowsTheFormula(t *testing.T) {
 	}
 }
 
-func TestInterruptKeepsWhatWasDone(t *testing.T) {
+func TestInterruptReturnsFinishedPart(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &stopper{after: 10, stop: cancel}
 	out, err := Train(ctx, small(), r)

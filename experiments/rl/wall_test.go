@@ -49,7 +49,7 @@ func TestLiveTrainingEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestLiveTrainingRefusesWhatWaits(t *testing.T) {
+func TestLiveTrainingRejectsSync(t *testing.T) {
 	c := small()
 	c.Mode = Sync
 	if _, err := TrainLive(context.Background(), c, &ticking{}, nil); !errors.Is(err, ErrConfig) {

@@ -34,7 +34,7 @@ func sound() *Plan {
 	}
 }
 
-func TestSound(t *testing.T) {
+func TestCheckPlanAcceptsSoundPlan(t *testing.T) {
 	if v := CheckPlan(sound()); !v.OK() {
 		t.Fatalf("%+v", v.Violations)
 	}
@@ -140,8 +140,8 @@ func TestConnectionsBeforeSlotZeroAreFree(t *testing.T) {
 	}
 }
 
-// TestHalfDuplex checks that the traffic in both directions is added up in a half-duplex network.
-func TestHalfDuplex(t *testing.T) {
+// TestHalfDuplexAddsDirections checks that the traffic in both directions is added up in a half-duplex network.
+func TestHalfDuplexAddsDirections(t *testing.T) {
 	p := sound()
 	p.Problem.Jobs[2].Workers, p.Problem.Jobs[2].Server = map[string]int{"v": 2}, "u"
 	p.Problem.Reconfiguration = 0
@@ -157,9 +157,9 @@ func TestHalfDuplex(t *testing.T) {
 	}
 }
 
-// TestPartial checks that a switch may aggregate some of the workers if the network allows it, and that their sum is
-// one stream.
-func TestPartial(t *testing.T) {
+// TestPartialAggregation checks that a switch may aggregate some of the workers if the network allows it, and that
+// their sum is one stream.
+func TestPartialAggregation(t *testing.T) {
 	p := sound()
 	p.Problem.PartialINC = true
 	p.Problem.Jobs[1].Workers = map[string]int{"u": 2, "w": 1}
@@ -176,7 +176,7 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-func TestBroken(t *testing.T) {
+func TestVerdictSummary(t *testing.T) {
 	v := Verdict{Violations: []Violation{{Rule: tooManyPorts}, {Rule: wrongVolume}, {Rule: tooManyPorts}}}
 	if got := v.Summary(); got != "ports 2×, volume 1×" {
 		t.Error(got)

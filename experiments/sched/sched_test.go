@@ -115,8 +115,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestUnreachable checks that jobs that cannot be served are rejected.
-func TestUnreachable(t *testing.T) {
+// TestUnservableJobsAreRejected checks that jobs that cannot be served are rejected.
+func TestUnservableJobsAreRejected(t *testing.T) {
 	base := Problem{Slot: olaf.Second, Step: olaf.Gbps, PortRate: olaf.Gbps, ServerRate: olaf.Gbps,
 		Units: []Unit{{Name: "a", Ports: 1}, {Name: "b", Ports: 1}, {Name: "c", Ports: 1}},
 		Jobs:  []Job{{ID: "j", Volume: 1, Workers: map[string]int{"a": 1}, Server: "b"}}}
@@ -144,7 +144,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-func TestMeshed(t *testing.T) {
+func TestWithMesh(t *testing.T) {
 	p := &Problem{}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		p.Units = append(p.Units, Unit{Name: name, Ports: 6})
@@ -308,8 +308,8 @@ func FuzzParsePlan(f *testing.F) {
 	})
 }
 
-// TestDrawn checks that a drawing has nothing cut, covered or unnamed, and no bar before a job arrives.
-func TestDrawn(t *testing.T) {
+// TestDrawingIsComplete checks that a drawing has nothing cut, covered or unnamed, and no bar before a job arrives.
+func TestDrawingIsComplete(t *testing.T) {
 	p := &Problem{
 		Slot: olaf.Second, Step: 10 * olaf.Gbps, PortRate: 40 * olaf.Gbps, ServerRate: 40 * olaf.Gbps,
 		Units: []Unit{{Name: "a", Ports: 1, INC: 1}, {Name: "b", Ports: 1}},

@@ -84,7 +84,7 @@ func TestTestbed(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRefusedWorkloads(t *testing.T) {
 	for name, change := range map[string]func(*Workload){
 		"kind":     func(s *Workload) { s.Kind = "mpi" },
 		"jobs":     func(s *Workload) { s.Jobs = 0 },

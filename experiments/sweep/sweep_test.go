@@ -138,9 +138,9 @@ func digestOf(t *testing.T, p *Plan, cells []sweep.Outcome) string {
 	return d.Digest
 }
 
-// TestSameDigest checks that the digest does not depend on the number of workers, their order, workers that end, or
-// interruptions.
-func TestSameDigest(t *testing.T) {
+// TestDigestIsIndependentOfWorkers checks that the digest does not depend on the number of workers, their order,
+// workers that end, or interruptions.
+func TestDigestIsIndependentOfWorkers(t *testing.T) {
 	for _, file := range []*File{{Sweep: []string{"n=1..6"}, Runs: 25}, {Sweep: []string{"n=1..6"}, Until: "ci=3%", Runs: 90}} {
 		p := plan(t, file)
 		cells, differ, err := engine(p, singles(t), 1, starting(nil)).Run(t.Context())
@@ -185,8 +185,8 @@ func TestSameDigest(t *testing.T) {
 	}
 }
 
-// TestEnoughEndsEarly checks that a rule saves runs, that its decision is reported, and that the bound is met.
-func TestEnoughEndsEarly(t *testing.T) {
+// TestRuleEndsRunsEarly checks that a rule saves runs, that its decision is reported, and that the bound is met.
+func TestRuleEndsRunsEarly(t *testing.T) {
 	p := plan(t, &File{Sweep: []string{"n=1..3"}, Until: "ci=5%", Runs: 200})
 	cells, _, err := engine(p, singles(t), 4, starting(nil)).Run(t.Context())
 	if err != nil {
@@ -231,8 +231,8 @@ func TestLaterLooksAreStricter(t *testing.T) {
 	}
 }
 
-// TestPoisoned checks that a job that fails, or that ends its workers, fails alone.
-func TestPoisoned(t *testing.T) {
+// TestPoisonedJobFailsAlone checks that a job that fails, or that ends its workers, fails alone.
+func TestPoisonedJobFailsAlone(t *testing.T) {
 	p := plan(t, &File{Sweep: []string{"hard=no,fail"}, Options: map[string]string{"n": "4"}, Runs: 30})
 	cells, _, err := engine(p, singles(t), 3, starting(nil)).Run(t.Context())
 	if err != nil {
@@ -257,9 +257,9 @@ func TestPoisoned(t *testing.T) {
 	}
 }
 
-// TestDifferent checks that a second, different result of a key is reported with both makers, and that the first one
-// counts.
-func TestDifferent(t *testing.T) {
+// TestDifferentResultsAreReported checks that a second, different result of a key is reported with both makers, and
+// that the first one counts.
+func TestDifferentResultsAreReported(t *testing.T) {
 	p, r := plan(t, &File{Sweep: []string{"n=1..2"}}), singles(t)
 	late := &forgetful{Results: r, key: p.Job(1, 0).Key}
 	first := store.Single{Key: late.key, Result: json.RawMessage(`{"metrics":["m"],"runs":[]}`), By: store.Maker{Host: "elsewhere"}}
@@ -296,8 +296,8 @@ func (f *forgetful) Put(one store.Single) error {
 	return f.Results.Put(one)
 }
 
-// TestAStoreThatFailsCostsNoResult checks that a sweep goes on in memory, and that a share of one ends.
-func TestAStoreThatFailsCostsNoResult(t *testing.T) {
+// TestSweepSurvivesFailedStore checks that a sweep goes on in memory, and that a share of one ends.
+func TestSweepSurvivesFailedStore(t *testing.T) {
 	full := errors.New("no space left")
 	e := engine(plan(t, &File{Sweep: []string{"n=1..9"}}), broken{singles(t), full}, 4, starting(nil))
 	cells, _, err := e.Run(t.Context())
@@ -547,8 +547,8 @@ func (s *spawn) kill(at int) {
 	}
 }
 
-// TestStartsAgain checks that a worker may end before it is ready, but only a few times.
-func TestStartsAgain(t *testing.T) {
+// TestWorkerRestartsAreLimited checks that a worker may end before it is ready, but only a few times.
+func TestWorkerRestartsAreLimited(t *testing.T) {
 	for gone, want := range map[int]error{mostFaulty - 1: nil, mostFaulty: ErrGone} {
 		starts := 0
 		begin := starting(nil)
@@ -646,8 +646,8 @@ func TestCellsThatTakeLongAreRefused(t *testing.T) {
 	}
 }
 
-// TestFaultsNameReasonsOnce checks that cells with the same fault share one line of the message, with their number.
-func TestFaultsNameReasonsOnce(t *testing.T) {
+// TestEqualFaultsShareALine checks that cells with the same fault share one line of the message, with their number.
+func TestEqualFaultsShareALine(t *testing.T) {
 	var f faults
 	for i := range 9000 {
 		reason := errors.New("the card has 64 slots")
@@ -669,8 +669,8 @@ func TestFaultsNameReasonsOnce(t *testing.T) {
 	}
 }
 
-// TestResultsThatAreNotRepeated checks which results of other machines a spot check leaves out, and why.
-func TestResultsThatAreNotRepeated(t *testing.T) {
+// TestSpotCheckExclusions checks which results of other machines a spot check leaves out, and why.
+func TestSpotCheckExclusions(t *testing.T) {
 	here := Build{Commit: "0123456789abcdef", Go: "go1.26", Arch: "amd64"}
 	there := Build{Commit: "0123456789abcdef", Go: "go1.26", Arch: "arm64"}
 	for _, c := range []struct {

@@ -1,8 +1,8 @@
 // Package system defines each published aggregation system by its parts: the switch program, the discipline of its
 // ports, the endpoints of its workers and servers, and the counters and metrics of its runs. The set of systems is a
 // value that cmd builds; there is no registration. A new system is a new file in this package. Packages that use
-// systems receive the set as an argument, even to look up a system by name; the root test TestSetsAreHandedDown checks
-// this.
+// systems receive the set as an argument, even to look up a system by name; the root test TestSetsArePassedAsArguments
+// checks this.
 package system
 
 import (

@@ -8,9 +8,9 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestWhyAHostCannotHaveItsRole checks that each fault of a host's device, interface or disk is reported on one line
-// with its remedy.
-func TestWhyAHostCannotHaveItsRole(t *testing.T) {
+// TestHostFaultsHaveRemedies checks that each fault of a host's device, interface or disk is reported on one line with
+// its remedy.
+func TestHostFaultsHaveRemedies(t *testing.T) {
 	_, missing := FindInterface("none0", 0)
 	card := AboutRequest{Device: "pci:0000:3b:00.0"}
 	sender := AboutRequest{Device: "pci:0000:3b:00.0", Generator: true}

@@ -30,8 +30,8 @@ func (c *slowCard) Read32(addr uint32) (uint32, error) {
 	return uint32(c.cycles), nil
 }
 
-// TestPairTakesTheQuickestReading checks that a delayed reading does not count, at any position.
-func TestPairTakesTheQuickestReading(t *testing.T) {
+// TestPairUsesQuickestReading checks that a delayed reading does not count, at any position.
+func TestPairUsesQuickestReading(t *testing.T) {
 	for quick := range pairTries {
 		card := &slowCard{nowNS: 1 << 40, delays: make([]time.Duration, pairTries)}
 		for i := range card.delays {

@@ -89,8 +89,8 @@ func TestTwoRemoteClocksAreRelated(t *testing.T) {
 	})
 }
 
-// TestTheQuickestExchangeCounts checks that delayed exchanges, and those with a clock that was set, do not count.
-func TestTheQuickestExchangeCounts(t *testing.T) {
+// TestQuickestExchangeCounts checks that delayed exchanges, and those with a clock that was set, do not count.
+func TestQuickestExchangeCounts(t *testing.T) {
 	c := pairOfClocks{skewNS: 3e9}
 	quick := c.echo(1000, 10, 5, 10)
 	slow := c.echo(2000, 10, 5, 900)
@@ -108,8 +108,8 @@ func TestTheQuickestExchangeCounts(t *testing.T) {
 	}
 }
 
-// TestStepsAreFound checks that setting the remote clock between two measurements is detected.
-func TestStepsAreFound(t *testing.T) {
+// TestClockStepsAreDetected checks that setting the remote clock between two measurements is detected.
+func TestClockStepsAreDetected(t *testing.T) {
 	before := Offset{AtNS: 0, OffsetNS: 100, BoundNS: 10_000}
 	for _, c := range []struct {
 		after Offset

@@ -92,8 +92,9 @@ func TestMissingAbility(t *testing.T) {
 	}
 }
 
-// TestALocalDevice checks that one function makes a device of this process a testbed, something to lend, and registers.
-func TestALocalDevice(t *testing.T) {
+// TestLocalDeviceIsATestbed checks that one function makes a device of this process a testbed, something to lend, and
+// registers.
+func TestLocalDeviceIsATestbed(t *testing.T) {
 	opened := 0
 	row := LocalDevice(Device{Prefix: "mine:", Name: "NUMBER", Abilities: HasTables},
 		func(_ context.Context, name string, o OpenOptions) (*Parts, error) {
@@ -137,8 +138,8 @@ func TestALocalDevice(t *testing.T) {
 	}
 }
 
-// TestProgramsTwice checks that tables are written once, and again after another change.
-func TestProgramsTwice(t *testing.T) {
+// TestTablesAreWrittenOncePerChange checks that tables are written once, and again after another change.
+func TestTablesAreWrittenOncePerChange(t *testing.T) {
 	bed, err := OpenTestbed(t.Context(), "twin:", OpenOptions{Access: Access{Devices: all}})
 	if err != nil {
 		t.Fatal(err)
@@ -168,9 +169,9 @@ func TestProgramsTwice(t *testing.T) {
 	}
 }
 
-// TestAboutCounts checks that the description of a device that lasts has its counters, and that of an interface the
-// kernel's.
-func TestAboutCounts(t *testing.T) {
+// TestCountsInDescriptions checks that the description of a device that lasts has its counters, and that of an
+// interface the kernel's.
+func TestCountsInDescriptions(t *testing.T) {
 	lasting, made := TwinDevice(), TwinDevice()
 	lasting.Uses = func(string) []string { return []string{"card"} }
 	for _, c := range []struct {

@@ -181,9 +181,9 @@ func TestMirrorThatMissesAnUpdate(t *testing.T) {
 	}
 }
 
-// TestMirrorThatMirrorsNothing checks that ages are withheld if no copy arrives at another interface, and that a run is
-// invalid if no copy arrives among the server's frames.
-func TestMirrorThatMirrorsNothing(t *testing.T) {
+// TestSilentMirrorWithholdsAges checks that ages are withheld if no copy arrives at another interface, and that a run
+// is invalid if no copy arrives among the server's frames.
+func TestSilentMirrorWithholdsAges(t *testing.T) {
 	for name, c := range map[string]struct {
 		apart           bool
 		withheld, fault string

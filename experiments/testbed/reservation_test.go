@@ -101,8 +101,8 @@ func TestOneCardInTwoTestbeds(t *testing.T) {
 	}
 }
 
-// TestOneOfManyReserves checks that only one of several processes that race for a card gets it.
-func TestOneOfManyReserves(t *testing.T) {
+// TestOneOfManyProcessesReserves checks that only one of several processes that race for a card gets it.
+func TestOneOfManyProcessesReserves(t *testing.T) {
 	r, _ := newReservations(t)
 	var all sync.WaitGroup
 	won := make(chan string, 8)

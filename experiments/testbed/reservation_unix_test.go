@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestUmaskDoesNotKeepOthersOut checks that after a reservation with a umask that hides new files, other users are
-// still able to lock and read the folder.
-func TestUmaskDoesNotKeepOthersOut(t *testing.T) {
+// TestUmaskDoesNotExcludeUsers checks that after a reservation with a umask that hides new files, other users are still
+// able to lock and read the folder.
+func TestUmaskDoesNotExcludeUsers(t *testing.T) {
 	r, _ := newReservations(t)
 	mask := syscall.Umask(0o077)
 	err := reserveFor(t, r, "alice@desk", "paper", "card")

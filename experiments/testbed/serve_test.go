@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// TestCloseAtOnce checks that a service closed before its goroutine starts to serve ends cleanly.
-func TestCloseAtOnce(t *testing.T) {
+// TestCloseBeforeServing checks that a service closed before its goroutine starts to serve ends cleanly.
+func TestCloseBeforeServing(t *testing.T) {
 	dir := t.TempDir()
 	for range 50 {
 		s, err := ServeDevice(t.Context(), "twin:", ServeOptions{Listen: "unix:" + filepath.Join(dir, "s")})
@@ -48,8 +48,9 @@ func TestServePrivately(t *testing.T) {
 	}
 }
 
-// TestWhoReachesACard checks that hardware is lent to its user only, unless explicitly configured otherwise.
-func TestWhoReachesACard(t *testing.T) {
+// TestHardwareIsLentToItsUserOnly checks that hardware is lent to its user only, unless explicitly configured
+// otherwise.
+func TestHardwareIsLentToItsUserOnly(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	card := TwinDevice()
 	card.Prefix, card.Name, card.Guarded = "pci:", "0000:3b:00.0", true

@@ -62,9 +62,9 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-// TestEveryLane checks lanes at either limit: each lane of three blocks in turn reaches a limit while the others do
-// not.
-func TestEveryLane(t *testing.T) {
+// TestEveryLaneSaturatesAlone checks lanes at either limit: each lane of three blocks in turn reaches a limit while the
+// others do not.
+func TestEveryLaneSaturatesAlone(t *testing.T) {
 	for name, add := range adders {
 		for i := range 3 * block {
 			for _, edge := range []int32{top, bottom, bottom + 1} {
@@ -83,8 +83,8 @@ func TestEveryLane(t *testing.T) {
 	}
 }
 
-// TestSticky checks that lanes at a limit stay there, and that sums that would exceed a limit end at it.
-func TestSticky(t *testing.T) {
+// TestLanesSaturate checks that lanes at a limit stay there, and that sums that would exceed a limit end at it.
+func TestLanesSaturate(t *testing.T) {
 	for _, c := range []struct{ have, more, want int32 }{
 		{1, 2, 3}, {top - 1, 1, top}, {top - 1, 2, top}, {top, -5, top}, {bottom, 5, bottom}, {bottom + 1, 5, bottom + 1},
 		{bottom + 2, 5, bottom + 7},

@@ -80,8 +80,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestMismatch checks that a dropped update is not listed as a contributor.
-func TestMismatch(t *testing.T) {
+// TestDroppedUpdateIsNotAContributor checks that a dropped update is not listed as a contributor.
+func TestDroppedUpdateIsNotAContributor(t *testing.T) {
 	got := &deliveries{}
 	port, err := engine.NewPort("fifo", engine.Config{Slots: 4, Clusters: 1, Provenance: true}, engine.Output{}, got)
 	if err != nil {

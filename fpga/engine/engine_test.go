@@ -201,8 +201,8 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestWithPorts checks every profile with every number of read ports.
-func TestWithPorts(t *testing.T) {
+// TestProfilesWithPorts checks every profile with every number of read ports.
+func TestProfilesWithPorts(t *testing.T) {
 	const none, odd = "counts no cycles of a memory", "the logic is built with 1 or 2"
 	for _, c := range []struct {
 		profile engine.Profile
@@ -227,9 +227,9 @@ func TestWithPorts(t *testing.T) {
 	}
 }
 
-// TestLimitsAreWithin checks that every option is accepted at both ends of its range and rejected one step beyond, with
-// an error that names the field.
-func TestLimitsAreWithin(t *testing.T) {
+// TestOptionLimits checks that every option is accepted at both ends of its range and rejected one step beyond, with an
+// error that names the field.
+func TestOptionLimits(t *testing.T) {
 	type port struct {
 		engine.Config
 		engine.Output

@@ -339,9 +339,9 @@ func TestPortEventByEvent(t *testing.T) {
 	}
 }
 
-// TestStepIsAdvance checks that a port driven by time and a port driven event by event have the same departures, if the
-// events of one instant come in the order of docs/reference/semantics.md.
-func TestStepIsAdvance(t *testing.T) {
+// TestStepEqualsAdvance checks that a port driven by time and a port driven event by event have the same departures, if
+// the events of one instant come in the order of docs/reference/semantics.md.
+func TestStepEqualsAdvance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, cfg, out := drawSetup(t)
 		var byTime, byEvent collector
@@ -451,9 +451,9 @@ func TestBypassKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// TestViewShowsNothingElse checks that View clears gradients and provenance that the frame contained before, if the
+// TestViewClearsOldFields checks that View clears gradients and provenance that the frame contained before, if the
 // queue has none.
-func TestViewShowsNothingElse(t *testing.T) {
+func TestViewClearsOldFields(t *testing.T) {
 	d, err := engine.New("olaf", engine.Config{Slots: 1, Clusters: 1})
 	if err != nil {
 		t.Fatal(err)

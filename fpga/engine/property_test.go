@@ -71,9 +71,9 @@ func drawArrival(t *rapid.T, cfg engine.Config) (u olaf.Update, lanes []int32, i
 	return u, lanes, inside
 }
 
-// TestPortIsTheReference drives a port and the list-based reference with the same random traffic. After every event it
+// TestPortEqualsReference drives a port and the list-based reference with the same random traffic. After every event it
 // checks that their visible states are equal and that the accounting identities are met.
-func TestPortIsTheReference(t *testing.T) {
+func TestPortEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, cfg, out := drawSetup(t)
 		var sink collector

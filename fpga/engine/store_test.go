@@ -123,9 +123,9 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestFirstTurnIsTheQueues checks that the first turn of a port goes to the queued frame if a queued and a bypassing
+// TestQueuedFrameGoesFirst checks that the first turn of a port goes to the queued frame if a queued and a bypassing
 // frame wait.
-func TestFirstTurnIsTheQueues(t *testing.T) {
+func TestQueuedFrameGoesFirst(t *testing.T) {
 	p, err := engine.NewPort("fifo", engine.Config{Slots: 2, Clusters: 1}, engine.Output{BypassSlots: 1}, discard{})
 	if err != nil {
 		t.Fatal(err)

@@ -363,7 +363,7 @@ func long(set func([]byte, int, ...byte) []byte, b []byte, n int) []byte {
 	return short(set, append(b, make([]byte, 2*n)...), n)
 }
 
-func TestUnwritable(t *testing.T) {
+func TestUnwritablePackets(t *testing.T) {
 	b := make([]byte, olaf.MaxFrame)
 	for name, c := range map[string]struct {
 		f     *Format

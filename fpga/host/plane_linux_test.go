@@ -57,9 +57,9 @@ type both struct {
 	host   *plane
 }
 
-// TestAsTheKernel gives random frames to this plane and to the kernel's plane and checks that answers, bytes of frames
-// and counters are equal.
-func TestAsTheKernel(t *testing.T) {
+// TestEqualsKernelPlane gives random frames to this plane and to the kernel's plane and checks that answers, bytes of
+// frames and counters are equal.
+func TestEqualsKernelPlane(t *testing.T) {
 	for _, discipline := range engine.DisciplineNames() {
 		t.Run(discipline, func(t *testing.T) {
 			kernel, err := xdp.LoadQueue(discipline, build)
@@ -203,9 +203,9 @@ func (b both) latch(clearing bool) {
 	}
 }
 
-// TestMark sends ACKs back past a queue that contains updates of two clusters in three slots. It checks that the
+// TestMarkStatus sends ACKs back past a queue that contains updates of two clusters in three slots. It checks that the
 // queue's status is written if the queue is the busiest on the path, and that updates are not changed.
-func TestMark(t *testing.T) {
+func TestMarkStatus(t *testing.T) {
 	p, err := loadPlane("olaf", build)
 	if err != nil {
 		t.Fatal(err)

@@ -33,9 +33,9 @@ func card(t *testing.T, ports int) *twin.Twin {
 	return c
 }
 
-// TestEqualCards checks that no divergence is found between two equal cards in any kind of stream, and that each kind
-// compares something.
-func TestEqualCards(t *testing.T) {
+// TestEqualCardsDoNotDiverge checks that no divergence is found between two equal cards in any kind of stream, and that
+// each kind compares something.
+func TestEqualCardsDoNotDiverge(t *testing.T) {
 	a, b := card(t, 1), card(t, 1)
 	for seed := range uint64(len(kinds)) {
 		d, seen, err := CompareCards(t.Context(), Side{a, a}, Side{b, b}, seed)
@@ -75,8 +75,8 @@ func (b bent) Read32(addr uint32) (uint32, error) {
 	return v, err
 }
 
-// TestOneRegister checks that one wrong answer is found and named, in the first cycle that shows it.
-func TestOneRegister(t *testing.T) {
+// TestWrongRegisterIsFound checks that one wrong answer is found and named, in the first cycle that shows it.
+func TestWrongRegisterIsFound(t *testing.T) {
 	a, b := card(t, 2), card(t, 2)
 	d, _, err := CompareCards(t.Context(), Side{a, a}, Side{bent{b}, b}, 2) // seed 2 fills the queue
 	if err != nil || d == nil || d.What != "queue.peak_occupancy" || d.A != "0x1" || d.B != "0x2" {

@@ -122,8 +122,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestRefused checks that impossible requests are refused.
-func TestRefused(t *testing.T) {
+// TestImpossibleRequests checks that impossible requests are refused.
+func TestImpossibleRequests(t *testing.T) {
 	l := lab(t)
 	a, b := node(t, l, "a"), node(t, l, "b")
 	if _, err := ConnectNodes(End{a, "x"}, End{b, "y"}, 10); !errors.Is(err, ErrNetwork) {
@@ -142,16 +142,16 @@ func TestRefused(t *testing.T) {
 	t.Error("two interfaces have one name")
 }
 
-// TestKilled kills a process that has a lab open and checks that nothing of the lab is left: neither its program nor
-// its end of a cable to one of our namespaces.
-func TestKilled(t *testing.T) {
+// TestKilledLabLeavesNothing kills a process that has a lab open and checks that nothing of the lab is left: neither
+// its program nor its end of a cable to one of our namespaces.
+func TestKilledLabLeavesNothing(t *testing.T) {
 	if os.Getenv("NETLAB_HOLD") != "" {
 		hold(t)
 	}
 	lab(t)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	holder := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestKilled$", "-test.v")
+	holder := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestKilledLabLeavesNothing$", "-test.v")
 	holder.Env = append(os.Environ(), "NETLAB_HOLD=1")
 	if _, err := holder.StdinPipe(); err != nil { // the pipe ends with this process
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// hold is the process that TestKilled kills.
+// hold is the process that TestKilledLabLeavesNothing kills.
 func hold(t *testing.T) {
 	l := lab(t)
 	c := cable(t, l)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLay checks that a cable made of two connected interfaces has each of them in its node.
-func TestLay(t *testing.T) {
+// TestLayCable checks that a cable made of two connected interfaces has each of them in its node.
+func TestLayCable(t *testing.T) {
 	l := lab(t)
 	here, a, b := node(t, l, "here"), node(t, l, "a"), node(t, l, "b")
 	if _, err := ConnectNodes(End{here, "card0"}, End{here, "card1"}, 1400); err != nil {
@@ -50,9 +50,9 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// TestNotJoined checks that a cable between the ends of two different cables is refused, because no frame gets through,
-// and that both ends are named.
-func TestNotJoined(t *testing.T) {
+// TestUnjoinedCableIsRefused checks that a cable between the ends of two different cables is refused, because no frame
+// gets through, and that both ends are named.
+func TestUnjoinedCableIsRefused(t *testing.T) {
 	l := lab(t)
 	left, right := node(t, l, "left"), node(t, l, "right")
 	one, err := ConnectNodes(End{left, "one0"}, End{right, "one1"}, 1500)

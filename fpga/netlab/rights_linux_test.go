@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMissing gives up rights on a thread that ends with the test. It checks that each missing right is reported once,
-// with advice.
-func TestMissing(t *testing.T) {
+// TestMissingRights gives up rights on a thread that ends with the test. It checks that each missing right is reported
+// once, with advice.
+func TestMissingRights(t *testing.T) {
 	told, stays := make(chan error, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that the thread is not reused

@@ -73,8 +73,9 @@ func TestRoles(t *testing.T) {
 // Close leaves the card open, so that the test can inspect it.
 func (b built) Close() error { return nil }
 
-// TestParting checks that a card feeds its own queue again after its pair is closed, but not after a reset of the pair.
-func TestParting(t *testing.T) {
+// TestClosedPairFeedsOwnQueue checks that a card feeds its own queue again after its pair is closed, but not after a
+// reset of the pair.
+func TestClosedPairFeedsOwnQueue(t *testing.T) {
 	const both = regmap.CommonRoleGenerator | regmap.CommonRoleAccelerator
 	generator := newTwin(t)
 	d, err := pair.New(built{Device: generator, role: both}, built{Device: newTwin(t), role: both}, false)

@@ -66,9 +66,9 @@ func TestConformanceWithStaleReads(t *testing.T) {
 	})
 }
 
-// TestRefused is the fault matrix for opening a card. For each fault that can occur in a laboratory, it checks the
+// TestFaultsAtOpen is the fault matrix for opening a card. For each fault that can occur in a laboratory, it checks the
 // error and that nothing was written.
-func TestRefused(t *testing.T) {
+func TestFaultsAtOpen(t *testing.T) {
 	with := func(change func(*pcietest.Function)) pcietest.Function {
 		f := pcietest.OpenNIC()
 		change(&f)
@@ -154,7 +154,7 @@ func mapElsewhere(t *testing.T, h *host) {
 	}
 }
 
-func TestScratchThatDoesNotHold(t *testing.T) {
+func TestBrokenScratchIsRefused(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	h.card.StuckBits(regmap.CommonScratch, 1<<7, 0)
 	_, err := h.open(pcie.Options{})
@@ -178,9 +178,9 @@ func TestBadAddresses(t *testing.T) {
 	}
 }
 
-// TestLost is the fault matrix for a card in use. It checks that each fault is noticed, that the error has its kind,
-// and that nothing reaches the card afterwards.
-func TestLost(t *testing.T) {
+// TestFaultsInUse is the fault matrix for a card in use. It checks that each fault is noticed, that the error has its
+// kind, and that nothing reaches the card afterwards.
+func TestFaultsInUse(t *testing.T) {
 	use := func(d *pcie.Device) error {
 		if err := d.Write32(regmap.QueueDepth, 4); err != nil {
 			return err
@@ -236,7 +236,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-func TestWritesThatDoNotArrive(t *testing.T) {
+func TestLostWritesAreDetected(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)
 	h.card.LoseWrites(regmap.QueueDepth)

@@ -84,9 +84,9 @@ func (w *wall) Now() time.Time {
 	return w.Card.Now().Add(w.passed)
 }
 
-// TestSlowCardIsNoOtherCard checks that a card whose clock is slower than real time, such as simulated logic, is not
+// TestSlowCardIsTheSameCard checks that a card whose clock is slower than real time, such as simulated logic, is not
 // mistaken for a card that was switched off and on.
-func TestSlowCardIsNoOtherCard(t *testing.T) {
+func TestSlowCardIsTheSameCard(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	w := &wall{Card: h.card}
 	d, err := pcie.Open(h.bus, pcietest.BDF, pcie.Options{})
@@ -98,8 +98,8 @@ func TestSlowCardIsNoOtherCard(t *testing.T) {
 	}
 }
 
-// TestSlowReadsAreNoFault checks that a running counter is read correctly if every access takes 20 ms.
-func TestSlowReadsAreNoFault(t *testing.T) {
+// TestSlowReadsAreNotFaults checks that a running counter is read correctly if every access takes 20 ms.
+func TestSlowReadsAreNotFaults(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)
 	h.card.OnLoad = func(_ int, _, v uint32) uint32 {

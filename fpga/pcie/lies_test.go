@@ -77,8 +77,8 @@ func TestLostAnswersAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestContentThatLooksLost checks that a register whose content is all ones can be read.
-func TestContentThatLooksLost(t *testing.T) {
+// TestAllOnesContentIsReadable checks that a register whose content is all ones can be read.
+func TestAllOnesContentIsReadable(t *testing.T) {
 	d := newHost(t, pcietest.OpenNIC()).mustOpen(t)
 	if err := d.Write32(regmap.CommonScratch, ^uint32(0)); err != nil {
 		t.Fatal(err)
@@ -167,8 +167,8 @@ func TestImpossibleValuesAreNoticed(t *testing.T) {
 	}
 }
 
-// TestOneFlipIsOutvoted checks that a latched counter is read correctly although one answer is wrong.
-func TestOneFlipIsOutvoted(t *testing.T) {
+// TestOneWrongReadIsOutvoted checks that a latched counter is read correctly although one answer is wrong.
+func TestOneWrongReadIsOutvoted(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d := h.mustOpen(t)
 	must(t, h.card.Wait(t.Context(), second))

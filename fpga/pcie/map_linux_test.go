@@ -29,9 +29,9 @@ func fileCard(tb testing.TB) (path string, d *Device) {
 	return path, d
 }
 
-// TestFaultOfTheMapping checks an access after the memory under the mapping disappeared, as it does on surprise
-// removal.
-func TestFaultOfTheMapping(t *testing.T) {
+// TestAccessAfterSurpriseRemoval checks an access after the memory under the mapping disappeared, as it does on
+// surprise removal.
+func TestAccessAfterSurpriseRemoval(t *testing.T) {
 	path, d := fileCard(t)
 	if err := d.Write32(regmap.QueueDepth, 5); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestFaultOfTheMapping(t *testing.T) {
 	}
 }
 
-func TestMapRefusesWhatIsSmaller(t *testing.T) {
+func TestMapRefusesSmallFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none")
 	if _, err := mapFile(path, barBytes, false); err == nil {
 		t.Error("a file that is not there was mapped")

@@ -42,7 +42,7 @@ func TestTableWindows(t *testing.T) {
 	}
 }
 
-func TestTableWindowsOfAReader(t *testing.T) {
+func TestReadOnlyTableWindows(t *testing.T) {
 	h := newHost(t, pcietest.OpenNIC())
 	d, err := h.open(pcie.Options{ReadOnly: true})
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// TestLimitsFill checks that a program can be built up to its limits and not beyond, and that unset options have their
-// defaults.
-func TestLimitsFill(t *testing.T) {
+// TestProgramAtItsLimits checks that a program can be built up to its limits and not beyond, and that unset options
+// have their defaults.
+func TestProgramAtItsLimits(t *testing.T) {
 	l := program.Limits{Name: "S", Profiles: []string{"first", "second"}, Slots: 9, Reach: "an index reaches", Default: 4,
 		Places: "slots"}
 	unwrapped := l

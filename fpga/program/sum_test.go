@@ -9,9 +9,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// TestTraceOfNothing checks that an empty trace does not change another trace, whichever of the two is added to the
-// other.
-func TestTraceOfNothing(t *testing.T) {
+// TestEmptyTraceChangesNothing checks that an empty trace does not change another trace, whichever of the two is added
+// to the other.
+func TestEmptyTraceChangesNothing(t *testing.T) {
 	one := program.NewTrace(3, 4, 500)
 	one.ReadSum = 6
 	sum := one
@@ -71,8 +71,8 @@ func TestParametersOfJobs(t *testing.T) {
 	}
 }
 
-// TestMembersBehindNoPort checks that a member without a port on the switch is in no table.
-func TestMembersBehindNoPort(t *testing.T) {
+// TestMembersWithoutPort checks that a member without a port on the switch is in no table.
+func TestMembersWithoutPort(t *testing.T) {
 	for _, d := range told(t) {
 		members := slices.ContainsFunc(d.Tables, func(table program.Table) bool {
 			return slices.ContainsFunc(table.Params, func(f program.Field) bool { return f.Means == program.ChildPort })

@@ -78,8 +78,8 @@ func drawJob(t *rapid.T, d *program.Description, id olaf.ClusterID) program.Job 
 	return j
 }
 
-// TestEntriesSayTheJobs checks that entries written for jobs are read as the same jobs, in any order of the entries.
-func TestEntriesSayTheJobs(t *testing.T) {
+// TestEntriesRoundTripJobs checks that entries written for jobs are read as the same jobs, in any order of the entries.
+func TestEntriesRoundTripJobs(t *testing.T) {
 	all := told(t)
 	rapid.Check(t, func(t *rapid.T) {
 		d := &all[rapid.IntRange(0, len(all)-1).Draw(t, "program")]

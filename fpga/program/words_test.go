@@ -157,9 +157,9 @@ func every() program.Description {
 	}}
 }
 
-// TestFieldsSayWhatTheyMean checks that every field sets what it means, for all values that its bits allow, and nothing
-// else. Values out of range are rejected.
-func TestFieldsSayWhatTheyMean(t *testing.T) {
+// TestEveryFieldSetsItsMeaning checks that every field sets what it means, for all values that its bits allow, and
+// nothing else. Values out of range are rejected.
+func TestEveryFieldSetsItsMeaning(t *testing.T) {
 	d := every()
 	for _, c := range []struct {
 		field string

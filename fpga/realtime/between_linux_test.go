@@ -39,10 +39,10 @@ func sendOthers(t *testing.T, from *netlab.Node) uint64 {
 	return uint64(len(kinds))
 }
 
-// TestApart sends from a generator at one interface through a queue between two others, each in a separate namespace.
-// It checks that every frame reaches the server, that every decision is the engine's, that frames that are not OLAF's
-// are counted separately, and that the interfaces are restored.
-func TestApart(t *testing.T) {
+// TestInterfacesInSeparateNamespaces sends from a generator at one interface through a queue between two others, each
+// in a separate namespace. It checks that every frame reaches the server, that every decision is the engine's, that
+// frames that are not OLAF's are counted separately, and that the interfaces are restored.
+func TestInterfacesInSeparateNamespaces(t *testing.T) {
 	if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...); err != nil {
 		t.Skip(err)
 	}

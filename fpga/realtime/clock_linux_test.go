@@ -32,9 +32,8 @@ func TestClockOf(t *testing.T) {
 	}
 }
 
-// TestWritesWakeAForgottenCard checks that a card that was not used for a long time wakes as soon as a register is
-// written.
-func TestWritesWakeAForgottenCard(t *testing.T) {
+// TestWritesWakeIdleCard checks that a card that was not used for a long time wakes as soon as a register is written.
+func TestWritesWakeIdleCard(t *testing.T) {
 	c := &Card{written: make(chan struct{}, 1)}
 	for range 2 { // further writes do not block
 		c.noteWrite()

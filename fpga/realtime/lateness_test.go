@@ -31,8 +31,8 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestWithheld checks when ages are reported and when they are withheld.
-func TestWithheld(t *testing.T) {
+// TestWithheldAges checks when ages are reported and when they are withheld.
+func TestWithheldAges(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		late   []int64 // lateness of frames of 1,000,000 ns each; other frames are on time

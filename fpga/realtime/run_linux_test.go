@@ -206,9 +206,9 @@ func TestRefusedRate(t *testing.T) {
 	}
 }
 
-// TestInstead checks that the rates suggested in place of rates that are too high are accepted, that only rates that
-// are too high are changed, and that a changed output keeps its timing.
-func TestInstead(t *testing.T) {
+// TestSuggestedRatesAreAccepted checks that the rates suggested in place of rates that are too high are accepted, that
+// only rates that are too high are changed, and that a changed output keeps its timing.
+func TestSuggestedRatesAreAccepted(t *testing.T) {
 	for _, c := range []struct {
 		offered, served, limit, bursts int64
 		output                         int64 // output rate of the run after all rates are divided

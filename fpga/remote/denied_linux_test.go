@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDenied checks that the errors distinguish a socket that this user may not use, a socket without a listener, and a
-// socket with one.
-func TestDenied(t *testing.T) {
+// TestSocketErrors checks that the errors distinguish a socket that this user may not use, a socket without a listener,
+// and a socket with one.
+func TestSocketErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	if isDenied("unix:"+path) || isDenied("127.0.0.1:1") {
 		t.Error("denied where nothing is")

@@ -84,9 +84,9 @@ func TestReadOnlyListsOnlyRead(t *testing.T) {
 	}
 }
 
-// TestUpdatesComeWithSleeps checks that no update is lost or repeated, however sleeps, drains and other accesses are
+// TestSleepsDeliverUpdates checks that no update is lost or repeated, however sleeps, drains and other accesses are
 // mixed.
-func TestUpdatesComeWithSleeps(t *testing.T) {
+func TestSleepsDeliverUpdates(t *testing.T) {
 	tap := new(counting)
 	target, _ := serve(t, newTwin(t), tap)
 	d := dial(t, target, Options{})
@@ -153,10 +153,10 @@ func (w *watched) Drain(buf []olaf.Observation) []olaf.Observation {
 	return append(buf, olaf.Observation{Update: olaf.Update{Seq: w.passed}})
 }
 
-// TestWatchedTimePassesOnce checks that an agent lets exactly as many steps pass as the generator runs for, however
-// many are in one answer, and that every update arrives once and in order, even if the client does something else in
+// TestWatchedStepsRunOnce checks that an agent lets exactly as many steps pass as the generator runs for, however many
+// are in one answer, and that every update arrives once and in order, even if the client does something else in
 // between.
-func TestWatchedTimePassesOnce(t *testing.T) {
+func TestWatchedStepsRunOnce(t *testing.T) {
 	for name, interrupt := range map[string]bool{"watched to the end": false, "with other accesses in between": true} {
 		t.Run(name, func(t *testing.T) {
 			const steps = 20_000 // more than one answer has time for
@@ -188,8 +188,9 @@ func TestWatchedTimePassesOnce(t *testing.T) {
 	}
 }
 
-// TestWatchingCanBeLeft checks that the session is usable after a watch was ended early by its caller or its context.
-func TestWatchingCanBeLeft(t *testing.T) {
+// TestSessionSurvivesEndedWatch checks that the session is usable after a watch was ended early by its caller or its
+// context.
+func TestSessionSurvivesEndedWatch(t *testing.T) {
 	device := &watched{Twin: newTwin(t), steps: 1 << 30}
 	target, _ := serve(t, device, device)
 	d := dial(t, target, Options{})

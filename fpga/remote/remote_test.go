@@ -94,7 +94,7 @@ func (c *canned) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-func TestObservationsTravelWhole(t *testing.T) {
+func TestObservationRoundTrip(t *testing.T) {
 	want := []olaf.Observation{
 		{At: 1, Queued: -1, Update: olaf.Update{GenNS: 1<<48 - 1, Seq: 7, Reward: -5, Cluster: 65535, Worker: 3, Count: 2, Lanes: 48,
 			Flags: olaf.Retransmission}},
@@ -118,7 +118,7 @@ func TestObservationsTravelWhole(t *testing.T) {
 	}
 }
 
-func TestSnapshotsComeWhole(t *testing.T) {
+func TestSnapshotRoundTrip(t *testing.T) {
 	local := newTwin(t)
 	target, _ := serve(t, local, nil)
 	d := dial(t, target, Options{})
@@ -203,7 +203,7 @@ func (h hung) Sleep(ctx context.Context, _ olaf.Duration) error {
 	return ctx.Err()
 }
 
-func TestSilentAgentIsGivenUp(t *testing.T) {
+func TestSilentAgentTimesOut(t *testing.T) {
 	target, _ := serve(t, hung{newTwin(t)}, nil)
 	d := dial(t, target, Options{})
 	d.patience = 50 * time.Millisecond // set after dialing: too short for a greeting on a busy machine

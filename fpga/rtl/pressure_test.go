@@ -185,9 +185,9 @@ func TestBlockedOutput(t *testing.T) {
 	b.judge(t, all)
 }
 
-// TestBlockedDetour blocks the queue's bypass. It checks that the input stops, that nothing is lost, and that all
+// TestBlockedBypass blocks the queue's bypass. It checks that the input stops, that nothing is lost, and that all
 // frames leave in order afterwards.
-func TestBlockedDetour(t *testing.T) {
+func TestBlockedBypass(t *testing.T) {
 	b := openBench(t, Build{})
 	b.watch(t, reportLog|reportDecisions|reportLanes|reportBypassed)
 	b.work(t)
@@ -218,9 +218,9 @@ func TestBlockedDetour(t *testing.T) {
 	b.ready(t, always, always)
 }
 
-// TestOverlong checks that frames longer than the build allows are dropped and counted, whatever their length, and that
-// frames behind them are not.
-func TestOverlong(t *testing.T) {
+// TestOverlongFramesAreDropped checks that frames longer than the build allows are dropped and counted, whatever their
+// length, and that frames behind them are not.
+func TestOverlongFramesAreDropped(t *testing.T) {
 	b := openBench(t, Build{})
 	b.work(t)
 	u := olaf.Update{Cluster: 1, Worker: 1, Count: 1, Lanes: 48}

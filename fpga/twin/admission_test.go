@@ -87,9 +87,9 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestAdmissionIsTheProgramsOwn checks that the tables of programs have no effect while updates only queue, and that
+// TestProgramsUseTheirOwnTables checks that the tables of programs have no effect while updates only queue, and that
 // each program uses its own tables.
-func TestAdmissionIsTheProgramsOwn(t *testing.T) {
+func TestProgramsUseTheirOwnTables(t *testing.T) {
 	tables := &admitting{fakeTables: newTables(1, 2), members: map[olaf.ClusterID]map[olaf.WorkerID]bool{}}
 	b := newBench(t, Config{Tables: tables, Programs: []program.Description{summing}})
 	b.configure(fifo, 8, 20)

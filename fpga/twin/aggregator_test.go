@@ -107,10 +107,10 @@ func (b *bench) inspectsPartials(t *testing.T) {
 	b.write(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
-// TestHeldOverTime checks the integral of occupied slots and the cycles that it covers: from the first update to the
-// latest, and from a clear to a flush. The next update ends the time in which the table was empty, and a clear of an
-// empty table does not start a new one.
-func TestHeldOverTime(t *testing.T) {
+// TestOccupiedSlotsIntegral checks the integral of occupied slots and the cycles that it covers: from the first update
+// to the latest, and from a clear to a flush. The next update ends the time in which the table was empty, and a clear
+// of an empty table does not start a new one.
+func TestOccupiedSlotsIntegral(t *testing.T) {
 	b := newSummingBench(t, newTables(1, 2), 2, 8, 20)
 	b.loadFlows(1, 2, nil)
 	var ds []regmap.Descriptor

@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestFramesFindTheirWay checks which counter counts a frame of each kind.
-func TestFramesFindTheirWay(t *testing.T) {
+// TestFrameCounters checks which counter counts a frame of each kind.
+func TestFrameCounters(t *testing.T) {
 	cases := []struct {
 		name   string
 		flags  uint16

@@ -14,9 +14,9 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TestEndOfTimeOfLoops lets hosts wait up to the last cycle and beyond. It checks that the program continues to answer
+// TestLoopsAtLastCycle lets hosts wait up to the last cycle and beyond. It checks that the program continues to answer
 // while time stands still.
-func TestEndOfTimeOfLoops(t *testing.T) {
+func TestLoopsAtLastCycle(t *testing.T) {
 	b := newLoopBench(t)
 	p := looped(t, b, 8)
 	if err := p.Configure(threeOf(0, 0, 8)); err != nil {

@@ -61,9 +61,9 @@ func (o *outlet) Emit(to program.Dest, p *program.Packet, _ []uint32) {
 	*o = append(*o, sent{to, *p})
 }
 
-// TestLoopIsTheProgram checks that hosts next to the card reach the program itself: the same packets leave, and the
+// TestLoopReachesProgram checks that hosts next to the card reach the program itself: the same packets leave, and the
 // registers have its counts, whatever the card did before.
-func TestLoopIsTheProgram(t *testing.T) {
+func TestLoopReachesProgram(t *testing.T) {
 	b := newLoopBench(t)
 	for round := range 3 {
 		b.write(regmap.CommonCommand, regmap.CommonCommandClear)
@@ -185,9 +185,9 @@ func standing(b *bench) error {
 	return err
 }
 
-// TestLoopPassesOn checks that hosts may loop through a card without a program, and that passing packets are counted
-// and take time.
-func TestLoopPassesOn(t *testing.T) {
+// TestLoopThroughPlainCard checks that hosts may loop through a card without a program, and that passing packets are
+// counted and take time.
+func TestLoopThroughPlainCard(t *testing.T) {
 	b := newLoopBench(t)
 	b.write(regmap.QueueControl, 0)
 	b.write(regmap.AggregatorProgram, 0)
@@ -231,9 +231,9 @@ func TestLoopEndsWithTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestLoopsKeepTheirAccounts checks that a clear keeps the contents of a loop's slots, and that a flush clears the
-// slots of all its jobs.
-func TestLoopsKeepTheirAccounts(t *testing.T) {
+// TestClearKeepsLoopSlots checks that a clear keeps the contents of a loop's slots, and that a flush clears the slots
+// of all its jobs.
+func TestClearKeepsLoopSlots(t *testing.T) {
 	for jobs := 1; jobs <= 3; jobs++ {
 		b := newLoopBench(t)
 		p := looped(t, b, 9)

@@ -241,8 +241,9 @@ func (w *watch) Departure(t olaf.Time, s engine.Slot, _ *olaf.Update) {
 	}
 }
 
-// TestIdentitiesHoldWhateverHappens checks the accounting identities while all kinds of actions happen at random times.
-func TestIdentitiesHoldWhateverHappens(t *testing.T) {
+// TestIdentitiesHoldUnderRandomActions checks the accounting identities while all kinds of actions happen at random
+// times.
+func TestIdentitiesHoldUnderRandomActions(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawTraffic(rt)
 		tables := c.tables()

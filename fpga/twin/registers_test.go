@@ -116,8 +116,8 @@ func TestBurstsToPlainRegisters(t *testing.T) {
 	}
 }
 
-// TestTimeEnds checks that device time reaches its last cycle and stops there.
-func TestTimeEnds(t *testing.T) {
+// TestTimeStopsAtLastCycle checks that device time reaches its last cycle and stops there.
+func TestTimeStopsAtLastCycle(t *testing.T) {
 	b := newBench(t, Config{})
 	b.sleep(olaf.Duration(math.MaxInt64/4000-1) * olaf.Cycle)
 	if err := b.Sleep(context.Background(), olaf.Cycle); !errors.Is(err, fpga.ErrRefused) {

@@ -67,9 +67,9 @@ func throughUnit(t *testing.T, u aggregator.Unit) {
 	}
 }
 
-// TestUnitHolds checks that updates that wait for the unit are still in the card, and are lost when the card is
-// flushed.
-func TestUnitHolds(t *testing.T) {
+// TestFlushLosesWaitingUpdates checks that updates that wait for the unit are still in the card, and are lost when the
+// card is flushed.
+func TestFlushLosesWaitingUpdates(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 3), Programs: []program.Description{summing},
 		Unit: &aggregator.Unit{BusBytes: 32, Beat: olaf.Microsecond, Room: 8}})
 	b.write(regmap.AggregatorProgram, summing.Code)

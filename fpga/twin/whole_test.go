@@ -196,9 +196,9 @@ func TestWholeRuns(t *testing.T) {
 	golden.Equal(t, "whole.txt", b.Bytes())
 }
 
-// TestAfterAResetACardIsNew resets cards of every kind in the middle of a run, lets frames that are on their way pass,
+// TestResetCardEqualsNewCard resets cards of every kind in the middle of a run, lets frames that are on their way pass,
 // and checks that the next run has the same results as on a fresh card.
-func TestAfterAResetACardIsNew(t *testing.T) {
+func TestResetCardEqualsNewCard(t *testing.T) {
 	slow := aggregator.Unit{BusBytes: 32, Beat: 50 * olaf.Nanosecond, Pipeline: 16, Room: 6}
 	for _, cfg := range []Config{
 		{}, {ReadPorts: 1}, {ReadPorts: 2}, {Programs: []program.Description{summing}},
@@ -356,9 +356,9 @@ func (a *arrivals) Arrival(at olaf.Time, _ engine.Class, _ engine.Slot, _ *olaf.
 func (*arrivals) Start(olaf.Time, engine.Slot)                   {}
 func (*arrivals) Departure(olaf.Time, engine.Slot, *olaf.Update) {}
 
-// TestDecisionsAfterEachOther sends a short update directly behind a long frame. It checks that the wait for its
-// decision depends on the long frame's outcome (docs/reference/semantics.md, Measured).
-func TestDecisionsAfterEachOther(t *testing.T) {
+// TestBackToBackDecisions sends a short update directly behind a long frame. It checks that the wait for its decision
+// depends on the long frame's outcome (docs/reference/semantics.md, Measured).
+func TestBackToBackDecisions(t *testing.T) {
 	const beats = 24 // of 1,500 bytes
 	arrive := func(first regmap.Descriptor) []int64 {
 		heard := &arrivals{}

@@ -428,9 +428,9 @@ func (k *asked) Emit(to program.Dest, p *program.Packet, _ []uint32) {
 	}
 }
 
-// TestChecks checks the fragments that agents report missing at the ends of groups against the lost ones, for groups of
-// the published and of other sizes. Fragments of another epoch are also missing.
-func TestChecks(t *testing.T) {
+// TestMissingFragmentReports checks the fragments that agents report missing at the ends of groups against the lost
+// ones, for groups of the published and of other sizes. Fragments of another epoch are also missing.
+func TestMissingFragmentReports(t *testing.T) {
 	for _, group := range []int{0, 64} {
 		size := cmp.Or(group, DefaultGroup)
 		k := &asked{T: t, Aggregator: loadAggregator(t, AggregatorBuild{Fragments: 2*size + 5, Lanes: 2, Senders: 2, Group: group}, 2)}

@@ -103,8 +103,8 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestLacks checks that each feature that any of the programs needs is probed once.
-func TestLacks(t *testing.T) {
+// TestFeaturesAreProbedOnce checks that each feature that any of the programs needs is probed once.
+func TestFeaturesAreProbedOnce(t *testing.T) {
 	if got, err := FindMissingFeatures(older{}); len(got) > 0 || err != nil {
 		t.Error(got, err)
 	}

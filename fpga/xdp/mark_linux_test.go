@@ -8,10 +8,10 @@ import (
 	"github.com/olafctl/olaf/fpga/dataplane"
 )
 
-// TestMark sends ACKs past a queue that contains updates of two clusters in three slots, one of them on the wire. It
-// checks that the written status equals that of package olaf, and that it is written only if the queue is the busiest
-// on the path.
-func TestMark(t *testing.T) {
+// TestMarkStatus sends ACKs past a queue that contains updates of two clusters in three slots, one of them on the wire.
+// It checks that the written status equals that of package olaf, and that it is written only if the queue is the
+// busiest on the path.
+func TestMarkStatus(t *testing.T) {
 	k := load(t, "olaf", dataplane.Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
 	defer k.Close()
 	open(t, k, 4)

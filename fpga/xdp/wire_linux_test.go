@@ -75,8 +75,8 @@ func onesComplement(sum uint32, b []byte) uint16 {
 	return uint16(sum)
 }
 
-// TestJudge checks the kernel's verdicts on broken frames against the parser in package olaf.
-func TestJudge(t *testing.T) {
+// TestKernelVerdicts checks the kernel's verdicts on broken frames against the parser in package olaf.
+func TestKernelVerdicts(t *testing.T) {
 	k := load(t, "fifo", dataplane.Build{Slots: 4, Clusters: 4, Lanes: 4, FrameLanes: olaf.MaxLanes, Senders: 4})
 	defer k.Close()
 	known := [4]byte{10, 0, 0, 1}

@@ -984,9 +984,9 @@ func TestErrorDetailsOfHugeBatches(t *testing.T) {
 	b.code(codes.OK, err)
 }
 
-// TestStrangersLeaveRoom fills the arbiter with unconfigured roles. It checks that a configured role still finds room
-// and that unconfigured roles are dropped when they have no streams.
-func TestStrangersLeaveRoom(t *testing.T) {
+// TestUnconfiguredRolesLeaveRoom fills the arbiter with unconfigured roles. It checks that a configured role still
+// finds room and that unconfigured roles are dropped when they have no streams.
+func TestUnconfiguredRolesLeaveRoom(t *testing.T) {
 	a := newArbiter(1, 64, "workers")
 	announce := func(c int, role string) error {
 		_, err := a.announce(connection(c), &v1.MasterArbitrationUpdate{DeviceId: 1, Role: &v1.Role{Name: role},

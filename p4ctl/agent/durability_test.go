@@ -227,10 +227,10 @@ func TestEverySidecarSectorZeroed(t *testing.T) {
 	})
 }
 
-// TestSidecarOfBefore starts agents with sidecars in the earlier format, in which an empty slot meant that there was no
-// acknowledgement. It checks that intact sidecars are accepted, and that those in which only an empty slot shows that
-// there were no more acknowledgements are rejected.
-func TestSidecarOfBefore(t *testing.T) {
+// TestSidecarOfEarlierFormat starts agents with sidecars in the earlier format, in which an empty slot meant that there
+// was no acknowledgement. It checks that intact sidecars are accepted, and that those in which only an empty slot shows
+// that there were no more acknowledgements are rejected.
+func TestSidecarOfEarlierFormat(t *testing.T) {
 	k := keep(t)
 	s := scanJournal(k.journal)
 	for _, at := range []int{0, 1} {
@@ -252,9 +252,9 @@ func TestSidecarOfBefore(t *testing.T) {
 	}
 }
 
-// TestWithdrawnAcknowledgement checks a failed write of an acknowledgement. The newest acknowledgement is then in both
-// slots, so that the loss of one slot neither loses a batch nor prevents a start.
-func TestWithdrawnAcknowledgement(t *testing.T) {
+// TestFailedAcknowledgementWrite checks a failed write of an acknowledgement. The newest acknowledgement is then in
+// both slots, so that the loss of one slot neither loses a batch nor prevents a start.
+func TestFailedAcknowledgementWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
 	want := dump(t, o.current.Load())
@@ -459,10 +459,10 @@ func (f *faultyFile) Truncate(n int64) error {
 	return f.writable.Truncate(n)
 }
 
-// TestEveryFault makes each file operation in a story fail in turn, once with the agent continuing and once with its
-// end. It checks that the next agent has exactly the acknowledged content, plus at most the one batch whose answer was
-// cut off.
-func TestEveryFault(t *testing.T) {
+// TestEveryFailedFileOperation makes each file operation in a story fail in turn, once with the agent continuing and
+// once with its end. It checks that the next agent has exactly the acknowledged content, plus at most the one batch
+// whose answer was cut off.
+func TestEveryFailedFileOperation(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		faults, refused, cutOff := 0, 0, 0
 		for at := 0; ; at++ {
@@ -546,8 +546,8 @@ func twinOf(t *testing.T) *owner {
 	return o
 }
 
-// TestCommitThatIsNotDurable fills the disk during a commit and checks that later batches follow the new pipeline.
-func TestCommitThatIsNotDurable(t *testing.T) {
+// TestFullDiskDuringCommit fills the disk during a commit and checks that later batches follow the new pipeline.
+func TestFullDiskDuringCommit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
 	second := labConfig()
@@ -596,8 +596,8 @@ func TestFullDiskSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestBatchThatIsNotDurable makes an append fail, and checks that the batch is dropped and the next one is accepted.
-func TestBatchThatIsNotDurable(t *testing.T) {
+// TestFailedAppendDropsBatch makes an append fail, and checks that the batch is dropped and the next one is accepted.
+func TestFailedAppendDropsBatch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
 	before := dump(t, o.current.Load())

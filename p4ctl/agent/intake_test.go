@@ -15,9 +15,9 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TestStrangersPushOneAfterTheOther checks that pushes above the limit are rejected unread, and that a place is free
-// again when a client leaves.
-func TestStrangersPushOneAfterTheOther(t *testing.T) {
+// TestPushesAreLimited checks that pushes above the limit are rejected unread, and that a place is free again when a
+// client leaves.
+func TestPushesAreLimited(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)

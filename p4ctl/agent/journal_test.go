@@ -95,8 +95,9 @@ func dump(t *testing.T, p *pipeline) string {
 	return b.String()
 }
 
-// TestNoGhosts checks an announcement for a stream that has already left, as from a message that was read late.
-func TestNoGhosts(t *testing.T) {
+// TestLateAnnouncementIsIgnored checks an announcement for a stream that has already left, as from a message that was
+// read late.
+func TestLateAnnouncementIsIgnored(t *testing.T) {
 	a, err := New(Options{Backend: newCard(), Profile: p4.Lab()})
 	if err != nil {
 		t.Fatal(err)

@@ -263,9 +263,9 @@ func TestTwoSwitchesAbove(t *testing.T) {
 	}
 }
 
-// TestOverlapIsTakenBack checks that a device that fails to undo an overlap is reset to the state without it and agrees
-// with the agent.
-func TestOverlapIsTakenBack(t *testing.T) {
+// TestFailedUndoResetsDevice checks that a device that fails to undo an overlap is reset to the state without it and
+// agrees with the agent.
+func TestFailedUndoResetsDevice(t *testing.T) {
 	c := newCard()
 	config := pipelineOf(switchml.Describe())
 	p, err := verify(c, build{Profile: p4.Lab(), programs: programs.AllPrograms()}, config)

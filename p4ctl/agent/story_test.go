@@ -517,8 +517,8 @@ func TestAnswersToManyUpdates(t *testing.T) {
 	golden.Equal(t, "crowd.txt", w.text.Bytes())
 }
 
-// TestTextsAreCut checks that texts are cut at character boundaries and to the length that fits.
-func TestTextsAreCut(t *testing.T) {
+// TestTextsAreCutAtCharacters checks that texts are cut at character boundaries and to the length that fits.
+func TestTextsAreCutAtCharacters(t *testing.T) {
 	for _, c := range []struct {
 		text    string
 		longest int

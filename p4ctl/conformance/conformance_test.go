@@ -278,9 +278,9 @@ func (picky) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	}
 }
 
-// TestPickyServersAreJudged checks that a server that rejects controllers without an election id, or calls them
+// TestStrictServersAreTested checks that a server that rejects controllers without an election id, or calls them
 // primary, is tested and does not count as in use.
-func TestPickyServersAreJudged(t *testing.T) {
+func TestStrictServersAreTested(t *testing.T) {
 	for name, server := range map[string]v1.P4RuntimeServer{"no place": picky{},
 		"primary at once": yes{asked: func() *atomic.Bool { b := new(atomic.Bool); b.Store(true); return b }()}} {
 		l, err := agent.Listen("unix:"+filepath.Join(t.TempDir(), "s"), false)

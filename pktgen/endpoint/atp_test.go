@@ -50,9 +50,9 @@ func TestAggregators(t *testing.T) {
 	}
 }
 
-// TestAggregatorsOfAll checks that every place of a window as long as the number of aggregators has a different one,
-// although hashes miss some.
-func TestAggregatorsOfAll(t *testing.T) {
+// TestEveryWindowPlaceHasAnAggregator checks that every place of a window as long as the number of aggregators has a
+// different one, although hashes miss some.
+func TestEveryWindowPlaceHasAnAggregator(t *testing.T) {
 	a := newAggregators(&ATP{Profile: atp.Released, Aggregators: atp.MaxSlots, Window: atp.MaxSlots}, 5)
 	slices.Sort(a.table)
 	for i, at := range a.table {
@@ -62,9 +62,9 @@ func TestAggregatorsOfAll(t *testing.T) {
 	}
 }
 
-// TestAggregatorsAreApart checks that a job never collides with itself, whatever the server proposes, and that workers
-// with the same proposals agree.
-func TestAggregatorsAreApart(t *testing.T) {
+// TestAggregatorsOfAJobDiffer checks that a job never collides with itself, whatever the server proposes, and that
+// workers with the same proposals agree.
+func TestAggregatorsOfAJobDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(t, "aggregators")
 		o := &ATP{Profile: atp.Released, Aggregators: n, Base: rapid.IntRange(0, 100).Draw(t, "base"), Window: rapid.IntRange(1, n).Draw(t, "window")}
@@ -284,9 +284,9 @@ func TestATPFloats(t *testing.T) {
 	}
 }
 
-// TestFixed checks that groups of eight are rounded and the rest is truncated, so that results depend on the index
-// modulo eight.
-func TestFixed(t *testing.T) {
+// TestGroupRounding checks that groups of eight are rounded and the rest is truncated, so that results depend on the
+// index modulo eight.
+func TestGroupRounding(t *testing.T) {
 	for n := range 40 {
 		values := make([]uint32, n)
 		for i := range values {

@@ -89,8 +89,8 @@ func TestRingChunks(t *testing.T) {
 	})
 }
 
-// TestRingBeforeItBegins checks that packets that arrive early are stored until a worker's first gradient is ready.
-func TestRingBeforeItBegins(t *testing.T) {
+// TestRingStoresEarlyPackets checks that packets that arrive early are stored until a worker's first gradient is ready.
+func TestRingStoresEarlyPackets(t *testing.T) {
 	d := new(desk)
 	e, err := NewRing(Config{Workers: 2, Layout: Layout{Values: 6, PerPacket: 3}, Updates: 1}, d)
 	if err != nil {
@@ -124,9 +124,9 @@ func newSyncISwitch(t *testing.T, isw ISwitch) (*desk, Endpoint) {
 
 func result(seg int) *program.Packet { return &program.Packet{Kind: program.Result, Seg: uint64(seg)} }
 
-// TestSyncAsks checks that a worker asks late if nothing has arrived, soon otherwise, and only for missing packets,
-// each in a published frame.
-func TestSyncAsks(t *testing.T) {
+// TestSyncRequestTiming checks that a worker asks late if nothing has arrived, soon otherwise, and only for missing
+// packets, each in a published frame.
+func TestSyncRequestTiming(t *testing.T) {
 	d, e := newSyncISwitch(t, ISwitch{})
 	if sent := d.takeSent(); len(sent) != 3 || d.messages != 1 {
 		t.Fatalf("%d packets in %d messages", len(sent), d.messages)

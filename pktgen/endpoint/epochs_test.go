@@ -46,10 +46,10 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestMoved checks which workers move to the next job if workers are restarted one after the other. Workers that wait
-// with a restarted one in a job without sums, or in a job that needs it, move; workers of a job that ends normally or
-// has another length do not.
-func TestMoved(t *testing.T) {
+// TestRestartsMoveWaitingWorkers checks which workers move to the next job if workers are restarted one after the
+// other. Workers that wait with a restarted one in a job without sums, or in a job that needs it, move; workers of a
+// job that ends normally or has another length do not.
+func TestRestartsMoveWaitingWorkers(t *testing.T) {
 	a, b, c := Seat{4, 0}, Seat{4, 1}, Seat{5, 0}
 	for name, x := range map[string]struct {
 		summed  bool
@@ -97,9 +97,9 @@ func TestMoved(t *testing.T) {
 // nothing reports that a job needs nothing.
 func nothing(Seat, uint16, uint16) (bool, error) { return false, nil }
 
-// TestLeft checks that after a worker leaves its job, the next worker begins the next job, and that a leave with
-// another ticket is ignored.
-func TestLeft(t *testing.T) {
+// TestNextWorkerBeginsNextJob checks that after a worker leaves its job, the next worker begins the next job, and that
+// a leave with another ticket is ignored.
+func TestNextWorkerBeginsNextJob(t *testing.T) {
 	e := Epochs{Newest: func() (uint16, error) { return ^uint16(0), nil }, Summed: func(uint16) (bool, error) { return true, nil }, Lacks: nothing, seated: map[Seat]answer{}}
 	a, b := Seat{4, 0}, Seat{4, 1}
 	begins := func(at Seat, ticket uint32) uint16 {

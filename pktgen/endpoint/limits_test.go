@@ -128,8 +128,8 @@ func TestClampInt32(t *testing.T) {
 	}
 }
 
-// TestClimb checks how a window grows with sums and shrinks with marks.
-func TestClimb(t *testing.T) {
+// TestWindowGrowth checks how a window grows with sums and shrinks with marks.
+func TestWindowGrowth(t *testing.T) {
 	c := newClimb(12)
 	var got []int
 	for _, what := range "ssssssmsssssssssssssssssssmmmmms" {

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// TestTakes checks the time of a frame at a rate against exact arithmetic, up to a second.
-func TestTakes(t *testing.T) {
+// TestFrameTimeIsExact checks the time of a frame at a rate against exact arithmetic, up to a second.
+func TestFrameTimeIsExact(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, frame olaf.Size, rate olaf.Rate) {
 		w := &treeWorker{rate: rate}
 		bits := new(big.Int).Mul(big.NewInt(int64(frame)), big.NewInt(8*int64(olaf.Second)))

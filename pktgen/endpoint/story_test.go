@@ -439,9 +439,9 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestExactly checks that endpoints with exact sums apply exactly one contribution from every worker each time, despite
-// losses and repeats.
-func TestExactly(t *testing.T) {
+// TestSumsApplyExactlyOnce checks that endpoints with exact sums apply exactly one contribution from every worker each
+// time, despite losses and repeats.
+func TestSumsApplyExactlyOnce(t *testing.T) {
 	for _, s := range stories() {
 		for seed := range uint64(40) {
 			if s.exactly && !t.Failed() {

@@ -186,9 +186,9 @@ func outcome(c *clerk, e Endpoint, p *program.Packet) string {
 	return cmp.Or(strings.Join(words, "; "), "nothing")
 }
 
-// TestEdges checks the effects of packets at all limits on every kind of endpoint while it computes, after it has sent,
-// and when it is done. Common effects are only counted.
-func TestEdges(t *testing.T) {
+// TestPacketsAtAllLimits checks the effects of packets at all limits on every kind of endpoint while it computes, after
+// it has sent, and when it is done. Common effects are only counted.
+func TestPacketsAtAllLimits(t *testing.T) {
 	var text bytes.Buffer
 	for _, m := range makers() {
 		for stage, name := range []string{"computes", "has sent", "has one packet", "is done"} {
@@ -214,9 +214,9 @@ func TestEdges(t *testing.T) {
 	golden.Equal(t, "edges.txt", text.Bytes())
 }
 
-// TestSilences checks the timers of every kind of endpoint, and their effects, when no packet arrives. Equal timers in
-// a row are only counted.
-func TestSilences(t *testing.T) {
+// TestTimersWithoutPackets checks the timers of every kind of endpoint, and their effects, when no packet arrives.
+// Equal timers in a row are only counted.
+func TestTimersWithoutPackets(t *testing.T) {
 	checked := &program.Packet{Kind: program.Control, Action: xagg.Checked}
 	var text bytes.Buffer
 	for _, m := range makers() {
@@ -285,9 +285,9 @@ func TestPoolPatience(t *testing.T) {
 	}
 }
 
-// TestAsksForResults checks that XAgg requests missing results, beginning with the first, 64 per packet and at most 16
-// packets at a time.
-func TestAsksForResults(t *testing.T) {
+// TestXAggRequestsMissingResults checks that XAgg requests missing results, beginning with the first, 64 per packet and
+// at most 16 packets at a time.
+func TestXAggRequestsMissingResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 20*xagg.NameSpan).Draw(t, "packets")
 		d := new(desk)

@@ -131,8 +131,8 @@ func TestRefusedTicket(t *testing.T) {
 	}
 }
 
-// TestJobOfALeaver checks that a worker ends when another worker has left the job and sums stop arriving.
-func TestJobOfALeaver(t *testing.T) {
+// TestWorkerEndsAfterAnotherLeft checks that a worker ends when another worker has left the job and sums stop arriving.
+func TestWorkerEndsAfterAnotherLeft(t *testing.T) {
 	c := new(clerk)
 	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
 		XAgg{Ticket: 9, Timeout: olaf.Millisecond}, c)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestHomed checks that the wait at an address that no interface has is cancelled with a message, and that no other
-// wait is.
-func TestHomed(t *testing.T) {
+// TestLostAddressCancelsWait checks that the wait at an address that no interface has is cancelled with a message, and
+// that no other wait is.
+func TestLostAddressCancelsWait(t *testing.T) {
 	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Millisecond) // 192.0.2.0/24 is never assigned
 	defer end()
 	<-ctx.Done()
@@ -27,9 +27,9 @@ func TestHomed(t *testing.T) {
 	}
 }
 
-// TestHomedUntilGone checks that the wait continues while an interface has the address or if interfaces cannot be
-// listed, and ends when the address is gone.
-func TestHomedUntilGone(t *testing.T) {
+// TestWaitEndsWhenAddressIsGone checks that the wait continues while an interface has the address or if interfaces
+// cannot be listed, and ends when the address is gone.
+func TestWaitEndsWhenAddressIsGone(t *testing.T) {
 	home := &net.IPNet{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(24, 32)}
 	other := &net.IPNet{IP: net.IPv4(192, 0, 2, 2), Mask: net.CIDRMask(24, 32)}
 	broken := errors.New("nobody can tell")
@@ -53,8 +53,8 @@ func TestHomedUntilGone(t *testing.T) {
 	}
 }
 
-// TestHomedEnds checks that a call of the returned function end is not reported as a lost address.
-func TestHomedEnds(t *testing.T) {
+// TestEndIsNotALostAddress checks that a call of the returned function end is not reported as a lost address.
+func TestEndIsNotALostAddress(t *testing.T) {
 	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Hour)
 	end()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrOffline) {

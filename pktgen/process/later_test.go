@@ -26,10 +26,10 @@ func (w *slowWork) ApplyLater(a *endpoint.Aggregate, done func()) {
 	done()
 }
 
-// TestServerHearsWhileItApplies delays an update at a server with room for two. It checks that later packets are
+// TestServerReceivesWhileApplying delays an update at a server with room for two. It checks that later packets are
 // received, that packets without room are dropped and counted, that the server ends when asked, and that after the
 // release it answers the waiting updates.
-func TestServerHearsWhileItApplies(t *testing.T) {
+func TestServerReceivesWhileApplying(t *testing.T) {
 	const line, sent = 2, 6
 	layout := endpoint.Layout{Values: 2, PerPacket: 2}
 	conn, at := bound(t)
@@ -85,8 +85,8 @@ func TestServerHearsWhileItApplies(t *testing.T) {
 	}
 }
 
-// TestServerEndsWhileItApplies checks that a server ends although its update is never applied.
-func TestServerEndsWhileItApplies(t *testing.T) {
+// TestServerEndsWhileApplying checks that a server ends although its update is never applied.
+func TestServerEndsWhileApplying(t *testing.T) {
 	layout := endpoint.Layout{Values: 2, PerPacket: 2}
 	conn, at := bound(t)
 	from, worker := bound(t)

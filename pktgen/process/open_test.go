@@ -110,9 +110,9 @@ func deaf(t *testing.T, timeout olaf.Duration) (*Player, func(endpoint.Host) (en
 	}
 }
 
-// TestStalled checks that an endpoint that waits too long is given up, however seldom it acts and however much it
-// sends.
-func TestStalled(t *testing.T) {
+// TestStalledEndpointIsGivenUp checks that an endpoint that waits too long is given up, however seldom it acts and
+// however much it sends.
+func TestStalledEndpointIsGivenUp(t *testing.T) {
 	for _, timeout := range []olaf.Duration{olaf.Millisecond, olaf.Second * 3600} {
 		conn, _ := bound(t)
 		p, made := deaf(t, timeout)
@@ -123,8 +123,8 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestOffline checks that a missing network is distinguished from a packet that cannot be sent.
-func TestOffline(t *testing.T) {
+// TestMissingNetworkIsDistinguished checks that a missing network is distinguished from a packet that cannot be sent.
+func TestMissingNetworkIsDistinguished(t *testing.T) {
 	for err, want := range map[error]bool{
 		syscall.ENETUNREACH: true, &net.OpError{Op: "write", Err: os.NewSyscallError("sendmmsg", syscall.ENETDOWN)}: true, syscall.ENODEV: true, syscall.EADDRNOTAVAIL: true,
 		syscall.EMSGSIZE: false, syscall.EINVAL: false,

@@ -217,8 +217,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestStrangers checks that a station ignores packets from unknown senders.
-func TestStrangers(t *testing.T) {
+// TestUnknownSendersAreIgnored checks that a station ignores packets from unknown senders.
+func TestUnknownSendersAreIgnored(t *testing.T) {
 	g := plant(t, Job{ID: 3, Workers: 1, Values: 16, Lanes: 16, Vectors: 1})
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -258,8 +258,9 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSlow checks that a worker that computes for longer than its timeout sends its packets and continues.
-func TestSlow(t *testing.T) {
+// TestSlowWorkerContinues checks that a worker that computes for longer than its timeout sends its packets and
+// continues.
+func TestSlowWorkerContinues(t *testing.T) {
 	job := Job{ID: 3, Workers: 1, Values: 100, Lanes: 16, Vectors: 2}
 	g := plant(t, job)
 	root, err := NewRoot(RootConfig{Job: job, Group: 16, Agent: g.server, Workers: g.at, Codec: &plain{}})
@@ -303,10 +304,10 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRenewed ends the server between workers and root at different moments in a job and restarts it empty, so that the
-// workers are notified and resend their vectors in another epoch. It checks that every sum is exact at every worker, in
-// either epoch.
-func TestRenewed(t *testing.T) {
+// TestRestartedServerRenewsEpoch ends the server between workers and root at different moments in a job and restarts it
+// empty, so that the workers are notified and resend their vectors in another epoch. It checks that every sum is exact
+// at every worker, in either epoch.
+func TestRestartedServerRenewsEpoch(t *testing.T) {
 	moments, again := 40, 0
 	if testing.Short() {
 		moments = 10
@@ -365,11 +366,11 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// TestAdopted ends the server between workers and root permanently, at different moments in a job. It checks that the
-// root takes over the workers, which resend what they had sent in another epoch, one of them only after the second notice,
-// that every sum is exact at every worker, and that packets from the old tree and the old epoch are refused and
-// counted.
-func TestAdopted(t *testing.T) {
+// TestRootTakesOverWorkers ends the server between workers and root permanently, at different moments in a job. It
+// checks that the root takes over the workers, which resend what they had sent in another epoch, one of them only after
+// the second notice, that every sum is exact at every worker, and that packets from the old tree and the old epoch are
+// refused and counted.
+func TestRootTakesOverWorkers(t *testing.T) {
 	moments := 20
 	if testing.Short() {
 		moments = 5
@@ -391,10 +392,10 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// TestMovedByLoad loads the server between workers and root from the second vector on. It checks that the root takes
-// over the workers after a slow vector, that the next vectors bypass the loaded server, and that every sum is exact at
-// every worker.
-func TestMovedByLoad(t *testing.T) {
+// TestLoadedServerIsBypassed loads the server between workers and root from the second vector on. It checks that the
+// root takes over the workers after a slow vector, that the next vectors bypass the loaded server, and that every sum
+// is exact at every worker.
+func TestLoadedServerIsBypassed(t *testing.T) {
 	const slow = 200 * time.Millisecond
 	job := Job{ID: 3, Workers: 3, Values: 640, Lanes: 16, Vectors: 12}
 	g := plant(t, job)
@@ -532,8 +533,9 @@ func (o *orphaned) old(t *testing.T, p *program.Packet) {
 	}
 }
 
-// TestNobodyIsFollowed checks that a worker stays with its server if another host announces a changed tree.
-func TestNobodyIsFollowed(t *testing.T) {
+// TestTreeChangeOfOtherHostIsIgnored checks that a worker stays with its server if another host announces a changed
+// tree.
+func TestTreeChangeOfOtherHostIsIgnored(t *testing.T) {
 	above := netip.MustParseAddrPort("127.7.7.2:5")
 	for _, c := range []struct {
 		from  string

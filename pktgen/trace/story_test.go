@@ -314,9 +314,9 @@ func TestWritersThatFail(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBe checks that a file that cannot be opened, created or named is reported and that nothing is left
-// behind.
-func TestFilesThatCannotBe(t *testing.T) {
+// TestUnusableFilesAreReported checks that a file that cannot be opened, created or named is reported and that nothing
+// is left behind.
+func TestUnusableFilesAreReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(path, []byte("no trace"), 0o600); err != nil {
 		t.Fatal(err)
@@ -509,8 +509,9 @@ func TestRewardsAreThinned(t *testing.T) {
 	}
 }
 
-// TestDeparturesEitherWay checks that early and late departures have the same deviation, to the picosecond.
-func TestDeparturesEitherWay(t *testing.T) {
+// TestEarlyAndLateDeparturesDeviateAlike checks that early and late departures have the same deviation, to the
+// picosecond.
+func TestEarlyAndLateDeparturesDeviateAlike(t *testing.T) {
 	for _, actual := range []olaf.Time{99, 101} {
 		var e DepartureError
 		e.Add(100, actual, 1)
@@ -532,8 +533,8 @@ func TestIntervalsWithoutSpread(t *testing.T) {
 	}
 }
 
-// TestBlocksClaimLittle checks that a block declares at most 16 MiB, both compressed and raw.
-func TestBlocksClaimLittle(t *testing.T) {
+// TestBlockSizesAreLimited checks that a block declares at most 16 MiB, both compressed and raw.
+func TestBlockSizesAreLimited(t *testing.T) {
 	const most = 1 << 24
 	head := encode(t, &list{header: Header{Clock: Wall, Workers: 1, Clusters: 1}})
 	head = head[:len(head)-blockHeader-endBytes]
@@ -554,8 +555,8 @@ func TestBlocksClaimLittle(t *testing.T) {
 	}
 }
 
-// TestTurnsOfAll checks that the length of turns has no effect if all clusters send at the same time.
-func TestTurnsOfAll(t *testing.T) {
+// TestTurnsWithAllClusters checks that the length of turns has no effect if all clusters send at the same time.
+func TestTurnsWithAllClusters(t *testing.T) {
 	var first []Update
 	for _, change := range []func(*Scaling){func(*Scaling) {}, func(s *Scaling) { s.TurnUpdates = 0 },
 		func(s *Scaling) { s.ActiveClusters = s.Clusters }, func(s *Scaling) { s.TurnUpdates = -1 }} {
@@ -634,9 +635,9 @@ func TestFileStories(t *testing.T) {
 	}
 }
 
-// TestRowsAtTheirEnds checks that the limits of every number in a row survive a round trip, and that values beyond them
-// are rejected.
-func TestRowsAtTheirEnds(t *testing.T) {
+// TestRowLimitsRoundTrip checks that the limits of every number in a row survive a round trip, and that values beyond
+// them are rejected.
+func TestRowLimitsRoundTrip(t *testing.T) {
 	for _, u := range []Update{
 		{}, {GenNS: math.MaxInt64, Worker: math.MaxUint16, Cluster: math.MaxUint16, Seq: math.MaxUint32, BaseVersion: math.MaxUint64,
 			Episodes: math.MaxUint32, EnvSteps: math.MaxUint32, CostNS: math.MaxInt64,

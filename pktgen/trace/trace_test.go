@@ -100,7 +100,7 @@ func decode(in io.Reader) ([]Update, error) {
 	}
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestFileRoundTrip(t *testing.T) {
 	for _, each := range []int{0, 1, 7, 3000} { // 3000 updates fill several blocks
 		l := sample(9, each)
 		got, err := decode(bytes.NewReader(encode(t, l)))
@@ -113,7 +113,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-func TestAnyUpdateSurvives(t *testing.T) {
+func TestUpdateRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := Update{GenNS: rapid.Int64Range(0, math.MaxInt64).Draw(t, "gen"),
 			CostNS:      rapid.Int64Range(0, math.MaxInt64).Draw(t, "cost"),
@@ -277,7 +277,7 @@ func TestForeignPayloadPartStays(t *testing.T) {
 	}
 }
 
-func TestFolderIsNoTrace(t *testing.T) {
+func TestOpenRejectsFolder(t *testing.T) {
 	if _, _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("error %v", err)
 	}

@@ -190,7 +190,7 @@ func TestKeepLoadVerify(t *testing.T) {
 	}
 }
 
-func TestTheFileDoesNotDependOnTheOrderInTime(t *testing.T) {
+func TestFileIsIndependentOfRunOrder(t *testing.T) {
 	digest := func() string {
 		raw, err := os.ReadFile(keep(t, opened(t), 3).Path(ObservationsFile))
 		if err != nil {
@@ -250,7 +250,7 @@ func reseal(t *testing.T, f *store.Folder) {
 	}
 }
 
-func TestNumbersThatAreNotThoseOfTheFramesAreFound(t *testing.T) {
+func TestVerifyFindsWrongNumbers(t *testing.T) {
 	for name, edit := range map[string]func(f *store.Folder) (file, old, new string){
 		"run": func(*store.Folder) (string, string, string) { return RunsFile, `"jain":0.`, `"jain":0.1` },
 		"row": func(*store.Folder) (string, string, string) {
@@ -300,7 +300,7 @@ func TestStoredWithoutFrames(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
+func TestInterruptedRecordingKeepsFinishedRuns(t *testing.T) {
 	r := record(t, opened(t))
 	r.frames(0, oneFrame) // this run never ends
 	r.whole(2, oneFrame)
@@ -313,9 +313,9 @@ func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
 	}
 }
 
-// TestALongRunIsWrittenWhileItGoesOn checks that a long run is written while it continues, so memory stays flat, and
-// that a run that was not completed is removed.
-func TestALongRunIsWrittenWhileItGoesOn(t *testing.T) {
+// TestLongRunIsWrittenAsItRuns checks that a long run is written while it continues, so memory stays flat, and that a
+// run that was not completed is removed.
+func TestLongRunIsWrittenAsItRuns(t *testing.T) {
 	const frames = 600_000
 	kept := func(end bool) *store.Folder {
 		r := record(t, opened(t))
@@ -429,9 +429,9 @@ func TestExportsComeOutTheSame(t *testing.T) {
 	}
 }
 
-// TestANewRuleCondemnsNoKeptRun stores a run without any output, as an older olafctl without a rule against it would,
+// TestNewRulesKeepStoredRunsValid stores a run without any output, as an older olafctl without a rule against it would,
 // and checks that it stays valid.
-func TestANewRuleCondemnsNoKeptRun(t *testing.T) {
+func TestNewRulesKeepStoredRunsValid(t *testing.T) {
 	for _, knew := range []bool{true, false} {
 		collector := results.NewCollector(example.Collect(1e9))
 		run := collector.Finish(toy.Counts(map[string]int64{"sent": 3, "in": 3, "turned_away": 3}))

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// TestSameness checks that a new document is accepted if it contains all of the stored one: new fields are named,
-// reasons for missing values are ignored, and a missing value equals a stored 0 for zeroed metrics only.
-func TestSameness(t *testing.T) {
+// TestNewDocumentMustContainStored checks that a new document is accepted if it contains all of the stored one: new
+// fields are named, reasons for missing values are ignored, and a missing value equals a stored 0 for zeroed metrics
+// only.
+func TestNewDocumentMustContainStored(t *testing.T) {
 	const kept = `{"provenance":1,"seeds":[1,2],"n":{"held":{"mean":0,"n":2},"rate":{"mean":null,"n":0,"reason":"hung"}},"by_seed":[{"held":0,"rate":0.10}]}`
 	for _, c := range []struct {
 		name, made string

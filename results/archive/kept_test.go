@@ -98,8 +98,8 @@ func TestFramesOfAnUnfinishedSeed(t *testing.T) {
 	}
 }
 
-// TestTheLastRunIsMeasuredToo checks that the numbers of every run, including the last, are compared with its frames.
-func TestTheLastRunIsMeasuredToo(t *testing.T) {
+// TestEveryRunIsCompared checks that the numbers of every run, including the last, are compared with its frames.
+func TestEveryRunIsCompared(t *testing.T) {
 	for wrong := range 3 {
 		kept := []Kept{keptRun(0), keptRun(1), keptRun(2)}
 		other, _ := measured(9)
@@ -156,8 +156,8 @@ func TestEarlyRunsDoNotDelayWriting(t *testing.T) {
 	}
 }
 
-// TestALongRunWaitsForItsTurn checks that a long run whose turn has not come waits for it, whatever its size.
-func TestALongRunWaitsForItsTurn(t *testing.T) {
+// TestLongRunWaitsForItsTurn checks that a long run whose turn has not come waits for it, whatever its size.
+func TestLongRunWaitsForItsTurn(t *testing.T) {
 	r := record(t, opened(t))
 	r.long(1, 200_000)
 	r.whole(0, oneFrame)
@@ -175,8 +175,8 @@ func TestALongRunWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// TestSamplesOfTheLast checks that every configuration, including the last, has its samples.
-func TestSamplesOfTheLast(t *testing.T) {
+// TestEveryConfigurationHasSamples checks that every configuration, including the last, has its samples.
+func TestEveryConfigurationHasSamples(t *testing.T) {
 	a, b := keptRun(0), keptRun(1)
 	b.Run.Queue = "another"
 	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{a, b}, []uint32{0, 1})
@@ -240,9 +240,9 @@ func TestSystemsAreKept(t *testing.T) {
 	}
 }
 
-// TestRunsWithLittle checks that a run in which nothing was sent, and one whose ages were withheld, are verified like
-// any other.
-func TestRunsWithLittle(t *testing.T) {
+// TestEmptyAndWithheldRunsVerify checks that a run in which nothing was sent, and one whose ages were withheld, are
+// verified like any other.
+func TestEmptyAndWithheldRunsVerify(t *testing.T) {
 	collector := results.NewCollector(example.Collect(40e9))
 	nothing := Kept{Ordinal: 0, Measure: example.Collect(40e9), Run: collector.Finish(toy.Counts(nil))}
 	withheld := keptRun(1)
@@ -254,9 +254,9 @@ func TestRunsWithLittle(t *testing.T) {
 	}
 }
 
-// TestNewsInTheOrderOfRuns checks that metrics that are newer than a stored run are listed in the order of the runs,
-// each name once.
-func TestNewsInTheOrderOfRuns(t *testing.T) {
+// TestNewMetricsAreListedInOrder checks that metrics that are newer than a stored run are listed in the order of the
+// runs, each name once.
+func TestNewMetricsAreListedInOrder(t *testing.T) {
 	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(1)}, []uint32{0, 1})
 	// The first run lacks metrics that the declaration lists later.
 	var early, late string
@@ -312,8 +312,8 @@ func TestSavingErrors(t *testing.T) {
 	}
 }
 
-// TestRunsBesideOthers checks that a run with values to compare with is verified together with them.
-func TestRunsBesideOthers(t *testing.T) {
+// TestRunsWithComparisonsVerify checks that a run with values to compare with is verified together with them.
+func TestRunsWithComparisonsVerify(t *testing.T) {
 	k := keptRun(0)
 	k.Run.Decisions = &olaf.Decisions{Checked: 3, Equal: 3}
 	k.Run.Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: 1, Twin: 2,
@@ -324,9 +324,9 @@ func TestRunsBesideOthers(t *testing.T) {
 	}
 }
 
-// TestDocumentsBesideRuns checks that a document stored with runs adds its sheets and statements to them and removes
+// TestDocumentStoredWithRuns checks that a document stored with runs adds its sheets and statements to them and removes
 // nothing.
-func TestDocumentsBesideRuns(t *testing.T) {
+func TestDocumentStoredWithRuns(t *testing.T) {
 	lay := func([]byte) ([]table.Sheet, error) {
 		return []table.Sheet{{Name: "Toy", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.N(1)}}}}, nil
 	}
@@ -348,9 +348,9 @@ func TestDocumentsBesideRuns(t *testing.T) {
 	}
 }
 
-// TestFirstVersions checks that a document of the first version is judged again, that a statement reports this if
-// anything was judged, and that claims that no longer exist are counted.
-func TestFirstVersions(t *testing.T) {
+// TestFirstVersionDocuments checks that a document of the first version is judged again, that a statement reports this
+// if anything was judged, and that claims that no longer exist are counted.
+func TestFirstVersionDocuments(t *testing.T) {
 	const first = "olafctl.bench/v1"
 	plain := saved(t, &results.Bench{Schema: first}, []Kept{keptRun(0)}, []uint32{0})
 	if r, err := Load(plain, toy.Declarations); err != nil || len(r.Bench.Statements) != 0 ||

@@ -63,9 +63,9 @@ func firstLine(f *store.Folder, err error) string {
 	return strings.ReplaceAll(line, filepath.Dir(filepath.Dir(f.Path(""))), "STORE")
 }
 
-// TestMeddlingSays checks the messages for a stored run in which a number was changed and the digests were updated to
-// match: every third kind of change.
-func TestMeddlingSays(t *testing.T) {
+// TestTamperingMessages checks the messages for a stored run in which a number was changed and the digests were updated
+// to match: every third kind of change.
+func TestTamperingMessages(t *testing.T) {
 	f := keep(t, opened(t), 2)
 	var b bytes.Buffer
 	for _, file := range []string{BenchFile, RunsFile} {
@@ -112,8 +112,8 @@ func TestMeddlingSays(t *testing.T) {
 	golden.Equal(t, "meddling.txt", b.Bytes())
 }
 
-// TestMissingFilesSay checks the messages for a folder in which a file is missing or is not a regular file.
-func TestMissingFilesSay(t *testing.T) {
+// TestMissingFileMessages checks the messages for a folder in which a file is missing or is not a regular file.
+func TestMissingFileMessages(t *testing.T) {
 	var b bytes.Buffer
 	for _, name := range []string{"", BenchFile, RunsFile, ObservationsFile} {
 		for _, junk := range []string{"missing", "", "{", `{"schema":"other"}`} {
@@ -259,9 +259,9 @@ func TestForeignFrames(t *testing.T) {
 	}
 }
 
-// TestSamplesAreTheFirst checks that samples are the first frames of each configuration's first run, up to a fixed
-// number.
-func TestSamplesAreTheFirst(t *testing.T) {
+// TestSamplesAreTheFirstFrames checks that samples are the first frames of each configuration's first run, up to a
+// fixed number.
+func TestSamplesAreTheFirstFrames(t *testing.T) {
 	f := keep(t, opened(t), 2)
 	r, err := Load(f, toy.Declarations)
 	if err != nil {
@@ -295,9 +295,9 @@ func TestSamplesAreTheFirst(t *testing.T) {
 	}
 }
 
-// TestDoubts checks that the reasons that make a run doubtful are distinguished from those known when it was stored,
-// and from new rules.
-func TestDoubts(t *testing.T) {
+// TestDoubtsAreDistinguished checks that the reasons that make a run doubtful are distinguished from those known when
+// it was stored, and from new rules.
+func TestDoubtsAreDistinguished(t *testing.T) {
 	broken := toy.Counts(map[string]int64{"sent": 3, "in": 2})
 	whole := toy.Counts(map[string]int64{"sent": 3, "in": 3, "appended": 3, "delivered": 3, "received": 3,
 		"count_delivered": 3})

@@ -133,8 +133,9 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 	}
 }
 
-// TestMeasuredBesideVirtual checks that real measurements are never compared with virtual time without a warning.
-func TestMeasuredBesideVirtual(t *testing.T) {
+// TestRealAndVirtualComparisonWarns checks that real measurements are never compared with virtual time without a
+// warning.
+func TestRealAndVirtualComparisonWarns(t *testing.T) {
 	a, b := side("a", 0, 1, 2, 3, 4, 5), side("b", 0, 1, 2, 3, 4, 5)
 	for _, c := range []struct {
 		of   []*Side
@@ -246,7 +247,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-func TestDigitsForPeople(t *testing.T) {
+func TestFormatChange(t *testing.T) {
 	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %",
 		0.0499: "0.0 %", 0.05: "+0.1 %", 0.0502: "+0.1 %", -0.0502: "−0.1 %"} {
 		if got := formatChange(pct); got != want {
@@ -306,8 +307,8 @@ func TestClustersWithAnAgeAreShown(t *testing.T) {
 	}
 }
 
-// TestWiresOfWhatIsValid checks that there is no warning about clocks if a side has no valid run.
-func TestWiresOfWhatIsValid(t *testing.T) {
+// TestNoClockWarningWithoutValidRuns checks that there is no warning about clocks if a side has no valid run.
+func TestNoClockWarningWithoutValidRuns(t *testing.T) {
 	real := func() []results.Run {
 		runs := group("olaf", 40e9, 0, 10, 11)
 		for i := range runs {
@@ -344,8 +345,8 @@ func TestFoldedNames(t *testing.T) {
 	}
 }
 
-// TestUnitsAreNotSaidTwice checks that a unit is omitted after a title that begins with it.
-func TestUnitsAreNotSaidTwice(t *testing.T) {
+// TestUnitsAreNotRepeated checks that a unit is omitted after a title that begins with it.
+func TestUnitsAreNotRepeated(t *testing.T) {
 	for title, want := range map[string]string{"Updates lost": "Updates lost", "Lost": "Lost, updates",
 		"Up": "Up, updates", "updates": "updates"} {
 		if got := sheetOf([]*Line{{Title: title, Unit: "updates"}}).Rows[0][0].Text; got != want {
@@ -377,9 +378,9 @@ func TestNothingToCompare(t *testing.T) {
 	}
 }
 
-// TestSingleConfigurationsAreSetAgainstEachOther checks that runs with one queue each, such as simulations, are
-// compared even if the queues differ.
-func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
+// TestSingleConfigurationsAreCompared checks that runs with one queue each, such as simulations, are compared even if
+// the queues differ.
+func TestSingleConfigurationsAreCompared(t *testing.T) {
 	named := func(s *Side, queue string) *Side {
 		for i := range s.Runs {
 			s.Runs[i].Queue = queue
@@ -402,9 +403,9 @@ func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
 	}
 }
 
-// TestWithheldIsComparedWithNothing checks that withheld updates are compared with 0 if only one side has transmission
+// TestWithheldIsComparedWithZero checks that withheld updates are compared with 0 if only one side has transmission
 // control, and are not compared if neither has.
-func TestWithheldIsComparedWithNothing(t *testing.T) {
+func TestWithheldIsComparedWithZero(t *testing.T) {
 	off, on := side("off", 1, 2, 3, 4, 5, 6), side("on", 1, 2, 3, 4, 5, 6)
 	for i := range on.Runs {
 		on.Runs[i].Counters.Add("tc_withheld", 6230+int64(i))
@@ -632,8 +633,8 @@ func TestLinesAreInOrder(t *testing.T) {
 	}
 }
 
-// TestRatesApart checks that the lines of one queue at two rates are printed in two tables.
-func TestRatesApart(t *testing.T) {
+// TestRatesHaveSeparateTables checks that the lines of one queue at two rates are printed in two tables.
+func TestRatesHaveSeparateTables(t *testing.T) {
 	both := append(group("olaf", 40e9, 0, 10, 11), group("olaf", 20e9, 0, 12)...)
 	d, err := CompareResults(of("a", `{}`, both...), of("b", `{}`, both...))
 	if err != nil {

@@ -213,8 +213,8 @@ func (o *once) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestOneWriteThatFails checks that a failed write is reported although later ones succeed.
-func TestOneWriteThatFails(t *testing.T) {
+// TestFailedWriteIsReported checks that a failed write is reported although later ones succeed.
+func TestFailedWriteIsReported(t *testing.T) {
 	d := everything(t)
 	failed := 0
 	for ; ; failed++ {

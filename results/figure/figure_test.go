@@ -148,8 +148,8 @@ func TestNamesStayApart(t *testing.T) {
 	}
 }
 
-// TestPaperIsCrosses checks that published points are drawn as crosses, named once, and only if there are any.
-func TestPaperIsCrosses(t *testing.T) {
+// TestPaperNumbersAreCrosses checks that published points are drawn as crosses, named once, and only if there are any.
+func TestPaperNumbersAreCrosses(t *testing.T) {
 	s := bars(2, "olaf")
 	cross := func() (n int) {
 		return strings.Count(drawn(t, s), "stroke:#000000;stroke-width:1.5") / 2

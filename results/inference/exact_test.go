@@ -58,7 +58,7 @@ func TestSignedRankAroundTheLimit(t *testing.T) {
 	both(t, "124 that cancel", SignedRank(even), 1, math.Pow(2, -123))
 }
 
-func TestSignedRankOfLittle(t *testing.T) {
+func TestSignedRankOfFewValues(t *testing.T) {
 	both(t, "none", SignedRank(nil), math.NaN(), 1)
 	both(t, "one 0", SignedRank([]float64{0}), 1, 1)
 	both(t, "two 0", SignedRank([]float64{0, 0}), 1, 0.5)
@@ -92,7 +92,7 @@ func TestRankSumAroundTheLimit(t *testing.T) {
 	}
 }
 
-func TestRankSumOfLittle(t *testing.T) {
+func TestRankSumOfFewValues(t *testing.T) {
 	both(t, "nothing and one", RankSum(nil, []float64{1}), math.NaN(), 1)
 	both(t, "one and nothing", RankSum([]float64{1}, nil), math.NaN(), 1)
 	both(t, "one and one", RankSum([]float64{1}, []float64{2}), 1, 1)
@@ -100,7 +100,7 @@ func TestRankSumOfLittle(t *testing.T) {
 	both(t, "ties", RankSum([]float64{1, 2}, []float64{2, 3}), 4.0/6, 2.0/6)
 }
 
-func TestPairedTOfLittle(t *testing.T) {
+func TestPairedTOfFewValues(t *testing.T) {
 	both(t, "none", PairedT(nil), math.NaN(), 1)
 	both(t, "one", PairedT([]float64{3}), 1, 1)
 	both(t, "one that is no number", PairedT([]float64{math.NaN()}), math.NaN(), 1)

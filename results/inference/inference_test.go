@@ -21,7 +21,7 @@ func near(t *testing.T, what string, got, want, within float64) {
 // Design of Experiments, §17), for which t = 2.148 with 14 degrees of freedom.
 var darwin = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}
 
-func TestPublished(t *testing.T) {
+func TestPublishedExamples(t *testing.T) {
 	near(t, "Darwin, t", PairedT(darwin).P, 0.0497, 0.0001)
 	near(t, "Darwin, signed rank", SignedRank(darwin).P, 0.0413, 0.0001)
 	// Student's sleep data: extra hours of ten patients under two drugs.
@@ -39,7 +39,7 @@ func TestPublished(t *testing.T) {
 	near(t, "all tied, swapped", RankSum(b, a).P, 2.0/646646, 1e-15)
 }
 
-func TestNoSpread(t *testing.T) {
+func TestPairedTWithoutSpread(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		d    []float64

@@ -107,8 +107,8 @@ func measures(t *testing.T, what string, d *metric.Declaration, m *metric.Measur
 	}
 }
 
-// TestLoopsMeasured checks the metrics of loops against values computed by hand.
-func TestLoopsMeasured(t *testing.T) {
+// TestLoopMetricsByHand checks the metrics of loops against values computed by hand.
+func TestLoopMetricsByHand(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		counts  map[string]int64
@@ -148,9 +148,9 @@ func TestLoopsMeasured(t *testing.T) {
 	}
 }
 
-// TestTablesMeasured checks the occupancy of a program's table against values computed by hand from registers in cycles
-// of 4 ns.
-func TestTablesMeasured(t *testing.T) {
+// TestTableOccupancyByHand checks the occupancy of a program's table against values computed by hand from registers in
+// cycles of 4 ns.
+func TestTableOccupancyByHand(t *testing.T) {
 	const younger = "the card does not count it, because its register aggregator.occupancy_integral follows map " +
 		"1.3"
 	for _, c := range []struct {

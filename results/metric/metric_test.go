@@ -131,8 +131,8 @@ func TestAmong(t *testing.T) {
 	}
 }
 
-// TestUnited checks that every name occurs once, as in the first declaration that has it.
-func TestUnited(t *testing.T) {
+// TestUnionOfDeclarations checks that every name occurs once, as in the first declaration that has it.
+func TestUnionOfDeclarations(t *testing.T) {
 	a, b, again := &Metric{Name: "a"}, &Metric{Name: "b"}, &Metric{Name: "a", Unit: "other"}
 	u := Union(&Declaration{Metrics: []*Metric{a}}, &Declaration{Metrics: []*Metric{again, b}}, new(Declaration))
 	if !slices.Equal(u.Metrics, []*Metric{a, b}) || len(Union().Metrics) != 0 {

@@ -18,9 +18,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestTheFormatStays checks that stored files remain readable: the unpacked bytes of a file are pinned. The packing is
+// TestFormatIsPinned checks that stored files remain readable: the unpacked bytes of a file are pinned. The packing is
 // the library's.
-func TestTheFormatStays(t *testing.T) {
+func TestFormatIsPinned(t *testing.T) {
 	e := new(Encoder)
 	for n, want := range map[int]string{
 		100:                     "31424c4f 00000007 00000064, 2557 bytes: 1d0d35c53504bac7",
@@ -154,8 +154,8 @@ func block(raw []byte) (b []byte) {
 	return append(b, packed...)
 }
 
-// TestColumnsLieInTheirBlock checks that wrong lengths of columns are rejected.
-func TestColumnsLieInTheirBlock(t *testing.T) {
+// TestWrongColumnLengthsAreRejected checks that wrong lengths of columns are rejected.
+func TestWrongColumnLengthsAreRejected(t *testing.T) {
 	row := bytes.Repeat([]byte{1, 0}, rowColumns) // one value each
 	for name, c := range map[string]struct {
 		raw  []byte
@@ -178,8 +178,8 @@ func TestColumnsLieInTheirBlock(t *testing.T) {
 	}
 }
 
-// TestWhatIsUnpackedIsBounded checks that a few bytes cannot make a reader allocate more than 64 MiB.
-func TestWhatIsUnpackedIsBounded(t *testing.T) {
+// TestUnpackedSizeIsBounded checks that a few bytes cannot make a reader allocate more than 64 MiB.
+func TestUnpackedSizeIsBounded(t *testing.T) {
 	const most = 64 << 20
 	raw := append(bytes.Repeat([]byte{1, 0}, rowColumns), 0, 0)
 	raw = binary.AppendUvarint(raw, uint64(most-len(raw)-4)) // the length itself takes four bytes
@@ -193,8 +193,8 @@ func TestWhatIsUnpackedIsBounded(t *testing.T) {
 	}
 }
 
-// TestBeginForgets checks that a run that was not ended has no effect on the next run.
-func TestBeginForgets(t *testing.T) {
+// TestBeginDiscardsUnfinishedRun checks that a run that was not ended has no effect on the next run.
+func TestBeginDiscardsUnfinishedRun(t *testing.T) {
 	e, fresh := new(Encoder), new(Encoder)
 	e.Begin(1)
 	e.Append(&olaf.Observation{At: 3, Update: olaf.Update{Lanes: 7}, Contributors: make([]olaf.Contributor, 2)})
@@ -208,8 +208,9 @@ func TestBeginForgets(t *testing.T) {
 	}
 }
 
-// TestWhoIsInside checks that all contributors are stored, whether or not the update itself is the first of them.
-func TestWhoIsInside(t *testing.T) {
+// TestAllContributorsAreStored checks that all contributors are stored, whether or not the update itself is the first
+// of them.
+func TestAllContributorsAreStored(t *testing.T) {
 	self := olaf.Contributor{GenNS: 5, Seq: 6, Worker: 7}
 	other := olaf.Contributor{GenNS: 4, Seq: 9, Worker: 8}
 	e := new(Encoder)

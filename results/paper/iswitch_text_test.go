@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestISwitchFollows checks the arithmetic on iSwitch's printed numbers against values computed by hand.
-func TestISwitchFollows(t *testing.T) {
+// TestISwitchArithmetic checks the arithmetic on iSwitch's printed numbers against values computed by hand.
+func TestISwitchArithmetic(t *testing.T) {
 	by := map[string]Claim{}
 	for _, c := range ListClaims() {
 		by[c.ID] = c

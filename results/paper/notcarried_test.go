@@ -13,9 +13,9 @@ import (
 
 var paperTexts = flag.String("texts", "", "texts of papers in which every number with a unit must be a claim or be listed, as xagg=FILE,p4inc=FILE")
 
-// TestNotCarried checks the list of numbers that are not claims: known papers, a number each, with a unit unless the
-// number is in a table, no duplicates, and a reason each.
-func TestNotCarried(t *testing.T) {
+// TestNumbersWithoutClaims checks the list of numbers that are not claims: known papers, a number each, with a unit
+// unless the number is in a table, no duplicates, and a reason each.
+func TestNumbersWithoutClaims(t *testing.T) {
 	seen := map[string]bool{}
 	for _, n := range ListNotCarried() {
 		if n.Why == "" || len(n.Numbers) == 0 || !slices.ContainsFunc(ListClaims(), func(c Claim) bool { return SystemOf(c.ID) == n.Paper }) {

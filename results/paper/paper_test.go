@@ -99,7 +99,7 @@ func TestNoClaimIsDerived(t *testing.T) {
 	}
 }
 
-func TestRoundingIsThePapers(t *testing.T) {
+func TestRoundingMatchesPapers(t *testing.T) {
 	for text, want := range map[string][2]float64{"6109": {6109, .5}, "55.8": {55.8, .05}, "0.90": {.9, .005},
 		"3.52": {3.52, .005}} {
 		if v, r := parsePrinted(text); v != want[0] || math.Abs(r-want[1]) > 1e-15 {
@@ -108,8 +108,8 @@ func TestRoundingIsThePapers(t *testing.T) {
 	}
 }
 
-// TestContradictionsFollow checks contradictions by computing from printed numbers what excludes others.
-func TestContradictionsFollow(t *testing.T) {
+// TestContradictionsAreComputed checks contradictions by computing from printed numbers what excludes others.
+func TestContradictionsAreComputed(t *testing.T) {
 	by := map[string]Claim{}
 	for _, c := range ListClaims() {
 		by[c.ID] = c
@@ -403,9 +403,9 @@ func TestEveryClaimIsAsDeclared(t *testing.T) {
 	golden.Equal(t, "claims.txt", []byte(b.String()))
 }
 
-// TestDifferenceIsWelchs compares with a widely published example: t = 1.959 with 7.03 degrees of freedom, which gives
+// TestDifferenceUsesWelch compares with a widely published example: t = 1.959 with 7.03 degrees of freedom, which gives
 // 0.095 ± 0.1146.
-func TestDifferenceIsWelchs(t *testing.T) {
+func TestDifferenceUsesWelch(t *testing.T) {
 	a := results.Describe([]results.Float{30.02, 29.99, 30.11, 29.97, 30.01, 29.99}, "")
 	b := results.Describe([]results.Float{29.89, 29.93, 29.72, 29.98, 30.02, 29.98}, "")
 	mean, half := difference(&a, &b)
@@ -651,8 +651,8 @@ func TestFromBench(t *testing.T) {
 	}
 }
 
-// TestNothingIsPassedOver checks that every claim without a value of ours has a verdict and a reason.
-func TestNothingIsPassedOver(t *testing.T) {
+// TestClaimsWithoutValuesHaveReasons checks that every claim without a value of ours has a verdict and a reason.
+func TestClaimsWithoutValuesHaveReasons(t *testing.T) {
 	rows := Compare(nil)
 	if len(rows) != len(ListClaims()) {
 		t.Errorf("%d rows for %d claims", len(rows), len(ListClaims()))
@@ -698,8 +698,8 @@ func TestStoredRowsAreJudgedAnew(t *testing.T) {
 	}
 }
 
-// TestOldNamesLast checks that every claim and experiment from before papers had names is found by its old name.
-func TestOldNamesLast(t *testing.T) {
+// TestOldNamesAreFound checks that every claim and experiment from before papers had names is found by its old name.
+func TestOldNamesAreFound(t *testing.T) {
 	for was, now := range map[string]string{
 		"table1":                           "olaf/table1",
 		"table1-trace":                     "olaf/table1-trace",

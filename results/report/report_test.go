@@ -53,8 +53,8 @@ func TestSelfContainedAndDeterministic(t *testing.T) {
 	}
 }
 
-// TestRealIsSaid checks that the head of a report shows the quality of runs on real wires.
-func TestRealIsSaid(t *testing.T) {
+// TestRealRunsAreMarked checks that the head of a report shows the quality of runs on real wires.
+func TestRealRunsAreMarked(t *testing.T) {
 	r := example.Result(2)
 	r.Bench.Rows[0].Withheld = &results.Withheld{Runs: 2, Reason: "the pacer stalled"}
 	head, _, _ := strings.Cut(written(t, r), "</header>")
@@ -102,8 +102,8 @@ func TestReportOfASimulation(t *testing.T) {
 	}
 }
 
-// TestClaimsAreRoundedAsTheirIntervalTells checks that digits below the interval are not shown.
-func TestClaimsAreRoundedAsTheirIntervalTells(t *testing.T) {
+// TestClaimsAreRoundedToInterval checks that digits below the interval are not shown.
+func TestClaimsAreRoundedToInterval(t *testing.T) {
 	c := claimOf(&results.PaperRow{Ours: results.Statistic{Mean: 2131.91, CI95: 439.147, N: 10}, Published: 1714})
 	if c.Ours != "2130" || c.Half != "440" || c.Published != "1714" {
 		t.Errorf("%+v", c)
@@ -114,9 +114,9 @@ func TestClaimsAreRoundedAsTheirIntervalTells(t *testing.T) {
 	}
 }
 
-// TestChromiumShowsIt checks that a report renders, wide and narrow, that nothing overlaps or is cut off, and that
+// TestReportInChromium checks that a report renders, wide and narrow, that nothing overlaps or is cut off, and that
 // nothing is fetched.
-func TestChromiumShowsIt(t *testing.T) {
+func TestReportInChromium(t *testing.T) {
 	html := written(t, example.Result(6))
 	for _, width := range []int{1280, 400} {
 		for name, found := range reporttest.Show(t, width, map[string]string{"bench": html}) {

@@ -67,7 +67,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
-func TestAWriterThatFails(t *testing.T) {
+func TestFailedWriteIsReported(t *testing.T) {
 	if err := Write(broken{}, example.Result(1)); err == nil || !bytes.Contains([]byte(err.Error()), []byte("no room")) {
 		t.Errorf("%v", err)
 	}

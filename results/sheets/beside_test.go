@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// TestBeside checks the sheet of ages beside the twin's, and that it is empty without any.
-func TestBeside(t *testing.T) {
+// TestSheetOfTwinAges checks the sheet of ages beside the twin's, and that it is empty without any.
+func TestSheetOfTwinAges(t *testing.T) {
 	age := results.Stat{Metric: &metric.Metric{Name: "aom_cluster_ns", Unit: "ns"}, Statistic: results.Describe([]results.Float{110}, "")}
 	b := &results.Bench{Rows: []results.Row{{Queue: "olaf", OutRateBPS: 3e6, Stats: results.Stats{age}}}}
 	if s := besideSheet(b); len(s.Rows) != 0 {

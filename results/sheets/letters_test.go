@@ -6,8 +6,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestLetters checks column names beyond Z, with two and three letters.
-func TestLetters(t *testing.T) {
+// TestColumnNames checks column names beyond Z, with two and three letters.
+func TestColumnNames(t *testing.T) {
 	for column, want := range map[int]string{0: "A", 1: "B", 25: "Z", 26: "AA", 27: "AB", 51: "AZ", 52: "BA", 701: "ZZ", 702: "AAA", 703: "AAB"} {
 		if have := letters(column); have != want {
 			t.Errorf("column %d is %s, want %s", column, have, want)
@@ -15,9 +15,9 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-// TestComputes checks that a cell has a formula only if the formula gives its number, to nine digits, over as many runs
-// and with the same minimum and maximum.
-func TestComputes(t *testing.T) {
+// TestFormulasGiveTheirNumbers checks that a cell has a formula only if the formula gives its number, to nine digits,
+// over as many runs and with the same minimum and maximum.
+func TestFormulasGiveTheirNumbers(t *testing.T) {
 	values := []float64{1, 2, 3}
 	for _, c := range []struct {
 		n              int

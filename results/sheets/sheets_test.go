@@ -125,9 +125,9 @@ func BenchmarkWorkbook30Runs(b *testing.B) {
 	}
 }
 
-// TestMixedReadingStandsBesideWhatWasPublished checks that a bench with other traffic than the paper's has no mixed
-// reading in any sheet.
-func TestMixedReadingStandsBesideWhatWasPublished(t *testing.T) {
+// TestMixedReadingNeedsPublishedTraffic checks that a bench with other traffic than the paper's has no mixed reading in
+// any sheet.
+func TestMixedReadingNeedsPublishedTraffic(t *testing.T) {
 	for _, published := range []bool{true, false} {
 		b := example.Result(3).Bench
 		if !published {

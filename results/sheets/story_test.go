@@ -83,8 +83,8 @@ func tell(b *bytes.Buffer, book *table.Book) {
 	}
 }
 
-// TestBooks compares the content of books, charts and formulas with golden files.
-func TestBooks(t *testing.T) {
+// TestBooksMatchGoldenFiles compares the content of books, charts and formulas with golden files.
+func TestBooksMatchGoldenFiles(t *testing.T) {
 	for name, r := range variants() {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -175,8 +175,9 @@ func TestSawtoothOfTheFirstRun(t *testing.T) {
 	}
 }
 
-// TestStaysInTheQueue checks the cell of frames without a measured queueing delay, which differs from a delay of 0.
-func TestStaysInTheQueue(t *testing.T) {
+// TestMissingQueueingDelay checks the cell of frames without a measured queueing delay, which differs from a delay of
+// 0.
+func TestMissingQueueingDelay(t *testing.T) {
 	r := &sheets.Result{Bench: &results.Bench{Provenance: results.Provenance{Commit: "0123abcd", Dirty: true, RegisterMap: "1.2.0"}}}
 	for _, queued := range []olaf.Duration{-1, 0, 2000} {
 		r.Samples = append(r.Samples, sheets.Sample{Queue: "a", OutRateBPS: 1e9, Observation: olaf.Observation{At: 1000, Queued: queued}})

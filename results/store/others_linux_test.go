@@ -32,8 +32,8 @@ func nobody(t *testing.T) (as func(do func())) {
 	return as
 }
 
-// TestAStoreThatOthersOwn checks a folder of another user that could become a store and is not one yet.
-func TestAStoreThatOthersOwn(t *testing.T) {
+// TestFolderOfAnotherUser checks a folder of another user that could become a store and is not one yet.
+func TestFolderOfAnotherUser(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
 	for _, d := range []string{"runs", "notes", "exports"} {
@@ -52,9 +52,9 @@ func TestAStoreThatOthersOwn(t *testing.T) {
 	})
 }
 
-// TestAResultThatOthersOwn checks a truncated result of another user, in a folder where all users may add files but
+// TestResultOfAnotherUser checks a truncated result of another user, in a folder where all users may add files but
 // remove only their own: it cannot be replaced, which is reported, and it stays.
-func TestAResultThatOthersOwn(t *testing.T) {
+func TestResultOfAnotherUser(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
 	r := &Singles{"."}
@@ -76,9 +76,9 @@ func TestAResultThatOthersOwn(t *testing.T) {
 	}
 }
 
-// TestARunThatOthersOwn checks that a run of another user cannot be removed, that this is reported, and that the run
+// TestRunOfAnotherUser checks that a run of another user cannot be removed, that this is reported, and that the run
 // stays in the list.
-func TestARunThatOthersOwn(t *testing.T) {
+func TestRunOfAnotherUser(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
 	s := open(t, ".")
@@ -133,8 +133,8 @@ func TestStoringFailsInForbiddenFolder(t *testing.T) {
 	})
 }
 
-// TestResultsWhereOthersKeepThem checks that results cannot be stored in another user's folder.
-func TestResultsWhereOthersKeepThem(t *testing.T) {
+// TestStoreInAnotherUsersFolder checks that results cannot be stored in another user's folder.
+func TestStoreInAnotherUsersFolder(t *testing.T) {
 	asNobody := nobody(t)
 	t.Chdir(t.TempDir())
 	r := &Singles{"."}

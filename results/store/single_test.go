@@ -67,8 +67,8 @@ func TestSingleWithInvalidMakerIsNotStored(t *testing.T) {
 	}
 }
 
-// TestSinglesThatAreNone checks that results that are incomplete or have another name are ignored and replaced.
-func TestSinglesThatAreNone(t *testing.T) {
+// TestInvalidSinglesAreReplaced checks that results that are incomplete or have another name are ignored and replaced.
+func TestInvalidSinglesAreReplaced(t *testing.T) {
 	r := &Singles{t.TempDir()}
 	a := single("a", `{"x":1}`, "here")
 	if err := r.Put(a); err != nil {

@@ -152,8 +152,8 @@ func TestStoreMessages(t *testing.T) {
 	golden.Equal(t, "store.txt", c.text.Bytes())
 }
 
-// TestDamageSays checks that every kind of damage to a folder is named.
-func TestDamageSays(t *testing.T) {
+// TestDamageMessages checks that every kind of damage to a folder is named.
+func TestDamageMessages(t *testing.T) {
 	c := &clerk{T: t, Store: open(t, t.TempDir())}
 	for _, d := range []struct {
 		what string
@@ -373,8 +373,8 @@ func TestStoresThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRunsThatAreGone checks that every method of a store whose folder of runs is missing reports this.
-func TestRunsThatAreGone(t *testing.T) {
+// TestMissingRunsFolder checks that every method of a store whose folder of runs is missing reports this.
+func TestMissingRunsFolder(t *testing.T) {
 	s := open(t, t.TempDir())
 	store(t, s, noon)
 	if err := os.Rename(filepath.Join(s.Dir(), "runs"), filepath.Join(s.Dir(), "elsewhere")); err != nil {
@@ -400,9 +400,9 @@ func TestRunsThatAreGone(t *testing.T) {
 	}
 }
 
-// TestRunsThatComeBack checks that a run that was moved away is forgotten, and that a run that returns under its name
-// is read again.
-func TestRunsThatComeBack(t *testing.T) {
+// TestMovedRunsAreReadAgain checks that a run that was moved away is forgotten, and that a run that returns under its
+// name is read again.
+func TestMovedRunsAreReadAgain(t *testing.T) {
 	s := open(t, t.TempDir())
 	id := store(t, s, noon)
 	away := filepath.Join(s.Dir(), "away")

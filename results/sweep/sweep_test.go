@@ -98,9 +98,9 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestAnalysisIsEverywhere checks that maps, crossings, sensitivity and fronts are in workbook, report and terminal and
-// can be drawn.
-func TestAnalysisIsEverywhere(t *testing.T) {
+// TestAnalysisIsInEveryOutput checks that maps, crossings, sensitivity and fronts are in workbook, report and terminal
+// and can be drawn.
+func TestAnalysisIsInEveryOutput(t *testing.T) {
 	d := &Document{Schema: Schema, Command: "bench", Subject: "system", Rule: "6 runs each", Config: json.RawMessage(`{}`),
 		Axes: []Axis{{Name: "slots", Values: []string{"2", "4", "8"}, Numbers: []float64{2, 4, 8}}, {Name: "rate", Values: []string{"5Gbps", "9Gbps"}, Unit: "bps", Numbers: []float64{5e9, 9e9}},
 			{Name: "system", Values: []string{"a", "b"}}},
@@ -291,9 +291,9 @@ func TestParseEnough(t *testing.T) {
 	}
 }
 
-// TestEnoughHoldsItsLevel applies the rule many times: the interval at which it stops contains the mean in at least 95
+// TestEnoughKeepsItsLevel applies the rule many times: the interval at which it stops contains the mean in at least 95
 // % of cases. The plain interval, with as many looks, does not.
-func TestEnoughHoldsItsLevel(t *testing.T) {
+func TestEnoughKeepsItsLevel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const mean, sd, times, most = 100, 30, 300, 40
 	stops := func(level func(e *Enough, look int) float64) (misses int) {

@@ -31,9 +31,9 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// TestPaperTellsBasisAndVerdict checks that a line has our number's basis and the paper's claim, and below it the
+// TestPaperLineHasBasisAndVerdict checks that a line has our number's basis and the paper's claim, and below it the
 // number under other assumptions.
-func TestPaperTellsBasisAndVerdict(t *testing.T) {
+func TestPaperLineHasBasisAndVerdict(t *testing.T) {
 	ours := results.Describe([]results.Float{4.6, 4.6}, "")
 	missing := results.Missing()
 	rows := []results.PaperRow{

@@ -50,7 +50,7 @@ func TestNoControlCharacterReachesATerminal(t *testing.T) {
 	})
 }
 
-func TestADocumentIsTheSameBehindAPrintable(t *testing.T) {
+func TestPrintablePreservesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.String().Draw(t, "in")
 		var b bytes.Buffer

@@ -215,9 +215,9 @@ func TestBadBooksAreRefused(t *testing.T) {
 	}
 }
 
-// TestLibreOfficeTakesIt opens a bench's workbook, without the results of its formulas, with a real office suite. It
-// checks that the results are computed again, that every chart is drawn, and that the whole has only a few pages.
-func TestLibreOfficeTakesIt(t *testing.T) {
+// TestLibreOfficeOpensWorkbook opens a bench's workbook, without the results of its formulas, with a real office suite.
+// It checks that the results are computed again, that every chart is drawn, and that the whole has only a few pages.
+func TestLibreOfficeOpensWorkbook(t *testing.T) {
 	office := peer.NeedProgram(t, "soffice")
 	dir := t.TempDir()
 	if keep := os.Getenv("OLAF_KEEP"); keep != "" {
@@ -320,8 +320,8 @@ func computedAgain(t *testing.T, s *table.Sheet, path string) (formulas int) {
 	return formulas
 }
 
-// TestWrappedTextIsSeen checks widths and heights for headers that wrap and words that must not be cut.
-func TestWrappedTextIsSeen(t *testing.T) {
+// TestWrappedTextFits checks widths and heights for headers that wrap and words that must not be cut.
+func TestWrappedTextFits(t *testing.T) {
 	for _, c := range []struct {
 		text    string
 		letters float64

@@ -62,8 +62,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// TestDocumented checks that docs/reference/dashboard.md names every action with its keys.
-func TestDocumented(t *testing.T) {
+// TestEveryActionIsDocumented checks that docs/reference/dashboard.md names every action with its keys.
+func TestEveryActionIsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/reference/dashboard.md")
 	if err != nil {
 		t.Fatal(err)

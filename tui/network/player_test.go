@@ -64,8 +64,8 @@ func TestPaceTakesItsTime(t *testing.T) {
 	}
 }
 
-// TestMeddlingChangesNothing checks that pausing, hurrying, stepping and looking at random do not change a run.
-func TestMeddlingChangesNothing(t *testing.T) {
+// TestUserActionsDoNotChangeRun checks that pausing, hurrying, stepping and looking at random do not change a run.
+func TestUserActionsDoNotChangeRun(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	topology.Control.Enabled = true
 	_, alone := simulate(t, topology, nil)

@@ -270,8 +270,8 @@ func TestRerunByForm(t *testing.T) {
 	}
 }
 
-// TestBusyIsSaid checks the message if the session accepts no more commands.
-func TestBusyIsSaid(t *testing.T) {
+// TestBusySessionMessage checks the message if the session accepts no more commands.
+func TestBusySessionMessage(t *testing.T) {
 	source := at(t, instant, nil)
 	source.busy = true
 	for _, k := range []string{"space", "right"} {
@@ -292,8 +292,8 @@ func TestFilterAndLife(t *testing.T) {
 	}
 }
 
-// TestFatesAddUp checks the sum of the shares in the panel of fates, at the smallest size and at others.
-func TestFatesAddUp(t *testing.T) {
+// TestSharesOfFatesAddUp checks the sum of the shares in the panel of fates, at the smallest size and at others.
+func TestSharesOfFatesAddUp(t *testing.T) {
 	source := at(t, instant, nil)
 	for _, size := range sizes {
 		d := shown(source, size[0], size[1]+3, nil)
@@ -470,8 +470,8 @@ func TestHostsPage(t *testing.T) {
 	}
 }
 
-// TestAnswersToWorkers checks the number of sums on their way, which is abbreviated to fit.
-func TestAnswersToWorkers(t *testing.T) {
+// TestSumsOnTheirWay checks the number of sums on their way, which is abbreviated to fit.
+func TestSumsOnTheirWay(t *testing.T) {
 	source := at(t, instant, func(s *bench.Spec) {
 		s.Queue, s.Versus, s.H, s.Topology, s.OutRates = "iswitch", "", new(3), bench.ToWorkers, []olaf.Rate{olaf.Gbps}
 	})
@@ -532,7 +532,7 @@ func TestTour(t *testing.T) {
 	}
 }
 
-func TestPlainShowsTheSame(t *testing.T) {
+func TestPlainStream(t *testing.T) {
 	var out strings.Builder
 	p := NewPlain(&out)
 	s := at(t, instant, nil).snapshot
@@ -553,9 +553,9 @@ func TestPlainShowsTheSame(t *testing.T) {
 	}
 }
 
-// TestOneAge checks that at the end of a run the Run page, the Results page and the plain stream show the ages that a
-// bench prints, under both readings.
-func TestOneAge(t *testing.T) {
+// TestAgesAgreeOnAllPages checks that at the end of a run the Run page, the Results page and the plain stream show the
+// ages that a bench prints, under both readings.
+func TestAgesAgreeOnAllPages(t *testing.T) {
 	source := at(t, olaf.Time(olaf.Second), nil)
 	source.snapshot.State = slowmotion.Done
 	spec := source.snapshot.Plan.Spec

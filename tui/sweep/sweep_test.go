@@ -68,8 +68,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestDone checks that the end, the remaining steps and the report are shown.
-func TestDone(t *testing.T) {
+// TestViewOfAFinishedSweep checks that the end, the remaining steps and the report are shown.
+func TestViewOfAFinishedSweep(t *testing.T) {
 	r := new(running)
 	f, clock := r.watch(100, 30, 10)
 	if text := f.Text(); !strings.Contains(text, "0:10 left") {
@@ -88,8 +88,8 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// TestLongWatch checks that a history of hours stays bounded and in order.
-func TestLongWatch(t *testing.T) {
+// TestHistoryIsBounded checks that a history of hours stays bounded and in order.
+func TestHistoryIsBounded(t *testing.T) {
 	r := new(running)
 	s := &session{options: Options{Progress: r.progress}, every: firstEvery}
 	for i := range 20_000 {

@@ -138,7 +138,7 @@ func whole(t *testing.T) *Monitor {
 	return m
 }
 
-func TestEverythingIsTold(t *testing.T) {
+func TestAllMetricsAreExported(t *testing.T) {
 	m := whole(t)
 	body := scrape(t, m)
 	for _, want := range []string{
@@ -222,7 +222,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-func TestNobodyWatches(t *testing.T) {
+func TestNilMonitorDoesNothing(t *testing.T) {
 	var m *Monitor
 	m.AddWork("sweep", nil)
 	m.AddValue("reward", "", nil)

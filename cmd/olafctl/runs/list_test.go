@@ -18,9 +18,9 @@ func TestAgeOf(t *testing.T) {
 	}
 }
 
-// TestOptionsThatTellRunsApartComeFirst checks that an option that other runs of the experiment have in common comes
-// after those that distinguish a run, also for flags with values, and that runs of other experiments do not count.
-func TestOptionsThatTellRunsApartComeFirst(t *testing.T) {
+// TestDistinguishingOptionsComeFirst checks that an option that other runs of the experiment have in common comes after
+// those that distinguish a run, also for flags with values, and that runs of other experiments do not count.
+func TestDistinguishingOptionsComeFirst(t *testing.T) {
 	runs := []listedRun{
 		{Entry: store.Entry{Experiment: "bench"}, Differs: "updates=5 runs=2 slots=4"},
 		{Entry: store.Entry{Experiment: "bench"}, Differs: "updates=5 runs=2 slots=16"},

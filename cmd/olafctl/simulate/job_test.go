@@ -19,8 +19,9 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// TestWhatAJobRefuses checks that every flag of other networks either applies to jobs or is rejected with a reason.
-func TestWhatAJobRefuses(t *testing.T) {
+// TestJobRejectsFlagsOfOtherNetworks checks that every flag of other networks either applies to jobs or is rejected
+// with a reason.
+func TestJobRejectsFlagsOfOtherNetworks(t *testing.T) {
 	means := slices.Concat([]string{"preset", "system", "queue", "seed", "loss"}, cli.WaitNames)
 	network := &cobra.Command{Use: "network"}
 	new(topologyFlags).add(network)
@@ -94,9 +95,9 @@ func TestWatchedJob(t *testing.T) {
 	}
 }
 
-// TestJobsThatAreLeft checks that after an interruption the complete runs are printed, and that nothing is printed if
-// there are none.
-func TestJobsThatAreLeft(t *testing.T) {
+// TestInterruptedJobsPrintCompleteRuns checks that after an interruption the complete runs are printed, and that
+// nothing is printed if there are none.
+func TestInterruptedJobsPrintCompleteRuns(t *testing.T) {
 	for name, line := range map[string][]string{
 		"a job":           {"--preset", "isw-lab", "--model", "ppo", "--updates", "2", "--versus", "ps"},
 		"jobs that share": {"--preset", "atp-lab", "--fraction", "0.0005"},

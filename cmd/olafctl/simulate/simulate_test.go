@@ -110,9 +110,9 @@ func (s *shown) runs(ctx context.Context, t *testing.T) (*bench.Simulated, error
 	return out, err
 }
 
-// TestWatchedRunsAreTheSame checks that runs on the dashboard give the same results as runs without it, also with
+// TestWatchedRunsGiveEqualResults checks that runs on the dashboard give the same results as runs without it, also with
 // closed-loop workers.
-func TestWatchedRunsAreTheSame(t *testing.T) {
+func TestWatchedRunsGiveEqualResults(t *testing.T) {
 	t.Run("in queues", func(t *testing.T) { watchedAreTheSame(t, nil) })
 	t.Run("waiting", func(t *testing.T) { watchedAreTheSame(t, &netsim.Waiting{System: "atp"}) })
 }
@@ -144,9 +144,9 @@ func watchedAreTheSame(t *testing.T, waiting *netsim.Waiting) {
 	}
 }
 
-// TestLeavingEndsTheFirstRunWhereItStands checks the result when the user leaves the dashboard while the first run is
-// paused and the other runs are complete.
-func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
+// TestLeavingEndsPausedRun checks the result when the user leaves the dashboard while the first run is paused and the
+// other runs are complete.
+func TestLeavingEndsPausedRun(t *testing.T) {
 	var s *shown
 	done := 0
 	s = watching(t, 3, func(e bench.Event) error {
@@ -178,8 +178,8 @@ func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 	}
 }
 
-// TestASignalClosesTheDashboard checks that the dashboard closes when its context is cancelled.
-func TestASignalClosesTheDashboard(t *testing.T) {
+// TestSignalClosesDashboard checks that the dashboard closes when its context is cancelled.
+func TestSignalClosesDashboard(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
 	s := watching(t, 1, func(e bench.Event) error {
 		if _, ok := e.(bench.RunStarted); ok {
@@ -193,9 +193,8 @@ func TestASignalClosesTheDashboard(t *testing.T) {
 	}
 }
 
-// TestAFailureClosesTheDashboard checks that a full disk, which ends the runs, closes the dashboard before the user
-// leaves.
-func TestAFailureClosesTheDashboard(t *testing.T) {
+// TestFailureClosesDashboard checks that a full disk, which ends the runs, closes the dashboard before the user leaves.
+func TestFailureClosesDashboard(t *testing.T) {
 	full := errors.New("disk full")
 	s := watching(t, 2, func(e bench.Event) error {
 		if d, ok := e.(bench.RunDone); ok && d.Run.Index == 1 {
@@ -220,9 +219,9 @@ func TestSpeedOfAWatchedRun(t *testing.T) {
 	}
 }
 
-// TestManyFramesAreAskedFor checks that the size of large frame data is printed, and that it is stored only with
+// TestLargeFrameDataNeedsKeep checks that the size of large frame data is printed, and that it is stored only with
 // --keep.
-func TestManyFramesAreAskedFor(t *testing.T) {
+func TestLargeFrameDataNeedsKeep(t *testing.T) {
 	for _, c := range []struct {
 		workers int
 		asked   bool
@@ -249,17 +248,17 @@ func TestManyFramesAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestOneLineSaysOnce checks that a repeated error is printed once.
-func TestOneLineSaysOnce(t *testing.T) {
+// TestRepeatedErrorsPrintOnce checks that a repeated error is printed once.
+func TestRepeatedErrorsPrintOnce(t *testing.T) {
 	full := errors.New("disk full")
 	if said := cli.OneLine(errors.Join(full, errors.New("two\nlines"), full)); said != "disk full; two; lines" {
 		t.Error(said)
 	}
 }
 
-// TestNamesStayOnTheirLine checks the output for a topology whose name contains escape codes, and for one without a
+// TestTopologyNamesAreEscaped checks the output for a topology whose name contains escape codes, and for one without a
 // name.
-func TestNamesStayOnTheirLine(t *testing.T) {
+func TestTopologyNamesAreEscaped(t *testing.T) {
 	topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 	if err != nil {
 		t.Fatal(err)
@@ -273,8 +272,9 @@ func TestNamesStayOnTheirLine(t *testing.T) {
 	}
 }
 
-// TestLines checks that each error in a list is printed on a line of its own, unless the error adds text to the list.
-func TestLines(t *testing.T) {
+// TestErrorListLines checks that each error in a list is printed on a line of its own, unless the error adds text to
+// the list.
+func TestErrorListLines(t *testing.T) {
 	list := olaf.ListErrors([]error{errors.New("one\nin two"), errors.New("another")})
 	for _, err := range []error{list, errors.Join(list, nil)} {
 		if said := cli.ErrorLines(err); !slices.Equal(said, []string{"one; in two", "another"}) {

@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// TestAQueueWithoutWorkersIsNamed checks that the command for starting a worker is printed after two seconds without a
-// worker, and that there is no remark if a worker came or the sweep ended before. The seconds are those of a synctest
+// TestErrorNamesQueueWithoutWorkers checks that the command for starting a worker is printed after two seconds without
+// a worker, and that there is no remark if a worker came or the sweep ended before. The seconds are those of a synctest
 // bubble.
-func TestAQueueWithoutWorkersIsNamed(t *testing.T) {
+func TestErrorNamesQueueWithoutWorkers(t *testing.T) {
 	for name, c := range map[string]struct {
 		came, ended bool
 		want        string

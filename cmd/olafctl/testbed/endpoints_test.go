@@ -11,8 +11,8 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// TestLate checks the reason and the remedy for a worker or server that stopped early.
-func TestLate(t *testing.T) {
+// TestEarlyExitHasReasonAndRemedy checks the reason and the remedy for a worker or server that stopped early.
+func TestEarlyExitHasReasonAndRemedy(t *testing.T) {
 	if err := explainEnd(t.Context(), nil); err != nil {
 		t.Errorf("who was done: %v", err)
 	}

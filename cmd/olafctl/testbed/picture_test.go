@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-// TestPicture checks that output is printed and drawn with times, and that failures are not drawn.
-func TestPicture(t *testing.T) {
+// TestOutputIsDrawnWithTimes checks that output is printed and drawn with times, and that failures are not drawn.
+func TestOutputIsDrawnWithTimes(t *testing.T) {
 	clock := time.Unix(0, 0)
 	var printed bytes.Buffer
 	env := &cli.Env{Stdout: &printed, Stderr: &printed, Now: func() time.Time { return clock }}

@@ -12,9 +12,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestClustersAreGathered checks that the clusters' results are collected over all runs, and that stalled ones are
-// reported.
-func TestClustersAreGathered(t *testing.T) {
+// TestClusterResultsSpanAllRuns checks that the clusters' results are collected over all runs, and that stalled ones
+// are reported.
+func TestClusterResultsSpanAllRuns(t *testing.T) {
 	for loss, want := range map[float64]results.Float{0: 0, 1: 10} {
 		top, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 		if err != nil {

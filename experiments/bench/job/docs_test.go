@@ -12,9 +12,9 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// TestNumbersOfJobsAreOnThePage checks that every number of a job, and every counter of its hosts, is on the page of
+// TestMetricsPageListsJobNumbers checks that every number of a job, and every counter of its hosts, is on the page of
 // metrics with its unit and description.
-func TestNumbersOfJobsAreOnThePage(t *testing.T) {
+func TestMetricsPageListsJobNumbers(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "metric-list.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -39,8 +39,8 @@ func TestNumbersOfJobsAreOnThePage(t *testing.T) {
 	}
 }
 
-// TestBenchesAndJobsCallThingsAlike checks that a name means the same for a closed-loop bench and a job.
-func TestBenchesAndJobsCallThingsAlike(t *testing.T) {
+// TestBenchesAndJobsShareNames checks that a name means the same for a closed-loop bench and a job.
+func TestBenchesAndJobsShareNames(t *testing.T) {
 	shared := 0
 	for _, s := range system.All().LoopedOnes() {
 		d := s.LoopDeclaration()

@@ -8,9 +8,9 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// TestPatience checks that long or large jobs are rejected before anything is built, and so are counts too large for a
-// frame.
-func TestPatience(t *testing.T) {
+// TestLongJobsAreRejected checks that long or large jobs are rejected before anything is built, and so are counts too
+// large for a frame.
+func TestLongJobsAreRejected(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(s *Spec)

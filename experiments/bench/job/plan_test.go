@@ -116,9 +116,9 @@ func TestPlansRefuse(t *testing.T) {
 	}
 }
 
-// TestPlansThatAreLeft checks that an interrupted plan returns its finished part, with a plan for that part: the jobs
-// with all seeds, or the first one's finished seeds. If nothing was finished, there is no report.
-func TestPlansThatAreLeft(t *testing.T) {
+// TestInterruptedPlanReturnsFinishedPart checks that an interrupted plan returns its finished part, with a plan for
+// that part: the jobs with all seeds, or the first one's finished seeds. If nothing was finished, there is no report.
+func TestInterruptedPlanReturnsFinishedPart(t *testing.T) {
 	for runs, want := range map[int]struct{ jobs, least, most int }{0: {}, 2: {1, 2, 3}, 4: {1, 4, 4}, 6: {1, 4, 4}} {
 		p := &Plan{Title: "three", Seeds: []uint64{1, 2, 3, 4},
 			Jobs:    []*Spec{jobOf(t, "switchml", system.Options{}, 0, 0.02), jobOf(t, "ring", system.Options{}, 0, 0)},

@@ -56,9 +56,9 @@ func TestMissingNumbersSayWhy(t *testing.T) {
 	}
 }
 
-// TestGoodputStandsBesideItsCeiling checks that goodput is always shown with its ceiling: 366 values of 4 bytes in a
-// frame of 1,514 plus 24 are 95.2 % of a link.
-func TestGoodputStandsBesideItsCeiling(t *testing.T) {
+// TestGoodputIsShownWithCeiling checks that goodput is always shown with its ceiling: 366 values of 4 bytes in a frame
+// of 1,514 plus 24 are 95.2 % of a link.
+func TestGoodputIsShownWithCeiling(t *testing.T) {
 	s := jobOf(t, "iswitch", system.Options{}, 0, 0)
 	s.Job.Compute = 0
 	p := &Plan{Title: "one", Seeds: []uint64{1}, Jobs: []*Spec{s}}

@@ -84,8 +84,8 @@ func TestReplayShowsTheAges(t *testing.T) {
 	})
 }
 
-// TestReplayGoesBack checks that an instant looks the same from either direction.
-func TestReplayGoesBack(t *testing.T) {
+// TestReplaySeeksBackward checks that an instant looks the same from either direction.
+func TestReplaySeeksBackward(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCapture(t)
 		at := olaf.Time(rapid.Int64Range(0, 20_000).Draw(t, "at")) * olaf.Time(olaf.Nanosecond)

@@ -350,7 +350,7 @@ func TestPlayerReruns(t *testing.T) {
 	}
 }
 
-func TestSpeedsStepBothWays(t *testing.T) {
+func TestSpeedStepsAreReversible(t *testing.T) {
 	s := speedSteps()[0]
 	for range len(speedSteps()) {
 		next := s.Faster()
@@ -493,8 +493,9 @@ func TestSnapshotsAddUp(t *testing.T) {
 	}
 }
 
-// TestClustersEnd checks that a cluster ages as long as an update of it is yet to be sent or in the queue.
-func TestClustersEnd(t *testing.T) {
+// TestClustersAgeUntilLastUpdate checks that a cluster ages as long as an update of it is yet to be sent or in the
+// queue.
+func TestClustersAgeUntilLastUpdate(t *testing.T) {
 	l := openLive(t, livePlan(t, nil))
 	if err := l.Seek(t.Context(), olaf.Time(olaf.Second)); err != nil {
 		t.Fatal(err)

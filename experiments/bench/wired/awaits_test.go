@@ -38,9 +38,9 @@ func (*feeder) Message() {}
 // Apply implements endpoint.Host.
 func (*feeder) Apply(*endpoint.Aggregate) {}
 
-// TestSwitchKnowsWhoseVectorsItLacks lets workers 0 and 2 of 4 send a vector through the program of every system with
-// slots. After a second, the report to each of them names workers 1 and 3, and there is none for the others.
-func TestSwitchKnowsWhoseVectorsItLacks(t *testing.T) {
+// TestSwitchNamesMissingVectors lets workers 0 and 2 of 4 send a vector through the program of every system with slots.
+// After a second, the report to each of them names workers 1 and 3, and there is none for the others.
+func TestSwitchNamesMissingVectors(t *testing.T) {
 	const workers, missing = 4, 0b1010
 	for name, o := range map[string]system.Options{"switchml": {}, "atp": {}, "iswitch": {Profile: "isw-x", Timeout: olaf.Second}} {
 		s, err := system.All().Find(name)

@@ -13,9 +13,9 @@ func mark(worker int, vector uint32) (marked, Gradient) {
 	return marked{1, program.ContributionMark(olaf.WorkerID(worker), vector)}, Gradient{10 + worker, vector}
 }
 
-// TestSumsAreProved checks that a sum is identified by the gradients that arrived at its place since the last one, on
-// every port that it leaves by, and that a wrong one is detected.
-func TestSumsAreProved(t *testing.T) {
+// TestSumsAreIdentifiedByGradients checks that a sum is identified by the gradients that arrived at its place since the
+// last one, on every port that it leaves by, and that a wrong one is detected.
+func TestSumsAreIdentifiedByGradients(t *testing.T) {
 	s, at, other := newInsides(), place{1, 4}, place{1, 5}
 	come := func(at place, worker int, vector uint32) uint64 {
 		m, g := mark(worker, vector)
@@ -67,8 +67,8 @@ func TestTracesComeInOrder(t *testing.T) {
 	}
 }
 
-// TestPacketsHold checks that the values of a packet show whether it contains the expected gradients.
-func TestPacketsHold(t *testing.T) {
+// TestPacketValuesShowGradients checks that the values of a packet show whether it contains the expected gradients.
+func TestPacketValuesShowGradients(t *testing.T) {
 	const most, first, count = 40, 100, 16 // more gradients than workers
 	for _, a := range []program.Arithmetic{program.Float32, program.Wrapping} {
 		v := newValues(5, 3, most, 200, a)

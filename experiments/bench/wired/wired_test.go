@@ -7,9 +7,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// TestSumsTell checks that a sum's values show its contents: every packet is wrong if a worker is missing or repeated
-// or the round is another, and none is wrong for the sum of all workers, in any order and arithmetic.
-func TestSumsTell(t *testing.T) {
+// TestSumValuesShowContents checks that a sum's values show its contents: every packet is wrong if a worker is missing
+// or repeated or the round is another, and none is wrong for the sum of all workers, in any order and arithmetic.
+func TestSumValuesShowContents(t *testing.T) {
 	const workers, count, per = 7, 1000, 64
 	for _, a := range []program.Arithmetic{program.Float32, program.Wrapping, program.Sticky} {
 		v := newValues(3, workers, workers, count, a)

@@ -303,8 +303,8 @@ func TestPublishedFramesAreNotExactUnderLoss(t *testing.T) {
 	}
 }
 
-// TestWrap checks that a table shorter than the vector is reused without errors if nothing is lost.
-func TestWrap(t *testing.T) {
+// TestShortTableIsReused checks that a table shorter than the vector is reused without errors if nothing is lost.
+func TestShortTableIsReused(t *testing.T) {
 	j := Job{Layout: endpoint.Layout{Values: 401, PerPacket: 4}, Updates: 5, Compute: 100 * olaf.Microsecond, Jitter: 1}
 	parts := iswitchParts(endpoint.ISwitch{Ahead: 7, Wrap: true}, 7)
 	parts.Build.Wrap = true

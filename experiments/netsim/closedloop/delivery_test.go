@@ -49,8 +49,9 @@ func TestSumRemovesGradientsInFlight(t *testing.T) {
 	}
 }
 
-// TestSumsAreRenewed checks that a packet belongs to the current sum, starts the next one, or repeats a finished one.
-func TestSumsAreRenewed(t *testing.T) {
+// TestPacketStartsOrRepeatsSum checks that a packet belongs to the current sum, starts the next one, or repeats a
+// finished one.
+func TestPacketStartsOrRepeatsSum(t *testing.T) {
 	d := Delivery{inside: 4, seen: []uint32{1, 0, 1}, left: 1, newest: 10}
 	for _, c := range []struct {
 		newest uint64

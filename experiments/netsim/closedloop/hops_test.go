@@ -82,9 +82,9 @@ func (e *ears) OnSumPacket(olaf.Time, *program.Packet) { e.whole++ }
 func (e *ears) OnDrop(olaf.Time, *program.Packet)      { e.dropped++ }
 func (e *ears) OnLoss(olaf.Time, *program.Packet)      { e.lost++ }
 
-// TestPortsAreFull checks that a port holds as many frames as it has slots besides the one on the wire and drops
+// TestFullPortDropsFrames checks that a port holds as many frames as it has slots besides the one on the wire and drops
 // others, and that all drops are reported.
-func TestPortsAreFull(t *testing.T) {
+func TestFullPortDropsFrames(t *testing.T) {
 	const updates = 6
 	layout := endpoint.Layout{Values: 41, PerPacket: 4}
 	for _, slots := range []int{0, 3} {

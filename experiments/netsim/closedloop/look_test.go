@@ -148,9 +148,9 @@ func checkPicture(t *testing.T, name string, n *Network, v *Snapshot, hosts []bu
 	}
 }
 
-// TestFollowing checks that Follow is called at the requested instant or every few thousand events, and can end a run
-// between two events.
-func TestFollowing(t *testing.T) {
+// TestFollowIntervals checks that Follow is called at the requested instant or every few thousand events, and can end a
+// run between two events.
+func TestFollowIntervals(t *testing.T) {
 	n := lab(4)
 	j := Job{Layout: endpoint.Layout{Values: 4000, PerPacket: 4}, Updates: 8, Compute: 50 * olaf.Microsecond}
 	parts := iswitchParts(endpoint.ISwitch{}, 1000)

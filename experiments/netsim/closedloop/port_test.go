@@ -14,11 +14,11 @@ type leaving map[uint32]olaf.Time
 
 func (l leaving) Deliver(d *engine.Departure) { l[d.Frame.Update.Seq] = d.At }
 
-// TestWireIsAPort checks that a wire computes at once what a port with a queue finds out over time: which frames find
-// no room, and when the others leave. The port has the slots of the wire's line and one for the frame being sent. At
-// the chosen rates every byte takes whole ticks, because a port carries fractions over and a wire, whose frames may be
-// far apart, does not.
-func TestWireIsAPort(t *testing.T) {
+// TestWireEqualsPort checks that a wire computes at once what a port with a queue finds out over time: which frames
+// find no room, and when the others leave. The port has the slots of the wire's line and one for the frame being sent.
+// At the chosen rates every byte takes whole ticks, because a port carries fractions over and a wire, whose frames may
+// be far apart, does not.
+func TestWireEqualsPort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 4).Draw(t, "slots")
 		overhead := rapid.SampledFrom([]olaf.Size{0, 24}).Draw(t, "overhead")

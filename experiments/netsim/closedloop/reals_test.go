@@ -126,8 +126,8 @@ func withinRounding(words []uint32, parts [][]float32) error {
 	return nil
 }
 
-// TestWithinRounding checks that a missing or repeated contribution exceeds the rounding error.
-func TestWithinRounding(t *testing.T) {
+// TestWrongContributionExceedsRounding checks that a missing or repeated contribution exceeds the rounding error.
+func TestWrongContributionExceedsRounding(t *testing.T) {
 	parts := [][]float32{{real32(1)}, {real32(2 << 50)}, {real32(3 << 40)}}
 	sum := parts[0][0] + parts[1][0] + parts[2][0]
 	if err := withinRounding([]uint32{math.Float32bits(sum)}, parts); err != nil {

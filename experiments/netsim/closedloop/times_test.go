@@ -381,9 +381,9 @@ func TestMeanStampIsNotTruncated(t *testing.T) {
 	}
 }
 
-// TestMeasuredAsADiarySays compares all measurements of hosts with those from a diary, for updates at workers and
+// TestMeasurementsMatchDiary compares all measurements of hosts with those from a diary, for updates at workers and
 // servers, in one job or several.
-func TestMeasuredAsADiarySays(t *testing.T) {
+func TestMeasurementsMatchDiary(t *testing.T) {
 	free := func() system.Parts {
 		parts := psParts(false)
 		parts.Header = 50
@@ -481,8 +481,8 @@ func TestDrawsOfASeed(t *testing.T) {
 	}
 }
 
-// TestOverBeforeItsContext checks that a finished run is not affected by the end of its context.
-func TestOverBeforeItsContext(t *testing.T) {
+// TestFinishedRunIgnoresContext checks that a finished run is not affected by the end of its context.
+func TestFinishedRunIgnoresContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	j := Job{Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1}
 	j.Applied = func(olaf.Time, int, *endpoint.Aggregate) { cancel() }
@@ -495,8 +495,8 @@ func TestOverBeforeItsContext(t *testing.T) {
 	}
 }
 
-// TestSumsOfOneAreHeard checks that a sum of one is reported where it is complete, also at a server that only adds.
-func TestSumsOfOneAreHeard(t *testing.T) {
+// TestSumsOfOneAreReported checks that a sum of one is reported where it is complete, also at a server that only adds.
+func TestSumsOfOneAreReported(t *testing.T) {
 	for name, parts := range map[string]system.Parts{"a server": atpParts(crowdedATP(atp.Released, 0)),
 		"a switch": iswitchParts(endpoint.ISwitch{}, 10)} {
 		e := new(ears)

@@ -129,8 +129,8 @@ func TestSumContainsAtMostAllContributors(t *testing.T) {
 	}
 }
 
-// TestBytesOfAllFrames checks that a run's bytes are the sum over all its frames of any kind.
-func TestBytesOfAllFrames(t *testing.T) {
+// TestBytesCountAllFrames checks that a run's bytes are the sum over all its frames of any kind.
+func TestBytesCountAllFrames(t *testing.T) {
 	racks := lab(5)
 	racks.PerRack = 2
 	for name, c := range map[string]struct {

@@ -151,8 +151,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestEveryLinkLoses checks that SetLoss sets the loss of every link and nothing else.
-func TestEveryLinkLoses(t *testing.T) {
+// TestSetLossAppliesToEveryLink checks that SetLoss sets the loss of every link and nothing else.
+func TestSetLossAppliesToEveryLink(t *testing.T) {
 	l := Link{Rate: 3, Delay: 4}
 	n := Network{Link: l, Access: []Link{l, l}, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Link: l}}},
 		Hops: &Hops{Switches: []Hop{{Up: l}, {Up: l}}}}
@@ -243,9 +243,9 @@ func way(switches []place, from int) (up []int) {
 	return up
 }
 
-// TestWaysLeadToHosts checks for any network that nodes are numbered as listed, that the wires lead from every switch
+// TestRoutesReachHosts checks for any network that nodes are numbered as listed, that the wires lead from every switch
 // to every host over the shortest path in the tree, and that ports lead to their members.
-func TestWaysLeadToHosts(t *testing.T) {
+func TestRoutesReachHosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, server := anyNetwork(t), rapid.Bool().Draw(t, "server")
 		if err := n.checkNetwork(); err != nil {
@@ -519,9 +519,9 @@ func (s *sim) sentTo() (to []int) {
 	return to
 }
 
-// TestWhomAProgramReaches checks that a program's output goes up, to all below, to all but the sender, or to one port.
+// TestProgramDestinations checks that a program's output goes up, to all below, to all but the sender, or to one port.
 // Nothing is above the root except its server, and in a tree of servers its sums go to all workers at once.
-func TestWhomAProgramReaches(t *testing.T) {
+func TestProgramDestinations(t *testing.T) {
 	l := Link{Rate: olaf.Gbps}
 	tree := Network{Workers: 3, Link: l, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Link: l}}, Workers: []int{1, 1, 0}}} // hosts 0 to 2, the switch 3, servers 4 and 5
 	racks := Network{Workers: 4, Link: l, PerRack: 2}                                                                       // hosts 0 to 3, the root 4, racks 5 and 6
@@ -667,9 +667,9 @@ func TestJobsOfTheRoot(t *testing.T) {
 	}
 }
 
-// TestSumsThatCloseEarly checks that sums of fewer than all workers are rejected for synchronous workers, but that
+// TestPartialSumsAreRejected checks that sums of fewer than all workers are rejected for synchronous workers, but that
 // stored runs with them still run.
-func TestSumsThatCloseEarly(t *testing.T) {
+func TestPartialSumsAreRejected(t *testing.T) {
 	job := Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}
 	racks := lab(6)
 	racks.PerRack = 2

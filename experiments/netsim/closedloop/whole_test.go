@@ -203,8 +203,8 @@ func TestActivitiesHaveNames(t *testing.T) {
 	}
 }
 
-// TestLossesAreHeard checks for every network that each lost frame is reported once and does not arrive.
-func TestLossesAreHeard(t *testing.T) {
+// TestLossesAreReportedOnce checks for every network that each lost frame is reported once and does not arrive.
+func TestLossesAreReportedOnce(t *testing.T) {
 	racks := lab(5)
 	racks.PerRack = 2
 	for name, c := range map[string]struct {
@@ -243,8 +243,8 @@ func TestSumsStayExactAfterAServerFails(t *testing.T) {
 	}
 }
 
-// TestMoreChildrenThanAServerHas checks that a change that gives a server too many children is an error of the run.
-func TestMoreChildrenThanAServerHas(t *testing.T) {
+// TestTooManyChildrenIsAnError checks that a change that gives a server too many children is an error of the run.
+func TestTooManyChildrenIsAnError(t *testing.T) {
 	for workers, want := range map[int]error{xagg.MaxMembers: nil, xagg.MaxMembers + 1: program.ErrConfig} {
 		n := grownTree()
 		n.Workers, n.Tree.Servers, n.Tree.Workers = workers, n.Tree.Servers[:2], make([]int, workers)
@@ -260,9 +260,9 @@ func TestMoreChildrenThanAServerHas(t *testing.T) {
 	}
 }
 
-// TestServersThatWaitForMore checks that a server that delays its acknowledgement finishes after the delay, even if
+// TestDelayedAckServerFinishes checks that a server that delays its acknowledgement finishes after the delay, even if
 // nothing more arrives.
-func TestServersThatWaitForMore(t *testing.T) {
+func TestDelayedAckServerFinishes(t *testing.T) {
 	for _, packets := range []int{1, 3, 7} {
 		o, slots := crowdedATP("", 0)
 		o.Batch = 2 * packets

@@ -60,8 +60,8 @@ func (w *slowWire) waiting(at int64) (n int) {
 	return n
 }
 
-// TestWireLikeASlowOne compares a wire's immediate answers with those of a wire that stores all frames.
-func TestWireLikeASlowOne(t *testing.T) {
+// TestWireEqualsStoringWire compares a wire's immediate answers with those of a wire that stores all frames.
+func TestWireEqualsStoringWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slow := slowWire{
 			slots: rapid.Int64Range(0, 3).Draw(t, "slots"), mark: rapid.SampledFrom([]int64{0, 1, 40, 200}).Draw(t, "mark"),
@@ -110,9 +110,9 @@ func TestWireLikeASlowOne(t *testing.T) {
 	})
 }
 
-// TestDirectionsLoseByNumber checks that a direction's losses depend only on its seed, its number and the frame's
+// TestLossesDependOnFrameNumber checks that a direction's losses depend only on its seed, its number and the frame's
 // number there.
-func TestDirectionsLoseByNumber(t *testing.T) {
+func TestLossesDependOnFrameNumber(t *testing.T) {
 	var all [][]bool
 	for number := range 3 {
 		var d Direction

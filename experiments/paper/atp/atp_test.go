@@ -68,8 +68,8 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// TestHung checks that hung jobs make the table invalid and have no numbers in it.
-func TestHung(t *testing.T) {
+// TestHungJobsInvalidateTable checks that hung jobs make the table invalid and have no numbers in it.
+func TestHungJobsInvalidateTable(t *testing.T) {
 	table := tableOf(t, &Grid{
 		Setting: Setting{System: "atp", Model: vgg(t), Jobs: 1, Workers: 2, Fraction: 0.001, Updates: 1,
 			Options: system.Options{Recovery: system.RecoverNone}},
@@ -85,7 +85,7 @@ func TestHung(t *testing.T) {
 	}
 }
 
-func TestAmounts(t *testing.T) {
+func TestAggregatorAmounts(t *testing.T) {
 	for text, want := range map[string]int{"450": 450, "1pta": pta(), "0.5PTA": pta() / 2, "0": 0, "-1": 0, "pta": 0, "nanpta": 0, "1e99pta": 0, "": 0} {
 		n, err := aggregators(text)
 		if n != want || (err != nil) != (want == 0) || err != nil && !errors.Is(err, system.ErrOptions) {

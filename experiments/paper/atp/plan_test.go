@@ -62,9 +62,9 @@ func TestPlanIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestPlanThatIsLeft checks that an interrupted plan returns its finished part with a plan for it: the cells with all
-// seeds, and the first one's finished seeds. If nothing was finished, there is no report.
-func TestPlanThatIsLeft(t *testing.T) {
+// TestInterruptedPlanReturnsFinishedPart checks that an interrupted plan returns its finished part with a plan for it:
+// the cells with all seeds, and the first one's finished seeds. If nothing was finished, there is no report.
+func TestInterruptedPlanReturnsFinishedPart(t *testing.T) {
 	for runs, want := range map[int]struct{ cells, least, most int }{0: {}, 2: {1, 2, 3}, 4: {1, 4, 4}, 14: {3, 4, 4}} {
 		p := &Plan{Seeds: []uint64{4, 5, 6, 7}, Systems: system.All(), Grid: &Grid{
 			Setting:  Setting{System: "atp", Model: vgg(t), Jobs: 2, Workers: 2, Fraction: 0.0005, Updates: 1},

@@ -83,9 +83,9 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestJobsThatWerePrinted checks that a job on the unchanged cluster is compared with its cell and the table's number,
-// and a job on a changed cluster with none.
-func TestJobsThatWerePrinted(t *testing.T) {
+// TestJobsCompareWithPrintedNumbers checks that a job on the unchanged cluster is compared with its cell and the
+// table's number, and a job on a changed cluster with none.
+func TestJobsCompareWithPrintedNumbers(t *testing.T) {
 	m := Models()[3]
 	l := lab{set: system.All(), options: &experiments.Options{}}
 	for want, a := range map[string]approach{"table4.ddpg.ps": syncPS, "table4.ddpg.ar": allReduce, "table4.ddpg.isw": syncSwitch, "table5.ddpg.ps": asyncPS, "table5.ddpg.isw": asyncSwitch} {

@@ -179,8 +179,8 @@ func TestKeptDocumentsDrawTheSame(t *testing.T) {
 	}
 }
 
-// TestPrintedNumbersAreCrosses checks that artefacts with printed numbers show them.
-func TestPrintedNumbersAreCrosses(t *testing.T) {
+// TestFiguresShowPrintedNumbers checks that artefacts with printed numbers show them.
+func TestFiguresShowPrintedNumbers(t *testing.T) {
 	reports := quickly(t)
 	for name, want := range map[string]int{"olaf/table1": 12, "olaf/table1-trace": 8, "olaf/table2": 8, "olaf/table3": 12, "olaf/fig10": 1} {
 		crosses := 0

@@ -61,7 +61,7 @@ func TestFig7IsDeterministic(t *testing.T) {
 	}
 }
 
-func TestInterruptedFigureSaysSo(t *testing.T) {
+func TestInterruptedFigureIsPartial(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	report, err := fig7.Run(ctx, experiments.Options{Quick: true})

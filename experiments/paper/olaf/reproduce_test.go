@@ -71,7 +71,7 @@ func TestEveryClaimHasAVerdict(t *testing.T) {
 	}
 }
 
-func TestMissesAndStops(t *testing.T) {
+func TestMissedClaimsAndInterrupts(t *testing.T) {
 	fig6, err := Experiments(system.All()).Find("fig6")
 	if err != nil {
 		t.Fatal(err)

@@ -136,7 +136,7 @@ func TestSameInputsSameResult(t *testing.T) {
 	}
 }
 
-func TestTooShortATraceIsSaid(t *testing.T) {
+func TestTooShortTraceIsReported(t *testing.T) {
 	sc := scaler(t, func(s *trace.Scaling) { s.Updates = 10 })
 	r, err := replayOpen(sc, newFig7Queue("fifo", 10*olaf.Gbps), 50)
 	if !errors.Is(err, errUnfinished) || r == nil || r.Complete {

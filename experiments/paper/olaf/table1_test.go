@@ -88,9 +88,9 @@ func TestFig6Order(t *testing.T) {
 	}
 }
 
-// TestTwoTwinsAreOne checks that the generator of one twin and the queue of another, connected by a cable, give the
+// TestTwoTwinsEqualOne checks that the generator of one twin and the queue of another, connected by a cable, give the
 // rows of a bench to the last digit.
-func TestTwoTwinsAreOne(t *testing.T) {
+func TestTwoTwinsEqualOne(t *testing.T) {
 	rows := func(generator string) string {
 		report, err := bench.MeasureSpec(t.Context(), Table1(system.All()), bench.Options{Access: testbed.Access{Generator: generator}})
 		if err != nil {

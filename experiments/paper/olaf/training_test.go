@@ -25,9 +25,9 @@ func tiny() []scheme {
 	return []scheme{{"async", a}, {"sync", b}}
 }
 
-// TestPartsAreTheTrainings checks that a figure made from parts that ran elsewhere has the same training runs as one
+// TestPartsEqualWholeFigure checks that a figure made from parts that ran elsewhere has the same training runs as one
 // that runs them itself.
-func TestPartsAreTheTrainings(t *testing.T) {
+func TestPartsEqualWholeFigure(t *testing.T) {
 	parts := trainings(func(*experiments.Options) []scheme { return tiny() }, 2, 1)
 	list, err := parts.List(experiments.Options{})
 	if err != nil || len(list) != 4 || list[3].Name != "sync, seed 2" {
@@ -89,7 +89,7 @@ func TestFinishedTrainingsAreKept(t *testing.T) {
 	}
 }
 
-func TestDamagedKeptTrainingIsSaid(t *testing.T) {
+func TestDamagedKeptTrainingIsReported(t *testing.T) {
 	keep := t.TempDir()
 	c := tiny()[0].Config
 	path, err := keptPath(keep, &c)
@@ -124,9 +124,9 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestFilterOffIsFig8 checks that the training runs without the filter are those of Fig. 8, so that finished ones are
-// found again.
-func TestFilterOffIsFig8(t *testing.T) {
+// TestFilterOffReusesFig8 checks that the training runs without the filter are those of Fig. 8, so that finished ones
+// are found again.
+func TestFilterOffReusesFig8(t *testing.T) {
 	fig8 := map[string]scheme{}
 	for _, s := range Fig8() {
 		fig8[s.Name] = s

@@ -54,8 +54,8 @@ func TestClaimsAreReached(t *testing.T) {
 
 func isMILP(column string) bool { return len(column) > 4 && column[:4] == "milp" }
 
-// TestStops checks that a cancelled run stops.
-func TestStops(t *testing.T) {
+// TestCancelledRunStops checks that a cancelled run stops.
+func TestCancelledRunStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, e := range Experiments() {

@@ -104,8 +104,8 @@ func TestAccelerator(t *testing.T) {
 	}
 }
 
-// TestOwnFrames checks the bytes on the line for 48 lanes: 242 for iSwitch, 256 for OLAF.
-func TestOwnFrames(t *testing.T) {
+// TestFrameSizes checks the bytes on the line for 48 lanes: 242 for iSwitch, 256 for OLAF.
+func TestFrameSizes(t *testing.T) {
 	own := Settings()[0]
 	for name, want := range map[string]olaf.Size{"iswitch": 10, "olaf": 24, "fifo": 24} {
 		s, err := system.All().Find(name)

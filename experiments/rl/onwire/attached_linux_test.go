@@ -242,9 +242,9 @@ func (r *row) limit(most float64) string {
 	return fmt.Sprintf("%.4g: met", most)
 }
 
-// TestAttached measures attached programs and gloo in the same namespaces, in turns, and prints the figures beside
+// TestAttachedSpeed measures attached programs and gloo in the same namespaces, in turns, and prints the figures beside
 // their required values. The test enforces no limits, because a busy machine misses them.
-func TestAttached(t *testing.T) {
+func TestAttachedSpeed(t *testing.T) {
 	needAttached(t)
 	rows := measureClient(t)
 	for _, lanes := range []int{704, 256} {

@@ -9,8 +9,9 @@ import (
 	"github.com/olafctl/olaf/results/compare"
 )
 
-// TestSides compares stored training runs: each kind by its own name, or one kind with the other, also within one run.
-func TestSides(t *testing.T) {
+// TestCompareStoredTrainings compares stored training runs: each kind by its own name, or one kind with the other, also
+// within one run.
+func TestCompareStoredTrainings(t *testing.T) {
 	var real []*Training
 	for seed := range uint64(2) {
 		one := believed(t)

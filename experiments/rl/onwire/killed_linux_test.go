@@ -42,9 +42,9 @@ func bed(t *testing.T, workers int) *testbed.Testbed {
 	return b
 }
 
-// TestKilled checks that if a worker or the server is killed before the training is over, the error names the process
-// and the reason, and all other processes are ended.
-func TestKilled(t *testing.T) {
+// TestKilledProcessEndsTraining checks that if a worker or the server is killed before the training is over, the error
+// names the process and the reason, and all other processes are ended.
+func TestKilledProcessEndsTraining(t *testing.T) {
 	c := small()
 	b := bed(t, c.Workers)
 	begun := filepath.Join(t.TempDir(), "begun") // a worker has started
@@ -81,9 +81,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTakenAway checks that detaching the program while workers train by sums ends the training with an error that
-// names the program and the cable.
-func TestTakenAway(t *testing.T) {
+// TestDetachedProgramEndsTraining checks that detaching the program while workers train by sums ends the training with
+// an error that names the program and the cable.
+func TestDetachedProgramEndsTraining(t *testing.T) {
 	if err := netlab.CheckRights(lab.Rights()...); err != nil {
 		t.Skip(err)
 	}
@@ -108,9 +108,9 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-// TestCut checks that removing the server's cable while workers train through a queue ends the training with an error
-// that names the cable, whatever the programs report.
-func TestCut(t *testing.T) {
+// TestCutCableEndsTraining checks that removing the server's cable while workers train through a queue ends the
+// training with an error that names the cable, whatever the programs report.
+func TestCutCableEndsTraining(t *testing.T) {
 	c := small()
 	b := bed(t, c.Workers)
 	ready, gone := fmt.Sprintf(`echo '{"listening":"%s:20300"}'; exec sleep 600`, b.Hosts.Server.Address), false

@@ -364,9 +364,9 @@ func checkPushes(t *testing.T, n *clientNotes, old int, answered bool) {
 	}
 }
 
-// TestClientsKnowEachSum checks, in one round through every system whose workers wait, that each answer has the round,
-// the number of vectors, the sum of rewards, and the number of values that changed in the system's numbers.
-func TestClientsKnowEachSum(t *testing.T) {
+// TestAnswersDescribeEachSum checks, in one round through every system whose workers wait, that each answer has the
+// round, the number of vectors, the sum of rewards, and the number of values that changed in the system's numbers.
+func TestAnswersDescribeEachSum(t *testing.T) {
 	for name, want := range map[string]attach.Numbers{
 		"xagg":     {Clipped: 1, Vanished: 1, Saturated: 2}, // 30 is clipped, and 3 × 20 and 3 × 21.47 saturate
 		"atp":      {Vanished: 1},                           // larger sums travel as floats

@@ -46,8 +46,8 @@ func TestProgramsFindThePackage(t *testing.T) {
 	}
 }
 
-// TestExceptionsAreNamed checks the errors extracted from the output of failing Python programs.
-func TestExceptionsAreNamed(t *testing.T) {
+// TestPythonExceptionsAreExtracted checks the errors extracted from the output of failing Python programs.
+func TestPythonExceptionsAreExtracted(t *testing.T) {
 	for said, want := range map[string]string{
 		"exit": "",
 		"Traceback (most recent call last):\n  File \"x.py\", line 1\n    f()\nValueError: no\n":                                         "ValueError: no",

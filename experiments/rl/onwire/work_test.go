@@ -22,9 +22,9 @@ func small() rl.Config {
 	return c
 }
 
-// TestAsTheSimulatedServer checks that servers that receive updates in packets, and the simulated server, which
+// TestServerEqualsSimulatedServer checks that servers that receive updates in packets, and the simulated server, which
 // receives frames, have the same weights to the last bit, with one update or a sum of several per packet.
-func TestAsTheSimulatedServer(t *testing.T) {
+func TestServerEqualsSimulatedServer(t *testing.T) {
 	c := small()
 	s, err := NewServers(&c)
 	if err != nil {
@@ -116,8 +116,8 @@ func TestPilot(t *testing.T) {
 	}
 }
 
-// TestTakes compares the stated duration of a training run with the last worker's schedule.
-func TestTakes(t *testing.T) {
+// TestStatedDurationMatchesSchedule compares the stated duration of a training run with the last worker's schedule.
+func TestStatedDurationMatchesSchedule(t *testing.T) {
 	c := small()
 	c.Iterations = 30
 	p, err := NewPilot(&c, c.Workers-1)
@@ -133,7 +133,7 @@ func TestTakes(t *testing.T) {
 	}
 }
 
-func TestFits(t *testing.T) {
+func TestCheckRates(t *testing.T) {
 	c := small()
 	if err := CheckRates(&c, 10_000); err != nil {
 		t.Error(err)

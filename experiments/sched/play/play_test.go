@@ -84,8 +84,9 @@ func TestPartsOfJobs(t *testing.T) {
 	}
 }
 
-// TestPartByHand checks two workers at the switch and one at the server: a connection for a single stream is enough.
-func TestPartByHand(t *testing.T) {
+// TestPartialAggregationByHand checks two workers at the switch and one at the server: a connection for a single stream
+// is enough.
+func TestPartialAggregationByHand(t *testing.T) {
 	p := &sched.Problem{
 		Slot: olaf.Second, Step: 10 * olaf.Gbps, PortRate: 10 * olaf.Gbps, ServerRate: 40 * olaf.Gbps, PartialINC: true,
 		Units: []sched.Unit{{Name: "a", Ports: 1, INC: 1}, {Name: "b", Ports: 1}},
@@ -108,8 +109,8 @@ func TestPartByHand(t *testing.T) {
 	}
 }
 
-// TestFluidIsThePlans checks that the fluid ends in the plan's slot.
-func TestFluidIsThePlans(t *testing.T) {
+// TestFluidEndsInPlansSlot checks that the fluid ends in the plan's slot.
+func TestFluidEndsInPlansSlot(t *testing.T) {
 	p := crowded(t, 30, 7)
 	made := plan(t, p, policy.TW)
 	r, err := PlayPlan(context.Background(), made, Options{Packets: 10_000, Paced: true})
@@ -140,8 +141,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestByHand checks one job by hand: 1 s of volume over an interface, with a connection set up in 50 ms.
-func TestByHand(t *testing.T) {
+// TestOneJobByHand checks one job by hand: 1 s of volume over an interface, with a connection set up in 50 ms.
+func TestOneJobByHand(t *testing.T) {
 	p := &sched.Problem{
 		Slot: olaf.Second, Step: 10 * olaf.Gbps, Reconfiguration: 50 * olaf.Millisecond, PortRate: 40 * olaf.Gbps,
 		ServerRate: 40 * olaf.Gbps,

@@ -47,9 +47,10 @@ func switchOf(t *testing.T) (*agent.Embedded, *p4ctl.Session) {
 	return backend, s
 }
 
-// TestUnderTraffic checks that each frame through the twin, and each copy of an answer, matches the tables before or
-// after the current batch, never older ones after newer ones. A batch with an impossible change must have no effect.
-func TestUnderTraffic(t *testing.T) {
+// TestBatchesUnderTraffic checks that each frame through the twin, and each copy of an answer, matches the tables
+// before or after the current batch, never older ones after newer ones. A batch with an impossible change must have no
+// effect.
+func TestBatchesUnderTraffic(t *testing.T) {
 	made := plan(t, crowded(t, 60, 2).WithSlot(100*olaf.Millisecond), policy.TW)
 	hosts, err := MakeUpHosts(0, 64)
 	if err != nil {
@@ -105,8 +106,8 @@ func (l *torn) Worker(a netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	return l.TableLookup.Worker(a)
 }
 
-// TestTornBatchesAreSeen checks that a switch that applies a batch in halves is detected.
-func TestTornBatchesAreSeen(t *testing.T) {
+// TestTornBatchesAreDetected checks that a switch that applies a batch in halves is detected.
+func TestTornBatchesAreDetected(t *testing.T) {
 	made := plan(t, crowded(t, 60, 2).WithSlot(100*olaf.Millisecond), policy.TW)
 	hosts, err := MakeUpHosts(0, 64)
 	if err != nil {
@@ -277,9 +278,9 @@ func TestJobsUnderTraffic(t *testing.T) {
 	}
 }
 
-// TestWhollyOrNot checks that changes too large for one batch are not started, and that a batch with a rejected change
-// leaves the tables unchanged.
-func TestWhollyOrNot(t *testing.T) {
+// TestBatchesAreAtomic checks that changes too large for one batch are not started, and that a batch with a rejected
+// change leaves the tables unchanged.
+func TestBatchesAreAtomic(t *testing.T) {
 	backend, session := switchOf(t)
 	many, err := MakeUpHosts(0, 200)
 	if err != nil {

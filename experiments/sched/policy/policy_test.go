@@ -193,9 +193,9 @@ func mostByForce(left []candidate, used map[int]bool) float64 {
 	return best
 }
 
-// TestServeAsPrinted checks that the heap gives the result of lines 19–31 taken literally: try every job, drop those
-// that cannot get another step, and commit the one that would be done last.
-func TestServeAsPrinted(t *testing.T) {
+// TestServeMatchesPrintedAlgorithm checks that the heap gives the result of lines 19–31 taken literally: try every job,
+// drop those that cannot get another step, and commit the one that would be done last.
+func TestServeMatchesPrintedAlgorithm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
 		if p.Check() != nil {

@@ -64,8 +64,8 @@ func pretend(t *testing.T, name, script string) {
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 }
 
-// TestFakes checks the errors for solvers that are absent, broken or wrong.
-func TestFakes(t *testing.T) {
+// TestSolverErrors checks the errors for solvers that are absent, broken or wrong.
+func TestSolverErrors(t *testing.T) {
 	// CBC writes its solution to its last argument.
 	writes := func(text string) string { return "for last; do :; done; cat > $last <<'END'\n" + text + "END\n" }
 	for name, c := range map[string]struct {
@@ -97,7 +97,7 @@ func TestFakes(t *testing.T) {
 	}
 }
 
-func TestAbsent(t *testing.T) {
+func TestAbsentSolvers(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	pythons = []string{"python3"}
 	defer func() { pythons = []string{"python3", "/usr/bin/python3"} }()
@@ -121,8 +121,8 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that a long search ends if it is cancelled as soon as it has begun.
-func TestCancelled(t *testing.T) {
+// TestCancelledSearchEnds checks that a long search ends if it is cancelled as soon as it has begun.
+func TestCancelledSearchEnds(t *testing.T) {
 	began := filepath.Join(t.TempDir(), "began")
 	if err := exec.Command("mkfifo", began).Run(); err != nil {
 		t.Skip(err)
@@ -141,8 +141,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestTooBig checks that a model that is too large is rejected before it is built.
-func TestTooBig(t *testing.T) {
+// TestTooLargeModelIsRejected checks that a model that is too large is rejected before it is built.
+func TestTooLargeModelIsRejected(t *testing.T) {
 	p := small(t)
 	p.Jobs[1].Arrival = 200 * olaf.Hour
 	if _, err := PlanExactly(context.Background(), p, ExactOptions{Solver: glpk{}, Repairs: sched.AllRepairs}); !errors.Is(err, ErrTooBig) {
@@ -150,8 +150,8 @@ func TestTooBig(t *testing.T) {
 	}
 }
 
-// TestNothingFound checks that the policy's plan is returned and that the result says so.
-func TestNothingFound(t *testing.T) {
+// TestFallbackToPolicyPlan checks that the policy's plan is returned and that the result says so.
+func TestFallbackToPolicyPlan(t *testing.T) {
 	pretend(t, "cbc", "echo 'Lower bound: 1.2'\nfor last; do :; done\necho 'Stopped on time (no integer solution - continuous used) - objective value 0' > $last\n")
 	got, err := PlanExactly(context.Background(), small(t), ExactOptions{Solver: cbc{}, Repairs: sched.AllRepairs})
 	if err != nil {
@@ -175,8 +175,9 @@ func TestExactHorizon(t *testing.T) {
 	}
 }
 
-// TestFewest checks that the search finds the plan that shares a connection instead of changing it.
-func TestFewest(t *testing.T) {
+// TestSearchPrefersSharedConnections checks that the search finds the plan that shares a connection instead of changing
+// it.
+func TestSearchPrefersSharedConnections(t *testing.T) {
 	p, err := sched.GenerateProblem(func() sched.Workload {
 		s := sched.PaperWorkload(8, 3)
 		s.Units, s.Ports, s.INC, s.PerSecond = 4, 2, 1, 100

@@ -88,9 +88,9 @@ func smallCells(t *testing.T) map[string]struct {
 	}
 }
 
-// TestRunsStandAlone checks that runs carried out together and one at a time are equal, because a sweep's worker may
-// get any of them.
-func TestRunsStandAlone(t *testing.T) {
+// TestRunsAreIndependent checks that runs carried out together and one at a time are equal, because a sweep's worker
+// may get any of them.
+func TestRunsAreIndependent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -159,9 +159,9 @@ func TestForeignSpecs(t *testing.T) {
 	}
 }
 
-// TestQuestion checks the answer to a question by sample paths, which need no solver. If one cluster sends ten times as
-// often, the clusters' ages differ.
-func TestQuestion(t *testing.T) {
+// TestQuestionBySamplePaths checks the answer to a question by sample paths, which need no solver. If one cluster sends
+// ten times as often, the clusters' ages differ.
+func TestQuestionBySamplePaths(t *testing.T) {
 	const ms = olaf.Millisecond
 	q := Question{Solver: aomcheck.Ways()[0], LimitS: 60, Simulate: 10}
 	q.Problem = aomcheck.Problem{Service: 2 * ms, Horizon: 6, Objective: aomcheck.Objective{Kind: aomcheck.Fairness, Bound: ms / 10},

@@ -14,9 +14,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestLotsAreTheWholeBench checks that a bench in parts, one configuration and a few runs at a time, gives the runs of
+// TestLotsEqualWholeBench checks that a bench in parts, one configuration and a few runs at a time, gives the runs of
 // the whole under every profile, with lots of different cards in turn.
-func TestLotsAreTheWholeBench(t *testing.T) {
+func TestLotsEqualWholeBench(t *testing.T) {
 	raced.SkipRaced(t)
 	var lots Lots // profiles that can share a twin use the same one
 	defer func() { must(t, lots.Close()) }()

@@ -40,7 +40,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRefusedValues(t *testing.T) {
 	for _, c := range []struct {
 		of          Type
 		values, say string
@@ -70,8 +70,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestReadsBack checks that a printed value parses to the same value, so that a sweep's values can be passed as text.
-func TestReadsBack(t *testing.T) {
+// TestValueRoundTrip checks that a printed value parses to the same value, so that a sweep's values can be passed as
+// text.
+func TestValueRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		of := Type(rapid.IntRange(int(Whole), int(Duration)).Draw(t, "type"))
 		unit := map[Type][]string{Whole: {""}, Real: {""}, Rate: {"bps", "k", "M", "G"}, Size: {"B", "kB", "KiB"},

@@ -416,7 +416,7 @@ func TestPresenceAfterTheServer(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	_, err := Dial(t.Context(), Options{URL: "nats://127.0.0.1:1"})
 	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "sweep serve") {
 		t.Error(err)
@@ -523,8 +523,8 @@ func BenchmarkEmptyJobs(b *testing.B) {
 	carryOut(b, q, p)
 }
 
-// TestTornOutcomeIsDoneAgain checks that a job is done again if its outcome is replaced by foreign text.
-func TestTornOutcomeIsDoneAgain(t *testing.T) {
+// TestTornOutcomeIsRepeated checks that a job is done again if its outcome is replaced by foreign text.
+func TestTornOutcomeIsRepeated(t *testing.T) {
 	q := dial(t, serve(t, t.TempDir(), -1))
 	key := strings.Repeat("0a", keyLength/2)
 	for _, torn := range []string{`{"result":1,"by"`, `{}`, `{"result":1,"error":"x"}`} {

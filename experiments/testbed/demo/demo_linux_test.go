@@ -169,8 +169,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestDeadWorker checks that a worker that ends early ends the job with its error output.
-func TestDeadWorker(t *testing.T) {
+// TestDeadWorkerEndsJob checks that a worker that ends early ends the job with its error output.
+func TestDeadWorkerEndsJob(t *testing.T) {
 	c := config(t)
 	start := c.Command
 	c.Command = func(args ...string) *exec.Cmd {
@@ -219,9 +219,9 @@ func TestKilledHost(t *testing.T) {
 	}
 }
 
-// TestTakenAway checks that detaching programs during the job ends it with the first one noticed, and that no process
-// remains.
-func TestTakenAway(t *testing.T) {
+// TestDetachedProgramEndsJob checks that detaching programs during the job ends it with the first one noticed, and that
+// no process remains.
+func TestDetachedProgramEndsJob(t *testing.T) {
 	for name, says := range map[string]string{
 		"arrive": `the cable from w\d to s0: the program arrive was detached from w\d of s0`,
 		"pass":   `the cable from s0 to ps: the program pass was detached from s0 of ps`,
@@ -256,7 +256,7 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-func TestStopped(t *testing.T) {
+func TestCancelledDemo(t *testing.T) {
 	c := config(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -268,9 +268,9 @@ func TestStopped(t *testing.T) {
 // asDemo makes the test binary run a whole demo.
 const asDemo = "OLAFCTL_DEMO_WHOLE"
 
-// TestKilled checks that nothing remains of a demo that is killed at any moment from before its first namespace to
-// after its last sum: no process, program, interface or mount.
-func TestKilled(t *testing.T) {
+// TestKilledDemoLeavesNothing checks that nothing remains of a demo that is killed at any moment from before its first
+// namespace to after its last sum: no process, program, interface or mount.
+func TestKilledDemoLeavesNothing(t *testing.T) {
 	config(t) // skips without the necessary rights
 	traces := testbedtest.RecordTraces(t)
 	began := time.Now()

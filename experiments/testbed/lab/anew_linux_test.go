@@ -182,9 +182,9 @@ func dead(t *testing.T, w <-chan played) {
 	}
 }
 
-// TestStartedAnew checks that if a worker or the server is killed and restarted in the middle of a job, no worker waits
-// for ever, no sum is wrong, and the next job of all workers is complete on the same testbed.
-func TestStartedAnew(t *testing.T) {
+// TestRestartDuringAJob checks that if a worker or the server is killed and restarted in the middle of a job, no worker
+// waits for ever, no sum is wrong, and the next job of all workers is complete on the same testbed.
+func TestRestartDuringAJob(t *testing.T) {
 	job := process.Job{ID: 1, Workers: 3, Values: 20 * 8, Lanes: 8, Vectors: 20}
 	const some = 150 // packets out of 20 per vector
 	bed := func(t *testing.T) *hand {

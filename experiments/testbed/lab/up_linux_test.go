@@ -338,8 +338,9 @@ func TestQueueFaults(t *testing.T) {
 	}
 }
 
-// TestHolder checks that two testbeds can be held at once, shown and removed, and that an existing name is rejected.
-func TestHolder(t *testing.T) {
+// TestTwoTestbedsAtOnce checks that two testbeds can be held at once, shown and removed, and that an existing name is
+// rejected.
+func TestTwoTestbedsAtOnce(t *testing.T) {
 	able(t)
 	var ended []chan error
 	names := []string{nameFor("one"), nameFor("two")}

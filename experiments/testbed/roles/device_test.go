@@ -42,8 +42,9 @@ func TestClockBounds(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreNoRoles checks that files of nodes, and names of testbeds that are not up, are rejected with advice.
-func TestFilesThatAreNoRoles(t *testing.T) {
+// TestFilesWithoutRolesAreRejected checks that files of nodes, and names of testbeds that are not up, are rejected with
+// advice.
+func TestFilesWithoutRolesAreRejected(t *testing.T) {
 	nodes, err := filepath.Abs("../lab/examples/tree.yaml")
 	if err != nil {
 		t.Fatal(err)

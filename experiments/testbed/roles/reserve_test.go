@@ -84,9 +84,9 @@ func TestHolderOfAHost(t *testing.T) {
 	}
 }
 
-// TestDownWithoutAHost checks that taking a testbed down while one host cannot be reached releases the other hosts and
-// keeps the name, so that it can be tried again.
-func TestDownWithoutAHost(t *testing.T) {
+// TestDownWithUnreachableHost checks that taking a testbed down while one host cannot be reached releases the other
+// hosts and keeps the name, so that it can be tried again.
+func TestDownWithUnreachableHost(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	r := &testbed.Reservations{Dir: filepath.Join(t.TempDir(), "olafctl")}
 	access := testbed.Access{Devices: testbed.Devices{testbed.TwinDevice()}, Owner: "alice@desk", Reservations: r}

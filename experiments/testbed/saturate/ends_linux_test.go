@@ -47,10 +47,10 @@ func TestRecordOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestBothEnds checks with tshark a run captured at all of its ends, with one server and in a tree. Every frame must be
-// XAgg's, the workers' frames must match their counts, each sum must have reached the server and every worker, and the
-// workers must have received what the server sent.
-func TestBothEnds(t *testing.T) {
+// TestCaptureAtAllEnds checks with tshark a run captured at all of its ends, with one server and in a tree. Every frame
+// must be XAgg's, the workers' frames must match their counts, each sum must have reached the server and every worker,
+// and the workers must have received what the server sent.
+func TestCaptureAtAllEnds(t *testing.T) {
 	tshark := peer.NeedProgram(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
 	if err := os.WriteFile(lua, []byte(frame.DissectorScript()), 0o644); err != nil {

@@ -119,9 +119,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestMishaps checks that missing packets are detected and all sums are exact if every n-th frame is lost on the way up
-// and at the server, and others are duplicated and reordered, from two threads.
-func TestMishaps(t *testing.T) {
+// TestSumsAreExactUnderFaults checks that missing packets are detected and all sums are exact if every n-th frame is
+// lost on the way up and at the server, and others are duplicated and reordered, from two threads.
+func TestSumsAreExactUnderFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		m     process.Mishaps
@@ -154,8 +154,9 @@ func TestMishaps(t *testing.T) {
 	}
 }
 
-// TestFirstSums checks that repeated sums, also from the previous run or across the end of the epochs, are timed once.
-func TestFirstSums(t *testing.T) {
+// TestRepeatedSumsAreTimedOnce checks that repeated sums, also from the previous run or across the end of the epochs,
+// are timed once.
+func TestRepeatedSumsAreTimedOnce(t *testing.T) {
 	said := 0
 	k := &run{Feeder: &Feeder{lab: &lab.Lab{Plan: &lab.Plan{Fragments: 2}}, epoch: 65535}, begun: time.Now(), said: func() { said++ },
 		left: make([]atomic.Int64, 2), next: []uint16{65535, 65535}}
@@ -183,8 +184,8 @@ func duplicates(r *Run) (n uint64) {
 	return n
 }
 
-// TestLostWithoutAWord checks that sums that vanish in a cable make a run invalid, and complete ones do not.
-func TestLostWithoutAWord(t *testing.T) {
+// TestSilentLossInvalidatesRun checks that sums that vanish in a cable make a run invalid, and complete ones do not.
+func TestSilentLossInvalidatesRun(t *testing.T) {
 	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
 	var err error
 	if f.came, err = f.countArrived(); err != nil {
@@ -201,9 +202,9 @@ func TestLostWithoutAWord(t *testing.T) {
 	}
 }
 
-// TestTakenAway checks that removing a cable, or programs, during a run ends it with the names of the cable and the
-// program.
-func TestTakenAway(t *testing.T) {
+// TestRemovedCableEndsRun checks that removing a cable, or programs, during a run ends it with the names of the cable
+// and the program.
+func TestRemovedCableEndsRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		says string
 		do   func(*lab.Lab) error
@@ -246,7 +247,7 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-func TestStopped(t *testing.T) {
+func TestCancelledRun(t *testing.T) {
 	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
 	ctx, stop := context.WithCancel(t.Context())
 	_, err := f.Run(ctx, Config{Vectors: MaxVectors, Line: 50 * olaf.Mbps}, stop)

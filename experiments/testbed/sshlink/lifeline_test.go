@@ -64,9 +64,9 @@ func TestAgentEndsWithItsInput(t *testing.T) {
 	})
 }
 
-// TestAgentEndsInSilence checks that an agent continues as long as there are signs of life, and ends Patience after the
-// last one.
-func TestAgentEndsInSilence(t *testing.T) {
+// TestAgentEndsAfterSilence checks that an agent continues as long as there are signs of life, and ends Patience after
+// the last one.
+func TestAgentEndsAfterSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alive, in, out, exits := startAgent(t)
 		var beats atomic.Int64
@@ -133,9 +133,9 @@ func TestBuildsMatch(t *testing.T) {
 	}
 }
 
-// TestKilledAgentsAreFollowedUp checks that if an agent is killed, the other host's script runs the command for this
-// case and removes the private folder, and that it does not run the command if the agent ends by itself.
-func TestKilledAgentsAreFollowedUp(t *testing.T) {
+// TestKilledAgentRunsCleanup checks that if an agent is killed, the other host's script runs the command for this case
+// and removes the private folder, and that it does not run the command if the agent ends by itself.
+func TestKilledAgentRunsCleanup(t *testing.T) {
 	folder := t.TempDir()
 	stub, log := filepath.Join(folder, "stub"), filepath.Join(folder, "log")
 	private := filepath.Join(folder, "private")

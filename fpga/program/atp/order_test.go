@@ -19,9 +19,9 @@ func (o *lastSum) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 	o.value = int32(lanes[0])
 }
 
-// TestAnyOrder checks that eight workers in any of their 40,320 orders produce one result, and that all results are
-// equal: vector A14 in full.
-func TestAnyOrder(t *testing.T) {
+// TestAnyOrderGivesOneResult checks that eight workers in any of their 40,320 orders produce one result, and that all
+// results are equal: vector A14 in full.
+func TestAnyOrderGivesOneResult(t *testing.T) {
 	const workers = 8
 	s, err := New(program.Config{Slots: 1, LaneMemory: 1})
 	if err != nil {

@@ -129,9 +129,9 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestFanOfOne checks that a job configured with a fan-in of one is complete with one contribution, although it has two
-// workers.
-func TestFanOfOne(t *testing.T) {
+// TestFanInOfOne checks that a job configured with a fan-in of one is complete with one contribution, although it has
+// two workers.
+func TestFanInOfOne(t *testing.T) {
 	s, err := New(program.Config{Slots: 8})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 func TestVectors(t *testing.T) { programtest.RunVectors(t, Describe(), 27) }
 
-func TestAbove(t *testing.T) {
+func TestSmallestAddress(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.0.0.10"), netip.MustParseAddr("10.0.1.1")
 	for _, row := range []struct {
 		switches []netip.Addr

@@ -109,8 +109,8 @@ func TestAgent(t *testing.T) {
 	})
 }
 
-// TestAgentHearsItsOwn checks that agents leave data to their model, and that they do not know groups of others.
-func TestAgentHearsItsOwn(t *testing.T) {
+// TestAgentsIgnoreOtherGroups checks that agents leave data to their model, and that they do not know groups of others.
+func TestAgentsIgnoreOtherGroups(t *testing.T) {
 	m, err := New(program.Config{Slots: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -163,9 +163,9 @@ func (m *moving) Fragment(_ int, lanes []uint32) Fragment {
 
 func (m *moving) Fragments(n int) []Fragment { return slices.Repeat([]Fragment{m.seen}, n) }
 
-// TestAgentSendsWhatIsThere checks that an agent that sends a sum that the model may have given up meanwhile sends what
-// it has read, if that is complete.
-func TestAgentSendsWhatIsThere(t *testing.T) {
+// TestAgentSendsCompleteSums checks that an agent that sends a sum that the model may have given up meanwhile sends
+// what it has read, if that is complete.
+func TestAgentSendsCompleteSums(t *testing.T) {
 	whole := Fragment{Epoch: 3, Lanes: 2, Bitmap: 0b11, Inside: 2, Count: 2, NewestNS: 40}
 	for _, c := range []struct {
 		what  string
@@ -196,9 +196,9 @@ func TestAgentSendsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestGive checks requests for the epoch of a job while a server gives none, when it gives one, and when there is none
-// left.
-func TestGive(t *testing.T) {
+// TestEpochRequests checks requests for the epoch of a job while a server gives none, when it gives one, and when there
+// is none left.
+func TestEpochRequests(t *testing.T) {
 	s, err := New(program.Config{Slots: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -246,9 +246,9 @@ func TestGive(t *testing.T) {
 	}
 }
 
-// TestAgentNamesWhoIsMissing checks that the answer to a request for a fragment's result names the children that are
+// TestAgentNamesMissingChildren checks that the answer to a request for a fragment's result names the children that are
 // missing from it, and that a server without agents does not answer.
-func TestAgentNamesWhoIsMissing(t *testing.T) {
+func TestAgentNamesMissingChildren(t *testing.T) {
 	s, err := New(program.Config{Slots: 4, LaneMemory: 2})
 	if err != nil {
 		t.Fatal(err)

@@ -96,8 +96,8 @@ func measureDepth(tree *Tree) int {
 	return max(most, 1) + 1
 }
 
-// TestBuildOfAnything checks that a tree of any servers is valid and that a slower server gets fewer children.
-func TestBuildOfAnything(t *testing.T) {
+// TestTreeOfAnyServersIsValid checks that a tree of any servers is valid and that a slower server gets fewer children.
+func TestTreeOfAnyServersIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers, servers := some(rapid.IntRange(1, 40).Draw(t, "workers"), rapid.IntRange(0, 20).Draw(t, "servers"))
 		for i := range servers {
@@ -114,8 +114,9 @@ func TestBuildOfAnything(t *testing.T) {
 	})
 }
 
-// TestProportion checks the published rounding: children in proportion to the first server's, and at most k.
-func TestProportion(t *testing.T) {
+// TestChildrenAreProportional checks the published rounding: children in proportion to the first server's, and at most
+// k.
+func TestChildrenAreProportional(t *testing.T) {
 	workers, servers := some(12, 3)
 	for i, gbps := range []olaf.Rate{100, 50, 300} {
 		servers[i].Idle = gbps * olaf.Gbps

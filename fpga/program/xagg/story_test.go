@@ -136,9 +136,9 @@ func server(t interface{ Fatal(...any) }, slots int, j program.Job) *Server {
 	return s
 }
 
-// TestNamesWhatIsMissing checks that all missing fragments of a child are named and no others, and that the parent is
+// TestMissingPartsAreNamed checks that all missing fragments of a child are named and no others, and that the parent is
 // informed when none is missing any more.
-func TestNamesWhatIsMissing(t *testing.T) {
+func TestMissingPartsAreNamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 200).Draw(t, "slots")
 		s := server(t, slots, program.Job{Parent: true, Members: programtest.NewMembers(1)})
@@ -236,9 +236,9 @@ func TestCountsEndWithTheirField(t *testing.T) {
 	})
 }
 
-// TestFinishesWithItsLastChild checks that a server has finished when every fragment of the epoch that its child
+// TestServerFinishesWithLastChild checks that a server has finished when every fragment of the epoch that its child
 // finished is complete.
-func TestFinishesWithItsLastChild(t *testing.T) {
+func TestServerFinishesWithLastChild(t *testing.T) {
 	s := server(t, 3, program.Job{Parent: true, Members: programtest.NewMembers(2)})
 	for child := range program.Port(2) {
 		for seg := range uint64(3) {
@@ -252,9 +252,9 @@ func TestFinishesWithItsLastChild(t *testing.T) {
 	}
 }
 
-// TestAsksOn checks that a worker's request is forwarded to the switch that may have the results: requests for all
-// fragments that are complete here go to the parent.
-func TestAsksOn(t *testing.T) {
+// TestRequestsAreForwarded checks that a worker's request is forwarded to the switch that may have the results:
+// requests for all fragments that are complete here go to the parent.
+func TestRequestsAreForwarded(t *testing.T) {
 	s := server(t, 4, program.Job{Parent: true, Members: programtest.NewMembers(1)})
 	for seg := range uint64(3) {
 		s.Receive(0, 0, &program.Packet{Kind: program.Data, Seg: seg, Round: 3, Lanes: 1}, nil, nobody{})

@@ -223,9 +223,9 @@ func TestOperands(t *testing.T) {
 	}
 }
 
-// TestLateIsAskedAgain gives programs no wall time, as on a busy machine. It checks that a mutant that ends in the
-// second try does not count as noticed because of that, and that an endless one does.
-func TestLateIsAskedAgain(t *testing.T) {
+// TestTimedOutMutantIsRetried gives programs no wall time, as on a busy machine. It checks that a mutant that ends in
+// the second try does not count as noticed because of that, and that an endless one does.
+func TestTimedOutMutantIsRetried(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
@@ -285,8 +285,8 @@ func TestDrawIsSeeded(t *testing.T) {
 	}
 }
 
-// TestSeenIsNotDrawn checks that reviewed samples are not drawn again, until no mutants are left.
-func TestSeenIsNotDrawn(t *testing.T) {
+// TestReviewedSamplesAreNotRedrawn checks that reviewed samples are not drawn again, until no mutants are left.
+func TestReviewedSamplesAreNotRedrawn(t *testing.T) {
 	inToy(t)
 	target, err := load("queue")
 	if err != nil {
@@ -324,8 +324,9 @@ func TestSeenIsNotDrawn(t *testing.T) {
 	}
 }
 
-// TestJudged checks the committed lists: every line has its parts, names an existing mutant, and is in one list only.
-func TestJudged(t *testing.T) {
+// TestCommittedListsAreValid checks the committed lists: every line has its parts, names an existing mutant, and is in
+// one list only.
+func TestCommittedListsAreValid(t *testing.T) {
 	if testing.Short() {
 		t.Skip("loads packages with their types")
 	}
@@ -367,7 +368,7 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-func TestJudgedNeedAReason(t *testing.T) {
+func TestJudgedMutantsNeedAReason(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "list")
 	for _, text := range []string{"fpga/engine f: a → b\n", "fpga/engine f: a → b | \n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -46,7 +46,7 @@ func TestEveryModuleHasALicence(t *testing.T) {
 	}
 }
 
-func TestLicencesAreTold(t *testing.T) {
+func TestLicencesAreRecognised(t *testing.T) {
 	for text, want := range map[string]string{
 		"The MIT License\n\nPermission is hereby granted, free of charge,\nto any person obtaining a copy":      "MIT",
 		"Redistribution and use in source and binary forms ...\nNeither the name of Google nor":                 "BSD-3-Clause",
@@ -88,8 +88,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestThisProgram checks that every module in this test's program has a licence.
-func TestThisProgram(t *testing.T) {
+// TestOwnModulesHaveLicences checks that every module in this test's program has a licence.
+func TestOwnModulesHaveLicences(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

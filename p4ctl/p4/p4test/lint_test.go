@@ -27,8 +27,8 @@ func TestProgramsKeepToTheirIDs(t *testing.T) {
 	}
 }
 
-// TestLintFinds breaks the source or the P4Info in one place and checks that there is exactly one complaint.
-func TestLintFinds(t *testing.T) {
+// TestLintFindsEveryFault breaks the source or the P4Info in one place and checks that there is exactly one complaint.
+func TestLintFindsEveryFault(t *testing.T) {
 	edit := func(file, old, new string) func(string) ([]byte, error) {
 		return func(name string) ([]byte, error) {
 			text, err := p4.Source(name)
