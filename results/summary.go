@@ -37,8 +37,8 @@ func Summarise(d *metric.Declaration, runs []Run) Row {
 	return row
 }
 
-// metricOver returns the statistic of one metric over runs. If the statistic is missing, it has the reason of the first
-// run.
+// metricOver returns the statistic of one metric over runs. If the statistic is missing, its reason is that of the
+// first run.
 func metricOver(runs []*Run, m *metric.Metric) Statistic {
 	values := make([]Float, len(runs))
 	reason := "no valid run"

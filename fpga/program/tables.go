@@ -61,7 +61,7 @@ func (t *Table) NamesParent(params []uint32) bool {
 	return t.Rises && at >= 0 && params[at] == UplinkPort
 }
 
-// Remark returns a remark on an entry with these parameters if its numbers do not explain it, and otherwise "".
+// Remark returns a note that explains an entry with these parameters, or "" if its numbers need no explanation.
 func (t *Table) Remark(params []uint32) string {
 	if t.NamesParent(params) {
 		return "the switch above"

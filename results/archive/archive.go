@@ -282,8 +282,8 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	return r, err
 }
 
-// rejudgeRows replaces the verdicts in a document of the first version by verdicts under current rules, and adds a
-// statement about this. It returns the number of rows judged.
+// rejudgeRows replaces the verdicts in a document of the first version with verdicts under the current rules, and adds
+// a statement saying so. It returns the number of rows judged.
 func rejudgeRows(b *results.Bench) int {
 	if b.Schema == results.BenchSchema {
 		return 0

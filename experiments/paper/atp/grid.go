@@ -168,8 +168,8 @@ func (g *Grid) Fill(ctx context.Context, set system.Set, t *result.Result, prefi
 	return nil
 }
 
-// play runs the cells and stores their outcomes in g.found. After an error, these are the complete cells or, if the
-// first cell failed, its finished runs. play returns the seeds of the stored runs.
+// play runs the cells and stores their outcomes in g.found. After an error, it stores only the complete cells or, if
+// the first cell failed, that cell's finished runs. It returns the seeds of the stored runs.
 func (g *Grid) play(ctx context.Context, cells []Cell, seeds []uint64, done func()) (whole []uint64, err error) {
 	g.found = nil
 	for i := range cells {

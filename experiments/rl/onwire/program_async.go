@@ -60,7 +60,7 @@ type asyncUpdate struct {
 	version uint32 // version of the model that the client pulled before this update
 }
 
-// asyncModel is the model with which the server's program answers an update.
+// asyncModel is the model that the server's program sends in reply to an update.
 type asyncModel struct {
 	version uint32 // number of updates in the answers so far
 	sum     uint32 // number of the sum, if all workers apply it

@@ -61,7 +61,7 @@ func (p *Program) sumBed(mode string) (*lab.Lab, error) {
 	return lab.Up(plan, lab.Options{})
 }
 
-// sumStand returns the stand for a job around an aggregator.
+// sumStand returns the stand for a job whose workers use an aggregator.
 func (p *Program) sumStand(bed *lab.Lab) *stand {
 	cable := func(node int) *lab.PlannedCable { return &bed.Plan.Cables[bed.Plan.Nodes[node].Up] }
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }

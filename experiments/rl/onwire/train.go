@@ -395,7 +395,7 @@ func (r *run) end(ctx context.Context) error {
 	return r.count()
 }
 
-// count reads the device's counters, and its own report on the quality of its work.
+// count reads the device's counters, decisions, pacing and faults.
 func (r *run) count() error {
 	o := r.out
 	var err error
