@@ -166,7 +166,7 @@ func (f *topologyFlags) baseTopology(args []string) (*netsim.Topology, error) {
 		return nil, cli.UsageError("use a topology file or --preset, not both")
 	case len(args) == 1:
 		text, err := os.ReadFile(args[0])
-		if errors.Is(err, fs.ErrNotExist) && slices.Contains(presetNames(), args[0]) {
+		if errors.Is(err, fs.ErrNotExist) && slices.Contains(f.presetNames(), args[0]) {
 			return nil, cli.UsageError("there is no file %s; use --preset %s for the built-in "+
 				"topology", args[0], args[0])
 		}
