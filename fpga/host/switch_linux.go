@@ -122,7 +122,10 @@ func (s *Switch) drain(port int) {
 func (s *Switch) take(port int, b []byte) {
 	now, at := s.Now(), &s.Ports[port]
 	v, err := s.Format.Decode(b)
-	outer := v.Outer()
+	var outer frame.Outer
+	if err == nil {
+		outer = v.Outer()
+	}
 	if err != nil || s.Accepts != nil && !s.Accepts(port, &outer) {
 		s.count(func(c *SwitchCounts) { c.Strange++ })
 		return
