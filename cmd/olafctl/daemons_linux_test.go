@@ -17,6 +17,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/pktgen/attach"
 )
 
 // daemon is an olafctl process in a test.
@@ -244,4 +245,86 @@ func TestEndOfTheSwitchEndsItsHosts(t *testing.T) {
 		}
 	}
 	traces.AwaitGone(t, marker)
+}
+
+// TestOthersEndWithoutAWorker lets the program of one worker around a switch in user space end while the other's waits
+// for the next sum, or before it sends the next vector: the other worker exits with the reason, which its program gets.
+// If the server that answers each update is interrupted, a worker ends as well.
+func TestOthersEndWithoutAWorker(t *testing.T) {
+	if !canReal() {
+		t.Skip("no rights for namespaces and packet sockets")
+	}
+	t.Setenv("PATH", pathOfOlafctl(t)+":"+os.Getenv("PATH"))
+	for _, name := range []string{"switchml", "iswitch", "atp", "ps", "ring", "ps async"} {
+		t.Run(name, func(t *testing.T) {
+			system, mode, _ := strings.Cut(name, " ")
+			marker := fmt.Sprintf("OLAF_TEST_MARK=%d:%s.", os.Getpid(), t.Name())
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			j := startDaemons(ctx, t, system, mode, marker)
+			stays, want := j.hosts[0], "worker 1 ended, and without it there are no more sums"
+			var said error
+			if mode != "" {
+				want = "the server ended, and without it there are no more models"
+				said = waitAtEndedServer(t, j)
+			} else {
+				said = waitForEndedWorker(t, j)
+				if code, _ := j.hosts[1].end(t); code != 0 {
+					t.Errorf("the worker whose program ended exits with %d: %s", code, &j.hosts[1].said)
+				}
+			}
+			code, _ := stays.end(t)
+			if said == nil || !strings.Contains(said.Error(), want) || code != 1 || !strings.Contains(stays.said.String(), want) {
+				t.Errorf("the other worker's program gets %v, and its worker exits with %d: %s; want 1 and %q", said, code, &stays.said, want)
+			}
+		})
+	}
+}
+
+// waitForEndedWorker lets both workers of a job have a sum. Then the program of worker 1 ends, and that of worker 0 gets
+// the returned error.
+func waitForEndedWorker(t *testing.T, j *daemonJob) error {
+	t.Helper()
+	var clients []*attach.Client
+	sums := make(chan error, 2)
+	for _, socket := range j.sockets {
+		c, err := attach.Dial(socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+		go func() { _, _, err := c.Sum([]float32{1, 2}, 0); sums <- err }()
+	}
+	for range clients {
+		if err := <-sums; err != nil {
+			t.Errorf("the first sum: %v", err)
+		}
+	}
+	go func() { _, _, err := clients[0].Sum([]float32{1, 2}, 0); sums <- err }()
+	if err := clients[1].Close(); err != nil {
+		t.Error(err)
+	}
+	return <-sums
+}
+
+// waitAtEndedServer interrupts the server of a job while a worker waits for its answer, and returns the worker's error.
+func waitAtEndedServer(t *testing.T, j *daemonJob) error {
+	t.Helper()
+	worker, err := attach.Dial(j.sockets[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := attach.Dial(j.server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushed := make(chan error, 1)
+	go func() { _, err := worker.Push([]float32{1, 2}, 0); pushed <- err }()
+	if _, _, err := server.Take(); err != nil {
+		t.Error(err)
+	}
+	if err := j.hosts[2].cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	return <-pushed
 }

@@ -25,13 +25,19 @@ var Baseline = withOffsets(&Format{
 				Get: func(p *program.Packet) uint64 { return p.Bitmap },
 				Set: func(p *program.Packet, v uint64) { p.Bitmap = v }},
 		}},
+		{Name: "left", Kind: program.Control, Action: xagg.Leave, Past: true, Head: []Field{
+			baselineType(3), {Name: "unused", Bits: 14},
+			{Name: "host", Doc: "who ended: a worker, the server after the workers, then the switch", Bits: 16,
+				Get: workerOf, Set: setWorker},
+			{Name: "sums", Doc: "number of sums that it had", Bits: 32, Get: valueOf, Set: setValue},
+		}},
 	},
 })
 
 // baselineType returns the field that selects the message.
 func baselineType(code uint64) Field {
 	return Field{Name: "type", Doc: "what the packet is", Bits: 2, Fixed: true, Selects: true, Value: code,
-		Names: []string{"gradient", "sum", "missing"}}
+		Names: []string{"gradient", "sum", "missing", "left"}}
 }
 
 // baselineMessage returns the message with the given type code. Sums are sent by the server.

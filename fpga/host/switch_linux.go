@@ -34,6 +34,8 @@ type Switch struct {
 	Passes  bool           // the program also sees frames addressed to hosts, but only counts them
 	// Ports lists the workers' ports, in the order of the program's member numbers, followed by the servers' ports.
 	Ports []Port
+	// Beside, if set, is a second format. Its frames are forwarded by address, and the program does not see them.
+	Beside *frame.Format
 	// Accepts, if set, reports whether a host's frame may pass. Other frames are counted as strange.
 	Accepts func(port int, outer *frame.Outer) bool
 	// OnArrival, if set, is called for every frame before the program sees it. Its arguments are valid only during the
@@ -122,6 +124,10 @@ func (s *Switch) drain(port int) {
 func (s *Switch) take(port int, b []byte) {
 	now, at := s.Now(), &s.Ports[port]
 	v, err := s.Format.Decode(b)
+	beside := err != nil && s.Beside != nil
+	if beside {
+		v, err = s.Beside.Decode(b)
+	}
 	var outer frame.Outer
 	if err == nil {
 		outer = v.Outer()
@@ -136,10 +142,10 @@ func (s *Switch) take(port int, b []byte) {
 	if p.Job == 0 {
 		p.Job = at.Job
 	}
-	if s.OnArrival != nil {
+	if s.OnArrival != nil && !beside {
 		s.OnArrival(now, port, &v, p, lanes)
 	}
-	if outer.DstIP != s.Own.SrcIP {
+	if beside || outer.DstIP != s.Own.SrcIP {
 		s.pass(now, port, outer.DstIP, b, lanes)
 		return
 	}

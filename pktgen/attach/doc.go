@@ -24,6 +24,8 @@ var (
 	ErrSocket = olaf.NewError(olaf.Usage, "cannot listen for a client")
 	// ErrDisagree is returned if the workers of a job, or a worker and the server, use different scales or lengths.
 	ErrDisagree = olaf.NewError(olaf.Failed, "the job's programs disagree")
+	// ErrEarlyEnd is the error if another host of the job ended and its vector or answer is missing.
+	ErrEarlyEnd = olaf.NewError(olaf.Failed, "the job ended early")
 	// ErrConfig is the error for an invalid configuration.
 	ErrConfig = olaf.NewError(olaf.Usage, "bad attachment")
 )

@@ -143,6 +143,7 @@ func (r *Rounds) applyFloats(a *endpoint.Aggregate) {
 	case !r.checkDigits(a.Values):
 		return
 	}
+	r.waits = false
 	sum := Sum{Round: r.flying.round, Workers: uint32(max(inside, 0)), Reward: float32(reward) / 256, Numbers: r.numbers}
 	sum.Vanished += uint32(a.Vanished)
 	values := a.Values[r.config.digitsRoom():][:length]

@@ -66,7 +66,11 @@ Other systems, and xagg in virtual time, have their own rules:
 While a worker waits, ` + "`waits`" + ` lists the workers whose vectors are missing, if they are known. They are known if the
 network runs in one process, and to daemons of xagg, ps, switchml, atp, and iswitch with isw-x: the switch or the server
 reports after a second whose vectors its incomplete sums lack. Workers of ring do not know it, because each hears only from the
-one before it.
+one before.
+
+Around ` + "`testbed switch`" + `, a host that ends sends a *left* frame ([Baseline](wire.md#baseline)) to the others. Those that need
+its vector or answer then end. A killed host sends none. iSwitch's Leave is not used, because the switch would then add fewer
+vectors.
 
 Workers must agree on the length of each vector. In one of 8192 rounds, all frames are sent.
 

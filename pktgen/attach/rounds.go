@@ -33,15 +33,17 @@ type Rounds struct {
 	end     context.CancelCauseFunc
 	vectors chan handed
 
-	mu       sync.Mutex
-	accepted uint32 // number of accepted vectors
-	flying   handed
-	numbers  Numbers // of the vector in flight
-	epoch    uint16  // epoch of the newest sum
-	awaits   uint64  // workers whose frames the aggregator lacked when asked; 0 if unknown
-	lanes    []uint32
-	attached time.Time // when the newest client attached
-	message  []byte    // contains the sum; the session writes it before the next sum arrives
+	mu        sync.Mutex
+	accepted  uint32 // number of accepted vectors
+	flying    handed
+	numbers   Numbers // of the vector in flight
+	epoch     uint16  // epoch of the newest sum
+	waits     bool    // for the sum of the vector in flight
+	departure departure
+	awaits    uint64 // workers whose frames the aggregator lacked when asked; 0 if unknown
+	lanes     []uint32
+	attached  time.Time // when the newest client attached
+	message   []byte    // contains the sum; the session writes it before the next sum arrives
 }
 
 // roundsOverhead is the number of lanes before the values. lowRound masks the part of the round number that is sent in
@@ -257,7 +259,11 @@ func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 	case h := <-r.vectors:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.flying, r.numbers, r.awaits = h, Numbers{}, 0
+		r.flying, r.numbers, r.awaits, r.waits = h, Numbers{}, 0, true
+		if err := r.departure.check(h.round); err != nil {
+			r.end(err)
+			return process.Computed{}
+		}
 		if r.config.Conversion != nil {
 			r.lanes = r.config.appendFloats(r.lanes[:0], &h, &r.numbers)
 			return process.Computed{Values: r.lanes}
@@ -340,6 +346,7 @@ func (r *Rounds) Apply(a *endpoint.Aggregate) {
 		r.applyFloats(a)
 		return
 	}
+	r.waits = false
 	length := len(r.flying.values) / 4
 	sum := Sum{Round: a.Number, Workers: a.Vectors, Reward: float32(int32(a.Values[3])) / 256}
 	if a.Torn {

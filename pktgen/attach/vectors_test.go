@@ -2,10 +2,12 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -117,5 +119,42 @@ func TestWorkersEndIfTheirServerDiffers(t *testing.T) {
 	}
 	if waits.Apply(a); why == nil || !strings.Contains(why.Error(), "start the server with the same --mode") {
 		t.Errorf("a worker that waits ends with %v, want that the server has another mode", why)
+	}
+}
+
+// TestLeftHostsEndWorkersThatNeedThem checks when a worker ends because another host ended after two sums: not for the
+// sums that this host had as well, but while its client waits for the next sum, or when the client sends its vector.
+func TestLeftHostsEndWorkersThatNeedThem(t *testing.T) {
+	c := wholeConfig()
+	c.Workers, c.Waits, c.Conversion = 3, true, &endpoint.Conversion{}
+	for host, name := range map[olaf.WorkerID]string{1: "worker 1", 3: "the server", 4: "the switch"} {
+		var why error
+		r, err := NewRounds(c, func(err error) { why = err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		hand := func(round uint32) {
+			r.vectors <- handed{round: round, answer: make(chan []byte, 1)}
+			r.Compute(t.Context(), round)
+		}
+		want := name + " ended, and without it there are no more sums"
+		hand(1)
+		if err := r.HandleLeave(host, 2); err != nil || why != nil {
+			t.Errorf("%s: a worker that waits for sum 1 ends with %v, %v; want that it goes on", name, err, why)
+		}
+		hand(2)
+		if !errors.Is(why, ErrEarlyEnd) || !strings.Contains(why.Error(), want) {
+			t.Errorf("a worker that sends vector 2 ends with %v, want %q", why, want)
+		}
+		if err := r.HandleLeave(host, 2); !errors.Is(err, ErrEarlyEnd) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a worker that waits for sum 2 ends with %v, want %q", err, want)
+		}
+	}
+	w, _, _, _, _ := wholePair(t)
+	if err := w.HandleLeave(0, 0); err != nil {
+		t.Errorf("a worker that waits for no sums ends with %v, want that it goes on without the other workers", err)
+	}
+	if err := w.HandleLeave(1, 0); !errors.Is(err, ErrEarlyEnd) {
+		t.Errorf("a worker that waits for no sums ends with %v, want that it ends without its server", err)
 	}
 }

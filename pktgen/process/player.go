@@ -66,6 +66,12 @@ type Player struct {
 	Waits bool
 	// Check, if not nil, is called with every arriving packet before the endpoint gets it. An error ends the player.
 	Check func(p *program.Packet, lanes []uint32) error
+	// Number is this host's number in notifications.
+	Number olaf.WorkerID
+	// Others lists the hosts that are notified when this host ends. OnLeave, if not nil, is called when such a
+	// notification arrives. It gets the host's number and the number of sums that the host had. An error ends the player.
+	Others  []endpoint.Peer
+	OnLeave func(host olaf.WorkerID, sums uint32) error
 	// Sent, if not nil, is called with every packet before it is sent.
 	Sent func(p *program.Packet)
 	// Handed, if not nil, is called with every vector that is handed over and the current time on the run clock.
@@ -111,26 +117,28 @@ type carrier interface {
 type playing struct {
 	*Player
 	carrier
-	ctx       context.Context
-	end       endpoint.Endpoint
-	report    Report
-	zeroNS    uint64
-	vector    uint32 // in computation, or the last one
-	computing bool
-	computed  chan Computed
-	finished  chan struct{} // updates of LaterWork
-	ready     *Computed     // not yet due
-	reward    int32
-	data      int   // packets of vectors, and how many of them were skipped
-	later     later // to be swapped with the next packet
-	applied   int   // applied sums not yet reported to the endpoint
-	late      []time.Duration
-	heard     time.Time
-	reported  time.Time // when workers were last sent the numbers of missing workers
-	lost      int       // number of times that the network lacked frames since then
-	failed    error
-	child     *olaf.WorkerID // number to send with; nil for its own
-	moved     bool           // to Above
+	ctx        context.Context
+	end        endpoint.Endpoint
+	report     Report
+	zeroNS     uint64
+	vector     uint32 // in computation, or the last one
+	computing  bool
+	computed   chan Computed
+	finished   chan struct{} // updates of LaterWork
+	ready      *Computed     // not yet due
+	reward     int32
+	data       int    // packets of vectors, and how many of them were skipped
+	later      later  // to be swapped with the next packet
+	applied    int    // applied sums not yet reported to the endpoint
+	sums       uint32 // sums to apply so far
+	incomplete bool   // another host has ended, so that only packets on the way can still arrive
+	late       []time.Duration
+	heard      time.Time
+	reported   time.Time // when workers were last sent the numbers of missing workers
+	lost       int       // number of times that the network lacked frames since then
+	failed     error
+	child      *olaf.WorkerID // number to send with; nil for its own
+	moved      bool           // to Above
 }
 
 // Run runs the endpoint that make creates until the endpoint is done or the context ends, which is not an error. The
@@ -199,12 +207,17 @@ func (k *playing) run() error {
 	return k.failed
 }
 
-// giveUp sends the last messages. If the endpoint is not done, it notifies its peers that it leaves.
+// giveUp sends the last messages. If the endpoint is not done, it notifies its peers that it leaves. It also notifies
+// the hosts in Others.
 func (k *playing) giveUp() {
 	if l, ok := k.end.(endpoint.Leaver); ok && !k.end.Done() {
 		l.Leave()
 	}
 	k.leave()
+	p := program.Packet{Kind: program.Control, Action: xagg.Leave, Worker: k.Number, Value: uint64(k.sums)}
+	for _, to := range k.Others {
+		_ = k.write(&p, nil, 0, 0, netip.Addr{}, k.To(to, &p)) // the network may have gone
+	}
 }
 
 // rest receives the packets that have already arrived when the context ends.
@@ -268,6 +281,9 @@ func (k *playing) reportMissing(now time.Time) {
 // checkPatience returns an error if no progress was made for too long.
 func (k *playing) checkPatience(now time.Time) error {
 	patience := cmp.Or(k.Patience, DefaultPatience)
+	if k.incomplete {
+		patience = min(patience, DefaultPatience)
+	}
 	switch {
 	case now.Sub(k.heard) <= patience:
 		return nil
@@ -331,6 +347,13 @@ func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort
 		k.heard, k.lost = time.Now(), 0
 	case p.Action == xagg.Lost:
 		k.lost++
+	}
+	if p.Kind == program.Control && p.Action == xagg.Leave {
+		if k.OnLeave != nil {
+			k.incomplete = true
+			k.fail(k.OnLeave(p.Worker, uint32(p.Value)))
+		}
+		return
 	}
 	k.follow(p, from)
 	if k.Check != nil {
@@ -409,6 +432,7 @@ func (k *playing) Message() {}
 
 // Apply applies a sum immediately or later. The endpoint is then notified by OnApplied.
 func (k *playing) Apply(a *endpoint.Aggregate) {
+	k.sums++
 	if later, ok := k.Work.(LaterWork); ok {
 		later.ApplyLater(a, func() {
 			k.finished <- struct{}{} // does not block: the endpoint applies one sum at a time

@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
 // HostFrames encodes and decodes the frames of a host that is connected to a Stand. It implements process.FrameCodec.
@@ -52,15 +53,23 @@ func (c *HostFrames) Encode(dst []byte, p *program.Packet, lanes []uint32, to ne
 	ip := to.Addr().As4()
 	there := olaf.Addresses{SrcIP: ip, SrcMAC: [6]byte{2, 0, ip[0], ip[1], ip[2], ip[3]}, SrcPort: to.Port()}
 	outer := outerTo(&c.own, &there, to != c.Switch(), c.number == c.workers)
-	return c.parts.Frame.Encode(dst, &outer, p, lanes)
+	format := c.parts.Frame
+	if isLeave(p) {
+		format = frame.Baseline
+	}
+	return format.Encode(dst, &outer, p, lanes)
 }
+
+// isLeave reports whether a packet announces that a host ended. The systems themselves have no such packet, except for
+// XAgg, and iSwitch, whose switch would then add fewer vectors.
+func isLeave(p *program.Packet) bool { return p.Kind == program.Control && p.Action == xagg.Leave }
 
 // Decode implements process.FrameCodec. The frame of a sum does not contain the sum's contributors; see assumeTrace. The
 // job's programs check them.
 func (c *HostFrames) Decode(b []byte, vector uint32, p *program.Packet) (lanes []uint32, from netip.AddrPort, ok bool) {
 	v, err := c.parts.Frame.Decode(b)
 	if err != nil {
-		if v, err = frame.Baseline.Decode(b); err != nil || v.Message.Kind != program.Control { // the switch's report
+		if v, err = frame.Baseline.Decode(b); err != nil || v.Message.Kind != program.Control { // about hosts
 			return nil, from, false
 		}
 	}
@@ -71,7 +80,7 @@ func (c *HostFrames) Decode(b []byte, vector uint32, p *program.Packet) (lanes [
 	from = netip.AddrPortFrom(netip.AddrFrom4(outer.SrcIP), outer.SrcPort)
 	worker := c.number < c.workers
 	lanes = readPacket(&v, p, c.lanes, 0, worker)
-	if p.Kind == program.Control {
+	if p.Kind == program.Control && !isLeave(p) {
 		for k := range c.workers {
 			if c.framer.Address(k).SrcIP == outer.SrcIP {
 				p.Worker = olaf.WorkerID(k) // the requester

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
 // HostInterface is the name of the interface of a host in a namespace.
@@ -55,7 +56,9 @@ func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, i
 		err = s.useInterfaces(interfaces)
 	}
 	if err == nil {
-		r.sw.Accepts = s.accept
+		if r.sw.Accepts = s.accept; r.parts.Frame != frame.Baseline {
+			r.sw.Beside = frame.Baseline
+		}
 		arrive := r.sw.OnArrival
 		r.sw.OnArrival = func(now olaf.Time, port int, v *frame.View, p *program.Packet, lanes []uint32) {
 			arrive(now, port, v, p, lanes)
@@ -158,10 +161,25 @@ func (s *Stand) Start(host int, cmd *exec.Cmd) (*netlab.Process, error) {
 	return s.nodes[host].Start(cmd)
 }
 
+// announceEnd notifies the hosts that the switch has ended. Its number follows those of the workers and the server.
+func (s *Stand) announceEnd() {
+	b := make([]byte, olaf.MaxFrame)
+	for i := range s.run.sw.Ports {
+		at := &s.run.sw.Ports[i]
+		outer := outerTo(&s.run.sw.Own, &at.Host, true, false)
+		n, err := frame.Baseline.Encode(b, &outer, &program.Packet{Kind: program.Control, Action: xagg.Leave,
+			Worker: olaf.WorkerID(s.run.net.Workers + 1)}, nil)
+		if err == nil {
+			_ = at.Socket.Send(b[:n]) // the host may have ended as well
+		}
+	}
+}
+
 // Stop stops the switch. It returns the counters of the program and of the switch. "strange" counts frames in another
 // format or without a known destination.
 func (s *Stand) Stop() (counts map[string]uint64, err error) {
 	err = s.run.sw.Close()
+	s.announceEnd()
 	counts = map[string]uint64{"arrived": s.run.sw.Counts().Arrived, "left": s.run.sw.Counts().Left,
 		"strange": s.run.sw.Counts().Strange}
 	if described := s.run.parts.Program; described != nil && described.Ledger != nil {

@@ -151,7 +151,7 @@ func NewComputation(c attach.Config, end context.CancelCauseFunc, say func(forma
 // player returns the player and the codec of a host.
 func (w *WireJob) player(number int, work process.Work, patience time.Duration) (*process.Player, *wired.HostFrames) {
 	codec := wired.NewHostFrames(&w.parts, w.network.Workers, number)
-	p := &process.Player{Work: work, Patience: patience, To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
+	p := &process.Player{Work: work, Patience: patience, Number: olaf.WorkerID(number), Others: w.others(number), To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
 		switch to {
 		case endpoint.Network:
 			return codec.Switch()
@@ -161,6 +161,19 @@ func (w *WireJob) player(number int, work process.Work, patience time.Duration) 
 		return codec.Host(int(to))
 	}}
 	return p, codec
+}
+
+// others returns all hosts but one.
+func (w *WireJob) others(number int) (hosts []endpoint.Peer) {
+	for k := range w.network.Workers {
+		if k != number {
+			hosts = append(hosts, endpoint.Peer(k))
+		}
+	}
+	if w.parts.Server != nil && number != w.network.Workers {
+		hosts = append(hosts, endpoint.Server)
+	}
+	return hosts
 }
 
 // endpointConfig returns the configuration of a host's endpoint in a job with the given number of vectors.
@@ -179,8 +192,11 @@ func (w *WireJob) PlayWorker(ctx context.Context, conn process.FrameConn, number
 	}
 	p, codec := w.player(number, work, patience)
 	p.Waits = true
-	if rounds, waits := work.(*attach.Rounds); waits {
-		p.Check = rounds.Heard
+	switch work := work.(type) {
+	case *attach.Rounds:
+		p.Check, p.OnLeave = work.Heard, work.HandleLeave
+	case *attach.Pushes:
+		p.OnLeave = work.HandleLeave
 	}
 	report, err := p.RunFrames(ctx, conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return w.parts.Worker(w.endpointConfig(number, min(vectors, most)), h)
