@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	devicecmd "github.com/olafctl/olaf/cmd/olafctl/device"
 	"github.com/olafctl/olaf/cmd/olafctl/mute"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program/programs"
@@ -34,6 +35,7 @@ func start(ctx context.Context, env *cli.Env, args []string) int {
 // process returns the environment of this process, with all systems, devices and experiments in this program.
 func process() *cli.Env {
 	env := cli.System()
+	env.Bus.Guard = devicecmd.CommandGuard
 	env.Systems, env.Programs = system.All(), programs.AllPrograms()
 	env.Devices, env.Published, env.Declared, env.Layouts = listDevices(env.Systems, &env.Bus), listExperiments(env.Systems),
 		env.Systems.FindDeclaration, layouts()

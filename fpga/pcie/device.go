@@ -40,6 +40,7 @@ type Device struct {
 	window  Window
 	bar     os.FileInfo // information about the mapped file; nil if there is none
 	lock    *lock
+	guard   *guard // nil before the generator was started
 	clock   Clock
 
 	ours       bool   // the image is ours; otherwise only the shell is readable
@@ -500,6 +501,11 @@ func (d *Device) Write32(addr, value uint32) error {
 		d.window.Store32(addr, value)
 		return d.confirmArrival(addr, value)
 	}
+	if addr == regmap.GeneratorCommand && value&startsGenerator != 0 && d.options.DryRun == nil {
+		if err := d.startGuard(); err != nil {
+			return fmt.Errorf("write %s: %w", w.name(), err)
+		}
+	}
 	w.written = false // until it is read back
 	if addr == regmap.CommonErrors && value&^w.register.Writable() == 0 {
 		d.sticky &^= value
@@ -510,6 +516,9 @@ func (d *Device) Write32(addr, value uint32) error {
 	d.window.Store32(addr, value)
 	return d.confirmWrite(w, addr, value)
 }
+
+// startsGenerator are the commands after which the generator can run without this process.
+const startsGenerator = regmap.GeneratorCommandArm | regmap.GeneratorCommandStart
 
 // writeThrough writes one word through a window register and checks that the index advanced by one.
 func (d *Device) writeThrough(addr uint32, w *word, value uint32) error {
@@ -780,6 +789,7 @@ func (d *Device) Close() error {
 		return nil
 	}
 	d.failed = errClosed
+	d.guard.end()
 	var err error
 	if d.window != nil {
 		err = d.window.Close()

@@ -49,6 +49,9 @@ func takeLock(dir, slot string, alone bool) (*lock, error) {
 	return &lock{file}, nil
 }
 
+// shareLock returns the lock that the process which started this one has on a card, and shares with this process.
+func shareLock(file *os.File) *lock { return &lock{file} }
+
 // readHolder returns a description of the process that last locked the file for writing, or a text for readers, which
 // do not write their names.
 func readHolder(file *os.File) string {

@@ -29,6 +29,8 @@ type Options struct {
 	Force bool
 	// Lost, if set, is called once when the card has disappeared, was reset, or was replaced.
 	Lost func(error)
+
+	locked *os.File // lock inherited from the card's owner, which has died; nil to take the lock
 }
 
 // Clock provides the time for a card. It must be monotonic, because the device reports a power cycle if more time
@@ -134,8 +136,11 @@ func (x *examination) findCard(bdf string) error {
 }
 
 func (x *examination) lockCard() error {
-	l, err := takeLock(x.bus.Locks, Slot(x.card.BDF), x.mayWrite())
-	if err != nil {
+	var l *lock
+	var err error
+	if x.options.locked != nil {
+		l = shareLock(x.options.locked)
+	} else if l, err = takeLock(x.bus.Locks, Slot(x.card.BDF), x.mayWrite()); err != nil {
 		x.addCheck("lock", fpga.Failed, err.Error(), "")
 		return fmt.Errorf("%s: %w", x.card.BDF, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -77,6 +78,9 @@ type Bus struct {
 	Map func(path string, bytes int64, writable bool) (Window, error)
 	// Clock provides the time for the cards; nil means the host's clock.
 	Clock Clock
+	// Guard returns a command that calls Guard for a card; nil for none. It is started before the card's generator. If
+	// this process is killed, the command stops the generator.
+	Guard func(bdf string) *exec.Cmd
 }
 
 // HostBus returns the PCI bus of this host.

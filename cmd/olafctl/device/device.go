@@ -21,7 +21,7 @@ func New(env *cli.Env) *cobra.Command {
 commands never do to a card.`,
 	}
 	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env),
-		newDeviceWatchCmd(env), newDeviceConformanceCmd(env),
+		newDeviceWatchCmd(env), newDeviceConformanceCmd(env), newGuardCmd(env),
 		NewReg(env), NewServe(env))
 	return cmd
 }
