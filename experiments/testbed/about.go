@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/remote"
 )
 
 // callAbout is the name of the request that asks a host for its description.
@@ -21,6 +22,7 @@ const callAbout = "about"
 // AboutRequest names the parts of a host that are described in addition to the host itself.
 type AboutRequest struct {
 	Device    string `json:"device,omitempty"`
+	Lent      string `json:"lent,omitempty"`      // the device's address if another process on the host lends it
 	Generator bool   `json:"generator,omitempty"` // the device will be a generator; otherwise a queue
 	Interface string `json:"interface,omitempty"`
 	LeastMTU  int    `json:"least_mtu,omitempty"` // least MTU of the interface
@@ -108,12 +110,15 @@ func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id str
 		}
 		return id, counts, errors.Join(err, what.checkRole(role))
 	}
-	d, err := OpenDevice(ctx, what.Device, DeviceOptions{Access: *a, ReadOnly: true})
+	d, err := what.open(ctx, DeviceOptions{Access: *a, ReadOnly: true})
 	if err != nil {
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	identity := d.Identity()
+	if lent, ok := d.(*remote.Device); ok {
+		identity = lent.Served()
+	}
 	id = strings.TrimSpace(identity.Kind + " " + identity.Build)
 	built, err := d.Read32(regmap.CommonRole)
 	if err == nil {
@@ -123,6 +128,16 @@ func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id str
 		counts, err = what.latchedCounts(d)
 	}
 	return id, counts, err
+}
+
+// open opens the device, which may already be lent by the holder of a testbed.
+func (what *AboutRequest) open(ctx context.Context, o DeviceOptions) (fpga.Device, error) {
+	if what.Lent != "" {
+		if d, err := OpenDevice(ctx, what.Lent, o); err == nil {
+			return d, nil
+		}
+	}
+	return OpenDevice(ctx, what.Device, o) // if it is lent after all, the error contains the owner
 }
 
 // latchedCounts returns the counters for a device's role as they were last latched. It does not latch them itself,

@@ -169,21 +169,28 @@ func TestTablesAreWrittenOncePerChange(t *testing.T) {
 	}
 }
 
-// TestCountsInDescriptions checks that the description of a device that lasts has its counters, and that of an
-// interface the kernel's.
+// TestCountsInDescriptions checks that the description of a device that lasts has its counters, also if another process has
+// opened the device and lends it.
 func TestCountsInDescriptions(t *testing.T) {
-	lasting, made := TwinDevice(), TwinDevice()
+	lasting, made, open := TwinDevice(), TwinDevice(), TwinDevice()
 	lasting.Uses = func(string) []string { return []string{"card"} }
+	open.Prefix, open.Uses = "pci:", lasting.Uses
+	open.Registers = func(context.Context, string, DeviceOptions) (fpga.Device, error) {
+		return nil, errors.New("the card is in use")
+	}
+	const ofQueue = "in delivered dropped malformed lost before the queue"
 	for _, c := range []struct {
-		row  Device
+		rows Devices
 		what AboutRequest
 		want string
 	}{
-		{lasting, AboutRequest{Device: "twin:"}, "in delivered dropped malformed lost before the queue"},
-		{lasting, AboutRequest{Device: "twin:", Generator: true}, "sent late"},
-		{made, AboutRequest{Device: "twin:"}, ""},
+		{Devices{lasting}, AboutRequest{Device: "twin:"}, ofQueue},
+		{Devices{lasting}, AboutRequest{Device: "twin:", Lent: "held:paper/queue"}, ofQueue},
+		{Devices{lasting}, AboutRequest{Device: "twin:", Generator: true}, "sent late"},
+		{Devices{made}, AboutRequest{Device: "twin:"}, ""},
+		{Devices{made, open}, AboutRequest{Device: "pci:", Lent: "twin:"}, ofQueue},
 	} {
-		about := Access{Devices: Devices{c.row}}.About(t.Context(), c.what)
+		about := Access{Devices: c.rows}.About(t.Context(), c.what)
 		var names []string
 		for _, n := range about.Counts {
 			names = append(names, n.Name)

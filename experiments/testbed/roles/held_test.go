@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/olafctl/olaf/experiments/testbed"
@@ -90,6 +91,25 @@ func TestDevicesOfHosts(t *testing.T) {
 			if got != want {
 				t.Errorf("%s: host %s holds %q, want %q", name, host, got, want)
 			}
+		}
+	}
+}
+
+// TestRequestsFindLentDevices checks that a host is asked for the device that its holder lends. A generator on the
+// queue's host is part of the queue's device.
+func TestRequestsFindLentDevices(t *testing.T) {
+	for host, want := range map[string][]string{
+		"q":   {"held:paper/queue", "held:paper/queue", ""},
+		"gen": {"held:paper/generator"},
+	} {
+		p := &Plan{Name: "paper", Generator: &Role{Host: host, Device: "pci:0000:5e:00.0"}, Queue: &Role{Host: "q", Device: "pci:0000:3b:00.0"},
+			Server: &Role{Host: "q", Interface: "eth1"}}
+		var got []string
+		for _, what := range p.requests(host) {
+			got = append(got, what.Lent)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("generator on host %s: lent devices %q, want %q", host, got, want)
 		}
 	}
 }

@@ -232,18 +232,32 @@ func (p *Plan) requests(host string) (all []testbed.AboutRequest) {
 	type request struct {
 		*Role
 		generator bool
+		lentAs    string // role in which a holder lends its device; empty if it has none
 	}
-	roles := []request{{p.Generator, true}, {p.Queue, false}, {p.Server, false}}
+	roles := []request{{p.Generator, true, p.lenderOfGenerator()}, {p.Queue, false, lab.QueueName}, {p.Server, false, ""}}
 	if p.hasSeparateMirror() {
-		roles = slices.Insert(roles, 0, request{p.Mirror, false}) // the last description of an interface is kept
+		roles = slices.Insert(roles, 0, request{p.Mirror, false, ""}) // the last description of an interface is kept
 	}
 	for _, role := range roles {
-		if role.Role != nil && role.Host == host {
-			all = append(all, testbed.AboutRequest{Device: role.Device, Generator: role.generator, Interface: role.Interface,
-				LeastMTU: leastMTU})
+		if role.Role == nil || role.Host != host {
+			continue
 		}
+		what := testbed.AboutRequest{Device: role.Device, Generator: role.generator, Interface: role.Interface, LeastMTU: leastMTU}
+		if role.Device != "" && role.lentAs != "" {
+			what.Lent = HeldScheme + p.Name + "/" + role.lentAs
+		}
+		all = append(all, what)
 	}
 	return all
+}
+
+// lenderOfGenerator returns the role in which a holder lends the generator's device. A generator on the queue's host is
+// part of the queue's device.
+func (p *Plan) lenderOfGenerator() string {
+	if p.Generator != nil && p.Generator.Host == p.Queue.Host {
+		return lab.QueueName
+	}
+	return lab.Generator
 }
 
 // undoing is a function that undoes one step of setting up a testbed.

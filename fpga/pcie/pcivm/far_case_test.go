@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
 )
@@ -170,19 +171,19 @@ func newFarLab(t *testing.T, queueGuest *farGuest, w *wire) *farLab {
 	return l
 }
 
-// awaitStart returns a channel that is closed when the generator is next started.
-func (l *farLab) awaitStart() <-chan struct{} {
-	started := make(chan struct{})
+// awaitCommand returns a channel that is closed when the generator next receives a command.
+func (l *farLab) awaitCommand(command uint32) <-chan struct{} {
+	received := make(chan struct{})
 	b := l.generator.card
 	b.with(func() {
 		b.arrive = func(_ int, a access) {
-			if a.write && uint32(a.addr) == regmap.GeneratorCommand && a.value&uint64(regmap.GeneratorCommandStart) != 0 {
+			if a.write && uint32(a.addr) == regmap.GeneratorCommand && a.value&uint64(command) != 0 {
 				b.arrive = nil
-				close(started)
+				close(received)
 			}
 		}
 	})
-	return started
+	return received
 }
 
 // expectIdle checks that the generator does not send.
@@ -205,9 +206,8 @@ func checkFar(t *testing.T, queueGuest *farGuest, w *wire) {
 	startOnHead(t, "olafctl device doctor"+device).expect(t, 0)
 	want := statsOf(t, startOnHead(t, bench).expect(t, 0))
 
-	// At this rate the frames take three minutes.
-	started := l.awaitStart()
-	p := startOnHead(t, bench+" --rate 10k"+roles)
+	started := l.awaitCommand(regmap.GeneratorCommandStart)
+	p := startOnHead(t, slowBench+roles)
 	<-started
 	if err := p.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,44 @@ func checkFar(t *testing.T, queueGuest *farGuest, w *wire) {
 	if got := statsOf(t, startOnHead(t, bench+single).expect(t, 0)); !maps.Equal(got, want) {
 		t.Errorf("the run on the far card counts %v, on the twin %v", got, want)
 	}
+	l.checkHolders(t, want)
 	l.checkRoles(t, roles, want)
+}
+
+// slowBench is a bench whose frames take three minutes.
+const slowBench = bench + " --rate 10k"
+
+// checkHolders brings up a testbed whose holders lend both cards. It checks a bench, and that a guard stops the
+// generator if the holder of its card is killed while the bench can do nothing.
+func (l *farLab) checkHolders(t *testing.T, want map[string]float64) {
+	name := fmt.Sprintf("guests%d", os.Getpid())
+	text := "hosts: {g: {ssh: 'SSHG'}, q: {ssh: 'SSHQ'}}\nroles:\n  generator: {host: g, device: 'pci:CARD'}\n" +
+		"  queue: {host: q, device: 'pci:CARD'}\n  server: {host: g, interface: eth0}\n"
+	destination := func(g *farGuest) string { return strings.Trim(strings.TrimPrefix(g.url, "ssh:"), "/") }
+	text = strings.NewReplacer("SSHG", destination(l.generator), "SSHQ", destination(l.queue), "CARD", address).Replace(text)
+	file := filepath.Join(t.TempDir(), name+".yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	startOnHead(t, "olafctl testbed up "+driverFlags+" "+file).expect(t, 0, "up: "+name)
+	if got := statsOf(t, startOnHead(t, bench+" -d testbed:"+name).expect(t, 0)); !maps.Equal(got, want) {
+		t.Errorf("the run on two held cards counts %v, on the twin %v", got, want)
+	}
+	started := l.awaitCommand(regmap.GeneratorCommandStart)
+	p := startOnHead(t, slowBench+" -d testbed:"+name)
+	<-started
+	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stopped := l.awaitCommand(regmap.GeneratorCommandAbort)
+	lock := "/run/lock/olafctl-" + pcie.Slot(address) + ".lock" // it contains the holder's process id
+	l.generator.send(t, Command{Args: []string{"sh", "-c", "read pid rest <" + lock + " && kill -9 $pid"}}).wait(t)
+	<-stopped
+	l.generator.card.with(func() {}) // waits until the command was carried out
+	l.expectIdle(t, "after its holder was killed")
+	_ = p.Process.Kill()
+	_ = p.Wait() // it was killed
+	startOnHead(t, "olafctl testbed down "+name).expect(t, 0, name+" is down")
 }
 
 // checkRoles checks that frames of one card reached the queue of the other, and that all counts agree.
