@@ -24,7 +24,8 @@ var (
 	ErrSocket = olaf.NewError(olaf.Usage, "cannot listen for a client")
 	// ErrDisagree is returned if the workers of a job, or a worker and the server, use different scales or lengths.
 	ErrDisagree = olaf.NewError(olaf.Failed, "the job's programs disagree")
-	// ErrEarlyEnd is the error if another host of the job ended and its vector or answer is missing.
+	// ErrEarlyEnd is the error if a job cannot go on although its program does: another host ended, or frames cannot
+	// number more packets.
 	ErrEarlyEnd = olaf.NewError(olaf.Failed, "the job ended early")
 	// ErrConfig is the error for an invalid configuration.
 	ErrConfig = olaf.NewError(olaf.Usage, "bad attachment")
@@ -53,6 +54,8 @@ type Config struct {
 	// Conversion, if set, describes how the worker's endpoint converts float32 to lanes. Rounds and the endpoint then
 	// exchange float32 values, in frames of Lanes less Overhead.
 	Conversion *endpoint.Conversion
+	// Numbers is the maximum number of packets of Lanes less Overhead in all vectors together; 0 for no limit.
+	Numbers int
 	// Inexact means that a sum may miss or repeat vectors, as published.
 	Inexact bool
 	// Awaited returns the workers whose vectors are missing in a round. If it is nil, they are determined from the

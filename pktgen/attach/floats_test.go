@@ -228,3 +228,27 @@ func TestDigitsOfAThousandWorkersAreExact(t *testing.T) {
 		}
 	}
 }
+
+// TestPacketNumbersLimitPacketsNotVectors checks that a worker whose frames can number six packets sends six vectors of
+// one packet, or two of three, and ends with an error at the next one.
+func TestPacketNumbersLimitPacketsNotVectors(t *testing.T) {
+	for values, most := range map[int]int{4: 6, 36: 2} { // the numbers before the values take 12 lanes of 16
+		c := floatConfig(endpoint.Conversion{})
+		c.Numbers = 6
+		var why error
+		r, err := NewRounds(c, func(err error) { why = err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range most + 1 {
+			if why != nil {
+				t.Errorf("vector %d of %d values ends with %v, want that it is sent", i-1, values, why)
+			}
+			r.vectors <- handed{round: uint32(i), values: make([]byte, 4*values), answer: make(chan []byte, 1)}
+			r.Compute(t.Context(), uint32(i))
+		}
+		if !errors.Is(why, ErrEarlyEnd) || !strings.Contains(why.Error(), "can number only 6 packets") {
+			t.Errorf("vector %d of %d values ends with %v, want that there are only 6 packets", most, values, why)
+		}
+	}
+}

@@ -61,7 +61,7 @@ Other systems, and xagg in virtual time, have their own rules:
 | switchml | int32, scaled by the largest value of any worker's packet | vanished | those it needs, and at most a pool of frames with exponents |
 | iswitch, ps, ring | float32; NaN and infinity pass | | those it needs |
 | ps; ` + "`--mode async`" + ` | float32; NaN and infinity pass | | those it needs, and those that the answer needs |
-| iswitch; ` + "`--mode async`" + ` | float32; NaN and infinity pass | | those of the longest, because workers count results by segment |
+| iswitch; ` + "`--mode async`" + ` | float32; NaN and infinity pass | | those of the longest: the switch counts the vectors of each segment, and a worker's k-th result of every segment belongs to the k-th sum |
 
 While a worker waits, ` + "`waits`" + ` lists the workers whose vectors are missing, if they are known. They are known if the
 network runs in one process, and to daemons of xagg, ps, switchml, atp, and iswitch with isw-x: the switch or the server
@@ -72,7 +72,8 @@ Around ` + "`testbed switch`" + `, a host that ends sends a *left* frame ([Basel
 its vector or answer then end. A killed host sends none. iSwitch's Leave is not used, because the switch would then add fewer
 vectors.
 
-Workers must agree on the length of each vector. In one of 8192 rounds, all frames are sent.
+Workers must agree on the length of each vector. In one of 8192 rounds, all frames are sent. Real frames of
+atp can number 65,535 packets of a worker; a job ends with an error when its vectors have more.
 
 After lost or late frames a sum of iswitch may miss or repeat a vector, as published; ` + "`--program-profile isw-x`" + ` prevents it.
 

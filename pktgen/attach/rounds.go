@@ -40,6 +40,7 @@ type Rounds struct {
 	epoch     uint16  // epoch of the newest sum
 	waits     bool    // for the sum of the vector in flight
 	departure departure
+	packets   int    // of all vectors so far, if they are limited
 	awaits    uint64 // workers whose frames the aggregator lacked when asked; 0 if unknown
 	lanes     []uint32
 	attached  time.Time // when the newest client attached
@@ -266,6 +267,10 @@ func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 		}
 		if r.config.Conversion != nil {
 			r.lanes = r.config.appendFloats(r.lanes[:0], &h, &r.numbers)
+			if err := r.countPackets(len(r.lanes)); err != nil {
+				r.end(err)
+				return process.Computed{}
+			}
 			return process.Computed{Values: r.lanes}
 		}
 		length := len(h.values) / 4
@@ -281,6 +286,25 @@ func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 		}
 		return process.Computed{Values: r.lanes}
 	}
+}
+
+// CountPackets counts the packets of a vector, for a network in this process. The error matches ErrEarlyEnd if all vectors
+// together have more than Config.Numbers.
+func (r *Rounds) CountPackets(lanes int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.countPackets(lanes)
+}
+
+// countPackets is CountPackets for callers that hold r.mu.
+func (r *Rounds) countPackets(lanes int) error {
+	perPacket := r.config.Lanes - Overhead
+	r.packets += (lanes + perPacket - 1) / perPacket
+	if r.config.Numbers == 0 || r.packets <= r.config.Numbers {
+		return nil
+	}
+	return fmt.Errorf("%w: frames of %s can number only %d packets of a worker, and its vectors have more; use fewer or "+
+		"shorter vectors", ErrEarlyEnd, r.config.System, r.config.Numbers)
 }
 
 // rewardOf returns a reward in units of 1/256, limited to the range of int32. It returns 0 for NaN.

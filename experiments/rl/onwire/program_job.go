@@ -125,13 +125,13 @@ func (a *attempt) startJob(ctx context.Context, jobs *Jobs) (*jobNet, error) {
 	}
 	n.job.Varies, n.network = true, n.spec.Network
 	n.network.Workers = a.Workers
-	if n.Wired && n.parts.Numbers > 0 { // packet numbers in frames span all rounds
-		n.job.Updates = uint32(min(int(a.rounds()), n.parts.Numbers/n.job.Packets()))
-	}
 	c := attach.Config{System: a.system, Waits: true, Workers: a.Workers, Largest: a.Values,
 		Lanes: n.parts.PerPacket + attach.Overhead, Floats: n.parts.Conversion.IsExact() || n.parts.Conversion.Block,
 		Scale: n.parts.Conversion.Scale, Awaited: n.awaited}
 	c.RefusesNaN = n.parts.Conversion.Block
+	if n.Wired {
+		c.Numbers = n.parts.Numbers
+	}
 	for k := range a.Workers {
 		c.Worker = k
 		if err := n.addMember(c, a.socket(k)); err != nil {
@@ -266,10 +266,8 @@ func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 				attach.ErrDisagree, vector, k, m.length, other, o.length))
 		}
 	}
-	if vector+1 > n.job.Updates {
-		n.fail(fmt.Errorf("%w: frames of %s can number only the packets of %d vectors of %d values; use fewer "+
-			"vectors or values", ErrProgram,
-			n.spec.System.Name, n.job.Updates, n.Values))
+	if err := m.rounds.CountPackets(length); err != nil {
+		n.fail(err)
 	}
 }
 

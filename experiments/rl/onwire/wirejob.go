@@ -97,6 +97,7 @@ func (w *WireJob) config() attach.Config {
 	}
 	k := &w.parts.Conversion
 	c.Conversion, c.Lanes, c.Scale = k, w.parts.PerPacket+attach.Overhead, k.Scale
+	c.Numbers = w.parts.Numbers
 	c.Floats, c.RefusesNaN, c.Inexact = k.IsExact() || k.Block, k.Block, w.parts.Inexact
 	return c
 }
@@ -186,10 +187,6 @@ func (w *WireJob) endpointConfig(number int, vectors uint32) endpoint.Config {
 // without an answer.
 func (w *WireJob) PlayWorker(ctx context.Context, conn process.FrameConn, number int, vectors uint32, work Computation,
 	patience time.Duration) (*process.Report, error) {
-	most := uint32(math.MaxUint32)
-	if w.parts.Numbers > 0 { // packet numbers in frames span all rounds
-		most = uint32(w.parts.Numbers / w.job.Packets())
-	}
 	p, codec := w.player(number, work, patience)
 	p.Waits = true
 	switch work := work.(type) {
@@ -198,15 +195,9 @@ func (w *WireJob) PlayWorker(ctx context.Context, conn process.FrameConn, number
 	case *attach.Pushes:
 		p.OnLeave = work.HandleLeave
 	}
-	report, err := p.RunFrames(ctx, conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
-		return w.parts.Worker(w.endpointConfig(number, min(vectors, most)), h)
+	return p.RunFrames(ctx, conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return w.parts.Worker(w.endpointConfig(number, vectors), h)
 	})
-	if err == nil && ctx.Err() == nil && vectors > most {
-		err = fmt.Errorf("%w: frames of %s can number only the packets of %d vectors of %d values; use fewer vectors "+
-			"or values",
-			attach.ErrConfig, w.spec.System.Name, most, w.largest)
-	}
-	return report, err
 }
 
 // addingWork is the work of a server that only adds vectors.
