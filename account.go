@@ -136,9 +136,9 @@ func (l *Ledger) silence() string {
 	return strings.Join(l.Output, " + ") + " > 0 where " + strings.Join(l.Offered, " + ") + " > 0"
 }
 
-// among returns a ledger with only the named counters, in the order of names, and with the identities that use no other
-// counters. Sparse counters may be used without being named, because a missing sparse counter counts as 0.
-func (l *Ledger) among(names []string) *Ledger {
+// selectCounters returns a ledger with only the named counters, in the order of names, and with the identities that use
+// no other counters. Sparse counters may be used without being named, because a missing sparse counter counts as 0.
+func (l *Ledger) selectCounters(names []string) *Ledger {
 	part := new(Ledger)
 	for _, name := range names {
 		row := Counter{Name: name}
@@ -298,7 +298,7 @@ func (c Counts) Under(l *Ledger) Counts {
 	for i := range l.Counters {
 		at := slices.Index(names, l.Counters[i].Name)
 		if at < 0 && !l.Counters[i].Sparse {
-			return Counts{l.among(names), c.values}
+			return Counts{l.selectCounters(names), c.values}
 		}
 		if at >= 0 {
 			whole.values[i] = c.values[at]
@@ -306,7 +306,7 @@ func (c Counts) Under(l *Ledger) Counts {
 	}
 	for _, name := range names {
 		if l.Index(name) < 0 {
-			return Counts{l.among(names), c.values}
+			return Counts{l.selectCounters(names), c.values}
 		}
 	}
 	return whole

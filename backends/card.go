@@ -89,7 +89,7 @@ func examineCard(bus pcie.Bus, bdf string) (checks []fpga.Check, opened bool, er
 		case link.Up:
 			c.Outcome, c.Seen = fpga.Passed, fmt.Sprintf("up, RS-FEC %t", link.FEC)
 		default:
-			c.Outcome, c.Seen = fpga.Noted, link.Why
+			c.Outcome, c.Seen = fpga.Noted, link.Reason
 			c.Next = fmt.Sprintf("RS-FEC is %t here and must be the same at the far end; check cable and optic", link.FEC)
 		}
 		checks = append(checks, c)

@@ -59,7 +59,7 @@ func (c hostCard) StartControl(o *testbed.Control) (func() (int64, error), error
 		u := f.Update()
 		for w, g := range o.Gates {
 			if w == int(u.Worker) || u.Count > 1 && o.Clusters[w] == u.Cluster {
-				g.Heard(now, f.QueueStatus())
+				g.RecordStatus(now, f.QueueStatus())
 			}
 		}
 	})

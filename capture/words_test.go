@@ -324,7 +324,7 @@ func TestRecordingMeasuresUpdates(t *testing.T) {
 		want.Deliver(&olaf.Observation{At: at, Queued: -1, Update: *u})
 	}
 	a, b := r.Ages.Report(), want.Report()
-	if a.Clock != ages.WallClock || a.Clock != b.Clock || a.Why != b.Why || len(a.Clusters) != len(b.Clusters) ||
+	if a.Clock != ages.WallClock || a.Clock != b.Clock || a.Reason != b.Reason || len(a.Clusters) != len(b.Clusters) ||
 		len(a.Clusters) == 0 {
 		t.Fatalf("%+v, want %+v", a, b)
 	}
@@ -349,7 +349,7 @@ func TestAgesByAnotherClock(t *testing.T) {
 	if err := r.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if a := r.Ages.Report(); !strings.Contains(a.Why,
+	if a := r.Ages.Report(); !strings.Contains(a.Reason,
 		"the clock that timed the packets is not the one that the workers stamp by") {
 		t.Errorf("%+v", a)
 	}

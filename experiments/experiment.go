@@ -39,13 +39,14 @@ type Experiment struct {
 	Spec func() bench.Spec
 	// Inputs contains up to five physical quantities that the predicted numbers depend on.
 	Inputs []Input
-	// Beside compares benches with this artefact: its own bench and ones that a user derived from it. It may be nil.
-	Beside bench.Beside
+	// ComparePaper compares benches with this artefact: its own bench and ones that a user derived from it. It may be
+	// nil.
+	ComparePaper bench.PaperComparison
 }
 
 // RunSpec returns a function for an experiment's Run field. The experiment consists of a single bench, whose
 // specification is spec.
-func RunSpec(spec func() bench.Spec, beside bench.Beside) func(context.Context, Options) (result.Report, error) {
+func RunSpec(spec func() bench.Spec, beside bench.PaperComparison) func(context.Context, Options) (result.Report, error) {
 	return func(ctx context.Context, o Options) (result.Report, error) {
 		report, err := o.Measure(ctx, o.specOf(spec), o.Stream, beside)
 		if report == nil {
@@ -177,10 +178,10 @@ func (s Set) WithBench() Set {
 // CompareBench compares the bench with every published artefact for which a comparison exists.
 func (s Set) CompareBench(spec *bench.Spec, b *results.Bench) (rows []results.PaperRow, statements []string) {
 	for i := range s {
-		if s[i].Beside == nil {
+		if s[i].ComparePaper == nil {
 			continue
 		}
-		r, said := s[i].Beside(spec, b)
+		r, said := s[i].ComparePaper(spec, b)
 		rows, statements = append(rows, r...), append(statements, said...)
 	}
 	return rows, statements

@@ -87,7 +87,7 @@ func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) 
 
 // Measure runs a bench. If all its shares were already run, it assembles the result from them instead.
 func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Stream,
-	beside bench.Beside) (*bench.Measurement, error) {
+	beside bench.PaperComparison) (*bench.Measurement, error) {
 	var all []*shared
 	for _, share := range divideShares(&s) {
 		one := new(shared)
@@ -97,7 +97,7 @@ func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Strea
 		}
 		if !found {
 			return bench.MeasureSpec(ctx, s, bench.Options{Device: o.Device, Access: o.Access, Stream: stream,
-				Beside: beside})
+				ComparePaper: beside})
 		}
 		all = append(all, one)
 	}

@@ -71,7 +71,7 @@ func (s *share) run(ctx context.Context) (*shared, error) {
 
 // combineShares combines the results of a bench's shares. The measurement is identical to the result of
 // bench.MeasureSpec on a twin.
-func combineShares(s *bench.Spec, parts []*shared, beside bench.Beside) (*bench.Measurement, error) {
+func combineShares(s *bench.Spec, parts []*shared, beside bench.PaperComparison) (*bench.Measurement, error) {
 	plan, err := bench.NewPlan(*s)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func TestSharesEqualWholeBench(t *testing.T) {
 		return paper.Compare(nil), []string{"so it is"}
 	}
 	for name, s := range map[string]bench.Spec{"bursts": bursts, "trace": followed, "waiting": waiting} {
-		whole, err := bench.MeasureSpec(t.Context(), s, bench.Options{Beside: beside})
+		whole, err := bench.MeasureSpec(t.Context(), s, bench.Options{ComparePaper: beside})
 		must(t, err)
 		shares := divideShares(&s)
 		if n := (s.Runs + sharedRuns - 1) / sharedRuns; len(shares) != n || n < 2 {

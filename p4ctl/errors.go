@@ -157,11 +157,11 @@ type ContestError struct {
 	Chosen  bool       // the user chose the election id; otherwise it is derived from the last primary's
 	Highest ElectionID // highest id that the server has seen; zero if it did not report one
 	Vacant  bool       // there is no primary
-	why     error
+	cause   error
 }
 
-func (e *ContestError) Error() string { return e.why.Error() }
-func (e *ContestError) Unwrap() error { return e.why }
+func (e *ContestError) Error() string { return e.cause.Error() }
+func (e *ContestError) Unwrap() error { return e.cause }
 
 // rpcError returns the error for a failed RPC, with the kind that corresponds to its gRPC code.
 func rpcError(what string, err error) error {

@@ -541,7 +541,7 @@ func silenceClause(details []*anypb.Any) string {
 
 // contestError returns the error for a session that may not write.
 func (s *Session) contestError(highest ElectionID, why error) error {
-	return &ContestError{Target: s.target, Chosen: !s.options.Succeed, Highest: highest, Vacant: s.isVacant(), why: why}
+	return &ContestError{Target: s.target, Chosen: !s.options.Succeed, Highest: highest, Vacant: s.isVacant(), cause: why}
 }
 
 // restore writes the last pipeline and tables again and sends an event with the outcome.

@@ -7,10 +7,10 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Beside contains one age in three forms: on the twin with the planned arrivals, on the twin with the logged arrivals,
-// and as measured. The first two differ because of the senders, and the last two because of the output. Values that are
-// withheld or unknown are missing.
-type Beside struct {
+// TwinComparison contains one age in three forms: on the twin with the planned arrivals, on the twin with the logged
+// arrivals, and as measured. The first two differ because of the senders, and the last two because of the output.
+// Values that are withheld or unknown are missing.
+type TwinComparison struct {
 	Plan     Float `json:"plan"`
 	Twin     Float `json:"twin"`
 	Measured Float `json:"measured"`
@@ -18,7 +18,7 @@ type Beside struct {
 
 // OutputPct returns the percentage by which the measured age exceeds the twin's age for the same arrivals. This
 // difference is the effect of the output.
-func (b *Beside) OutputPct() Float {
+func (b *TwinComparison) OutputPct() Float {
 	if !b.Twin.Known() || !b.Measured.Known() || b.Twin == 0 {
 		return Missing()
 	}
@@ -28,17 +28,17 @@ func (b *Beside) OutputPct() Float {
 // Compare stores the ages of the twin's runs in a measured run. plan is the twin's run with the planned arrivals, and
 // twin is its run with the logged arrivals. A nil run means that its ages are unknown.
 func (r *Run) Compare(plan, twin *Run) {
-	r.Beside = map[string]Beside{}
+	r.TwinComparisons = map[string]TwinComparison{}
 	for m, measured := range r.Metrics.All {
 		if m.Age {
-			r.Beside[m.Name] = Beside{plan.age(m), twin.age(m), measured}
+			r.TwinComparisons[m.Name] = TwinComparison{plan.age(m), twin.age(m), measured}
 		}
 	}
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
-		c.Beside = map[string]Beside{}
+		c.TwinComparisons = map[string]TwinComparison{}
 		for _, a := range clusterAges {
-			c.Beside[a.name] = Beside{plan.clusterAge(c.Cluster, a.of), twin.clusterAge(c.Cluster, a.of), *a.of(c)}
+			c.TwinComparisons[a.name] = TwinComparison{plan.clusterAge(c.Cluster, a.of), twin.clusterAge(c.Cluster, a.of), *a.of(c)}
 		}
 	}
 }
@@ -101,23 +101,23 @@ func (r *Run) clusterAge(id int, of func(*ClusterMetric) *Float) Float {
 // burst rates, and the twin's ages.
 func (r *Run) Recall(stored *Run) {
 	r.Decisions, r.LatenessNS, r.BurstRate = stored.Decisions, stored.LatenessNS, stored.BurstRate
-	if stored.Beside == nil {
+	if stored.TwinComparisons == nil {
 		return
 	}
-	r.Beside = map[string]Beside{}
-	for name, b := range stored.Beside {
-		r.Beside[name] = Beside{b.Plan, b.Twin, r.Metrics.Of(name)}
+	r.TwinComparisons = map[string]TwinComparison{}
+	for name, b := range stored.TwinComparisons {
+		r.TwinComparisons[name] = TwinComparison{b.Plan, b.Twin, r.Metrics.Of(name)}
 	}
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		at := slices.IndexFunc(stored.Clusters, func(s ClusterMetric) bool { return s.Cluster == c.Cluster })
-		if at < 0 || stored.Clusters[at].Beside == nil { // stored before these ages existed for clusters
+		if at < 0 || stored.Clusters[at].TwinComparisons == nil { // stored before these ages existed for clusters
 			continue
 		}
-		c.Beside = map[string]Beside{}
+		c.TwinComparisons = map[string]TwinComparison{}
 		for _, a := range clusterAges {
-			b := stored.Clusters[at].Beside[a.name]
-			c.Beside[a.name] = Beside{b.Plan, b.Twin, *a.of(c)}
+			b := stored.Clusters[at].TwinComparisons[a.name]
+			c.TwinComparisons[a.name] = TwinComparison{b.Plan, b.Twin, *a.of(c)}
 		}
 	}
 }
@@ -167,15 +167,15 @@ func (row *Row) addReal(runs []*Run) {
 		row.BurstRate = &s
 	}
 	for i := range row.Stats {
-		row.Stats[i].Beside = AverageBeside(runs, row.Stats[i].Name)
+		row.Stats[i].TwinComparison = AverageBeside(runs, row.Stats[i].Name)
 	}
 }
 
 // AverageBeside averages each form of an age over the given runs; see averageBeside.
-func AverageBeside(runs []*Run, name string) *Beside {
-	var all []Beside
+func AverageBeside(runs []*Run, name string) *TwinComparison {
+	var all []TwinComparison
 	for _, r := range runs {
-		if b, ok := r.Beside[name]; ok {
+		if b, ok := r.TwinComparisons[name]; ok {
 			all = append(all, b)
 		}
 	}
@@ -185,8 +185,8 @@ func AverageBeside(runs []*Run, name string) *Beside {
 // averageBeside averages each form of an age over the runs in which the age was measured, so that all averages cover
 // the same runs. If there are no such runs, the twin's ages are averaged over all runs, because they do not depend on
 // the real output. It returns nil if no run was compared with the twin.
-func averageBeside(runs []Beside) *Beside {
-	told := slices.ContainsFunc(runs, func(b Beside) bool { return b.Measured.Known() })
+func averageBeside(runs []TwinComparison) *TwinComparison {
+	told := slices.ContainsFunc(runs, func(b TwinComparison) bool { return b.Measured.Known() })
 	var plan, twin, measured []Float
 	for _, b := range runs {
 		if b.Measured.Known() == told {
@@ -200,5 +200,5 @@ func averageBeside(runs []Beside) *Beside {
 		s := Describe(values, "")
 		return s.Mean
 	}
-	return &Beside{mean(plan), mean(twin), mean(measured)}
+	return &TwinComparison{mean(plan), mean(twin), mean(measured)}
 }

@@ -16,10 +16,10 @@ func TestRealRunRow(t *testing.T) {
 	age, count := &metric.Metric{Name: "aom_cluster_ns", Age: true}, &metric.Metric{Name: "frames"}
 	runs := []*Run{
 		{Decisions: &olaf.Decisions{Checked: 10, Equal: 10}, LatenessNS: &olaf.Quantiles{P50: 1, P99: 9, Max: 20},
-			BurstRate: 90, Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 4}}},
+			BurstRate: 90, TwinComparisons: map[string]TwinComparison{"aom_cluster_ns": {1, 2, 4}}},
 		{Decisions: &olaf.Decisions{Checked: 5, Equal: 4, First: "that"}, LatenessNS: &olaf.Quantiles{P50: 2, P99: 8,
 			Max: 10}, BurstRate: 110, Withheld: "late",
-			Beside: map[string]Beside{"aom_cluster_ns": {3, 4, Missing()}}},
+			TwinComparisons: map[string]TwinComparison{"aom_cluster_ns": {3, 4, Missing()}}},
 	}
 	row := Row{Queue: "olaf", Stats: Stats{{age, Describe([]Float{4}, "")}, {count, Describe([]Float{7}, "")}}}
 	row.addReal(runs)
@@ -64,7 +64,7 @@ func TestOutputAddsPerCent(t *testing.T) {
 		{4, 5, 25}, {4, 4, 0}, {4, 3, -25}, {4, 0, -100}, {none, 5, none}, {4, none, none}, {none, none, none},
 		{0, 5, none}, {0, 0, none}, {0, none, none}, {endless, 5, none}, {4, endless, none},
 	} {
-		got := (&Beside{Plan: 1, Twin: c.twin, Measured: c.measured}).OutputPct()
+		got := (&TwinComparison{Plan: 1, Twin: c.twin, Measured: c.measured}).OutputPct()
 		if got != c.want && !(math.IsNaN(float64(got)) && math.IsNaN(float64(c.want))) {
 			t.Errorf("%v beside %v: %v %%, want %v", c.measured, c.twin, got, c.want)
 		}
@@ -87,11 +87,11 @@ func TestClustersAreComparedWithTwin(t *testing.T) {
 	plan := &Run{Clusters: []ClusterMetric{of(4, 5), of(0, 3)}}
 	told.Compare(plan, &Run{Clusters: []ClusterMetric{of(0, 10), of(4, 40)}})
 	withheld.Compare(plan, &Run{Clusters: []ClusterMetric{of(0, 20)}})
-	if b := told.Clusters[1].Beside["peak_aom_ns"]; b != (Beside{10, 80, 100}) {
+	if b := told.Clusters[1].TwinComparisons["peak_aom_ns"]; b != (TwinComparison{10, 80, 100}) {
 		t.Errorf("%+v", b)
 	}
 	rows := clusterRows([]*Run{told, withheld})
-	if b := rows[0].AoM.Beside; b == nil || *b != (Beside{3, 10, 30}) || rows[0].AoM.N != 1 {
+	if b := rows[0].AoM.TwinComparison; b == nil || *b != (TwinComparison{3, 10, 30}) || rows[0].AoM.N != 1 {
 		t.Errorf("of the run that tells it: %+v", b)
 	}
 	if s := rows[0].AoMWorker; s.Known() || s.Reason != nameless {
@@ -107,16 +107,16 @@ func TestClustersAreComparedWithTwin(t *testing.T) {
 		}
 	}
 	alone := clusterRows([]*Run{withheld})
-	if s := alone[0].AoM; s.Reason != late || s.Beside == nil || s.Beside.Plan != 3 || s.Beside.Twin != 20 ||
-		s.Beside.Measured.Known() {
-		t.Errorf("of none that tells it: %+v, %+v", s, s.Beside)
+	if s := alone[0].AoM; s.Reason != late || s.TwinComparison == nil || s.TwinComparison.Plan != 3 || s.TwinComparison.Twin != 20 ||
+		s.TwinComparison.Measured.Known() {
+		t.Errorf("of none that tells it: %+v, %+v", s, s.TwinComparison)
 	}
-	if s := alone[1].AoM; s.Beside == nil || s.Beside.Twin.Known() {
-		t.Errorf("a cluster that the twin has not: %+v", s.Beside)
+	if s := alone[1].AoM; s.TwinComparison == nil || s.TwinComparison.Twin.Known() {
+		t.Errorf("a cluster that the twin has not: %+v", s.TwinComparison)
 	}
 	again := &Run{Clusters: []ClusterMetric{of(0, 33), of(4, 55), of(5, 1)}}
 	again.Recall(told)
-	if b := again.Clusters[0].Beside["aom_ns"]; b != (Beside{3, 10, 33}) || again.Clusters[2].Beside != nil {
+	if b := again.Clusters[0].TwinComparisons["aom_ns"]; b != (TwinComparison{3, 10, 33}) || again.Clusters[2].TwinComparisons != nil {
 		t.Errorf("recalled: %+v", again.Clusters)
 	}
 }
@@ -125,15 +125,15 @@ func TestClustersAreComparedWithTwin(t *testing.T) {
 // the twin, with its own ages.
 func TestRemeasuredRunKeepsComparison(t *testing.T) {
 	stored := &Run{Decisions: &olaf.Decisions{Checked: 3, Equal: 3}, LatenessNS: &olaf.Quantiles{P50: 1}, BurstRate: 9,
-		Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 3}}}
+		TwinComparisons: map[string]TwinComparison{"aom_cluster_ns": {1, 2, 3}}}
 	again := &Run{Metrics: toy.Values(map[string]Float{"aom_cluster_ns": 7})}
 	again.Recall(stored)
-	if b := again.Beside["aom_cluster_ns"]; b != (Beside{1, 2, 7}) || again.Decisions != stored.Decisions ||
+	if b := again.TwinComparisons["aom_cluster_ns"]; b != (TwinComparison{1, 2, 7}) || again.Decisions != stored.Decisions ||
 		again.LatenessNS != stored.LatenessNS || again.BurstRate != 9 {
 		t.Errorf("%+v", again)
 	}
 	again = new(Run)
-	if again.Recall(new(Run)); again.Beside != nil || again.Decisions != nil {
+	if again.Recall(new(Run)); again.TwinComparisons != nil || again.Decisions != nil {
 		t.Errorf("%+v", again)
 	}
 }

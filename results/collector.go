@@ -327,7 +327,7 @@ func (c *Collector) Finish(counters olaf.Counts) Run {
 	r := Run{Declared: c.cfg.Declared, Counters: counters}
 	m := metric.Measured{Counts: counters, Nameless: c.lackProvenance, AgeBelow: c.ages.belowNS,
 		Utilisation: c.utilisation(),
-		Delay:       Missing(), DelayMax: Missing(), TimeToN: Missing(), Torn: c.countTorn(), WhyNoTimeN: c.whyNoTimeN(),
+		Delay:       Missing(), DelayMax: Missing(), TimeToN: Missing(), Torn: c.countTorn(), TimeNReason: c.timeNReason(),
 		Duration: Float(olaf.Duration(c.last - c.first).NS())}
 	c.clusterMetrics(&r, &m)
 	c.workerMetrics(&r, &m)
@@ -429,8 +429,8 @@ func (c *Collector) utilisation() Float {
 	return Float(float64(c.windowBytes) * 8 * float64(olaf.Second) / rate / span)
 }
 
-// whyNoTimeN returns the reason why T(N) is missing.
-func (c *Collector) whyNoTimeN() string {
+// timeNReason returns the reason why T(N) is missing.
+func (c *Collector) timeNReason() string {
 	switch {
 	case c.cfg.SpeedupUpdates <= 0 || c.cfg.Workers <= 0:
 		return "not asked for"

@@ -99,8 +99,8 @@ type Statistic struct {
 	Max    Float  `json:"max"`
 	N      int    `json:"n"`
 	Reason string `json:"reason,omitempty"`
-	// For ages compared with the twin's; see Beside.
-	*Beside
+	// For ages compared with the twin's; see TwinComparison.
+	*TwinComparison
 }
 
 // Known reports whether the statistic has a mean.
@@ -238,11 +238,11 @@ type Run struct {
 	Missing map[string]string `json:"missing,omitempty"`
 	// Withheld is the reason why the run has no ages although frames were timed; see Withhold.
 	Withheld string `json:"withheld,omitempty"`
-	// Decisions, LatenessNS, BurstRate and Beside are for runs on real wires; see Row.
-	Decisions  *olaf.Decisions   `json:"decisions,omitempty"`
-	LatenessNS *olaf.Quantiles   `json:"lateness_ns,omitempty"`
-	BurstRate  Float             `json:"burst_rate_bps,omitempty"` // 0 without bursts
-	Beside     map[string]Beside `json:"beside,omitempty"`
+	// Decisions, LatenessNS, BurstRate and TwinComparisons are for runs on real wires; see Row.
+	Decisions       *olaf.Decisions           `json:"decisions,omitempty"`
+	LatenessNS      *olaf.Quantiles           `json:"lateness_ns,omitempty"`
+	BurstRate       Float                     `json:"burst_rate_bps,omitempty"` // 0 without bursts
+	TwinComparisons map[string]TwinComparison `json:"beside,omitempty"`
 	// Invalid lists the reasons why the run must not enter a mean; empty if it may.
 	Invalid []string `json:"invalid,omitempty"`
 }
@@ -257,6 +257,6 @@ type ClusterMetric struct {
 	AoM        Float `json:"aom_ns"`
 	PeakAoM    Float `json:"peak_aom_ns"`
 	AoMWorker  Float `json:"aom_worker_ns"`
-	// Beside contains the ages compared with the twin's, by name.
-	Beside map[string]Beside `json:"beside,omitempty"`
+	// TwinComparisons contains the ages compared with the twin's, by name.
+	TwinComparisons map[string]TwinComparison `json:"beside,omitempty"`
 }

@@ -212,12 +212,12 @@ func TestWindowsInWords(t *testing.T) {
 func TestMeasuredAgesAreComparedWithTheTwin(t *testing.T) {
 	none := Missing()
 	for _, c := range []struct {
-		b    Beside
+		b    TwinComparison
 		want Float
 	}{
-		{Beside{1, 4, 5}, 25}, {Beside{1, 4, 4}, 0}, {Beside{none, 4, 3}, -25}, {Beside{1, 0, 5}, none},
-		{Beside{1, none, 5}, none}, {Beside{1, 4, none}, none},
-		{Beside{1, -2, 1}, -150},
+		{TwinComparison{1, 4, 5}, 25}, {TwinComparison{1, 4, 4}, 0}, {TwinComparison{none, 4, 3}, -25}, {TwinComparison{1, 0, 5}, none},
+		{TwinComparison{1, none, 5}, none}, {TwinComparison{1, 4, none}, none},
+		{TwinComparison{1, -2, 1}, -150},
 	} {
 		if got := c.b.OutputPct(); !same(got, c.want) {
 			t.Errorf("%+v: %v, want %v", c.b, got, c.want)
@@ -228,25 +228,25 @@ func TestMeasuredAgesAreComparedWithTheTwin(t *testing.T) {
 	}
 	r := run(7)
 	r.Compare(nil, run(5))
-	age, counted := r.Beside["aom_cluster_ns"], r.Beside["lost_pct"]
-	if !same(age.Plan, none) || age.Twin != 5 || age.Measured != 7 || counted != (Beside{}) || len(r.Beside) == 0 {
-		t.Errorf("%+v", r.Beside)
+	age, counted := r.TwinComparisons["aom_cluster_ns"], r.TwinComparisons["lost_pct"]
+	if !same(age.Plan, none) || age.Twin != 5 || age.Measured != 7 || counted != (TwinComparison{}) || len(r.TwinComparisons) == 0 {
+		t.Errorf("%+v", r.TwinComparisons)
 	}
-	if r.Compare(run(3), nil); r.Beside["aom_cluster_ns"].Plan != 3 || !same(r.Beside["aom_cluster_ns"].Twin, none) {
-		t.Errorf("%+v", r.Beside)
+	if r.Compare(run(3), nil); r.TwinComparisons["aom_cluster_ns"].Plan != 3 || !same(r.TwinComparisons["aom_cluster_ns"].Twin, none) {
+		t.Errorf("%+v", r.TwinComparisons)
 	}
-	with := func(b Beside) *Run { return &Run{Beside: map[string]Beside{"a": b}} }
+	with := func(b TwinComparison) *Run { return &Run{TwinComparisons: map[string]TwinComparison{"a": b}} }
 	for name, c := range map[string]struct {
 		runs []*Run
-		want *Beside
+		want *TwinComparison
 	}{
 		"no run":                 {nil, nil},
 		"nothing beside":         {[]*Run{{}, {}}, nil},
-		"another age":            {[]*Run{{Beside: map[string]Beside{"b": {1, 2, 3}}}}, nil},
-		"all told":               {[]*Run{with(Beside{1, 2, 3}), {}, with(Beside{3, 4, 7})}, &Beside{2, 3, 5}},
-		"one told":               {[]*Run{with(Beside{1, 2, none}), with(Beside{3, 4, 7})}, &Beside{3, 4, 7}},
-		"none told":              {[]*Run{with(Beside{1, 2, none}), with(Beside{3, 4, none})}, &Beside{2, 3, none}},
-		"plan and twin not told": {[]*Run{with(Beside{none, none, 6})}, &Beside{none, none, 6}},
+		"another age":            {[]*Run{{TwinComparisons: map[string]TwinComparison{"b": {1, 2, 3}}}}, nil},
+		"all told":               {[]*Run{with(TwinComparison{1, 2, 3}), {}, with(TwinComparison{3, 4, 7})}, &TwinComparison{2, 3, 5}},
+		"one told":               {[]*Run{with(TwinComparison{1, 2, none}), with(TwinComparison{3, 4, 7})}, &TwinComparison{3, 4, 7}},
+		"none told":              {[]*Run{with(TwinComparison{1, 2, none}), with(TwinComparison{3, 4, none})}, &TwinComparison{2, 3, none}},
+		"plan and twin not told": {[]*Run{with(TwinComparison{none, none, 6})}, &TwinComparison{none, none, 6}},
 	} {
 		got := AverageBeside(c.runs, "a")
 		if (got == nil) != (c.want == nil) || got != nil && (!same(got.Plan, c.want.Plan) ||

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// shownReasons and shownRuns limit the output of Why. invalid_reasons in the document is complete.
+// shownReasons and shownRuns limit the output of ExclusionReasons. invalid_reasons in the document is complete.
 const (
 	shownReasons = 3
 	shownRuns    = 3
 )
 
-// Why returns the first few reasons for which runs of the row were excluded, each with its runs. It parses the prefix
-// that Summarise adds to reasons, because stored documents contain this form.
-func (r *Row) Why() []string {
+// ExclusionReasons returns the first few reasons for which runs of the row were excluded, each with its runs. It parses
+// the prefix that Summarise adds to reasons, because stored documents contain this form.
+func (r *Row) ExclusionReasons() []string {
 	var order []string
 	runs := map[string][]string{}
 	for _, s := range r.Reasons {

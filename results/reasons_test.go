@@ -30,11 +30,11 @@ func TestWhyFoldsEqualReasons(t *testing.T) {
 			"3 more for 2 other reasons, which the JSON document lists"}},
 	} {
 		row := Summarise(toy.Declared, c.runs)
-		if diff := cmp.Diff(c.want, row.Why()); diff != "" {
+		if diff := cmp.Diff(c.want, row.ExclusionReasons()); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if got := (&Row{Reasons: []string{"of another tool: odd"}}).Why(); !cmp.Equal(got, []string{"of another tool: odd"}) {
+	if got := (&Row{Reasons: []string{"of another tool: odd"}}).ExclusionReasons(); !cmp.Equal(got, []string{"of another tool: odd"}) {
 		t.Error(got)
 	}
 }

@@ -5,7 +5,7 @@ import "github.com/olafctl/olaf"
 // Vector tracks the generation times of an update that arrives in segments. The zero Vector has received no segment.
 type Vector struct {
 	newest  []int64 // generation times in ps of the segments received
-	there   []bool
+	present []bool
 	missing int
 	oldest  int64 // minimum of newest, once no segment is missing
 	behind  int   // number of segments with that age
@@ -15,12 +15,12 @@ type Vector struct {
 // complete vector younger, Put returns the generation time of the oldest segment and true.
 func (v *Vector) Put(segments, segment int, gen int64) (oldest int64, younger bool) {
 	if v.newest == nil {
-		v.newest, v.there, v.missing = make([]int64, segments), make([]bool, segments), segments
+		v.newest, v.present, v.missing = make([]int64, segments), make([]bool, segments), segments
 	}
 	before := v.newest[segment]
 	switch {
-	case !v.there[segment]:
-		v.there[segment], v.newest[segment] = true, gen
+	case !v.present[segment]:
+		v.present[segment], v.newest[segment] = true, gen
 		if v.missing--; v.missing > 0 {
 			return 0, false
 		}

@@ -148,7 +148,7 @@ func (u *union) add(list []*metric.Metric) {
 // Declare sets the declaration of a run that was read from a document. It contains those rows of d that the run has.
 func (r *Run) Declare(d *metric.Declaration) {
 	r.Counters, r.Metrics = r.Counters.Under(d.Ledger), r.Metrics.Under(d)
-	r.Declared = d.Among(r.Counters, r.Metrics)
+	r.Declared = d.ForStored(r.Counters, r.Metrics)
 }
 
 // Declare sets the metrics of the statistics in a row that was read from a document to those declared by d.

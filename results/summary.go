@@ -114,18 +114,18 @@ func clusterRow(id int, runs []clusterOf) ClusterRow {
 	row := ClusterRow{Cluster: id, Deliveries: Describe(values, "")}
 	for _, a := range clusterAges {
 		reason := ""
-		var beside []Beside
+		var beside []TwinComparison
 		for k, c := range runs {
 			if values[k] = *a.of(c.ClusterMetric); !values[k].Known() {
 				reason = cmp.Or(reason, c.run.Missing[a.total], c.run.Withheld, a.reason)
 			}
-			if b, ok := c.Beside[a.name]; ok {
+			if b, ok := c.TwinComparisons[a.name]; ok {
 				beside = append(beside, b)
 			}
 		}
 		s := a.row(&row)
 		*s = Describe(values, cmp.Or(reason, a.reason))
-		s.Beside = averageBeside(beside)
+		s.TwinComparison = averageBeside(beside)
 	}
 	return row
 }
@@ -178,9 +178,9 @@ func (pairs runPairs) statistic(ofA, ofB string, combine func(a, b float64) floa
 		values[i] = Missing()
 		switch {
 		case !a.Known():
-			reason = p[0].whyMissing(ofA)
+			reason = p[0].missingReason(ofA)
 		case !b.Known():
-			reason = p[1].whyMissing(ofB)
+			reason = p[1].missingReason(ofB)
 		default:
 			values[i] = Float(combine(float64(a), float64(b)))
 		}
@@ -188,8 +188,8 @@ func (pairs runPairs) statistic(ofA, ofB string, combine func(a, b float64) floa
 	return Describe(values, reason)
 }
 
-// whyMissing returns the reason why the run has no value for a metric. The run's system may not declare the metric at
-// all.
-func (r *Run) whyMissing(name string) string {
+// missingReason returns the reason why the run has no value for a metric. The run's system may not declare the metric
+// at all.
+func (r *Run) missingReason(name string) string {
 	return r.Queue + ": " + cmp.Or(r.Missing[name], name+" is not measured")
 }

@@ -153,7 +153,7 @@ func (f *Frame) drawHead(r screen.Region) {
 	x = r.Text(x+2, 0, theme.Text, num.FormatInstant(s.Now, s.End))
 	x = r.Text(x+1, 0, theme.Dim, "of "+num.FormatEnd(s.End))
 	right := s.Progress
-	for _, more := range []string{f.timeLeftText(), s.Beside} {
+	for _, more := range []string{f.timeLeftText(), s.Background} {
 		if more != "" && x+4+screen.TextWidth(right+more) < r.W {
 			right += ", " + more
 		}

@@ -65,15 +65,15 @@ const (
 
 // Status is the state of a run that is shown above and below every page.
 type Status struct {
-	State    State
-	Speed    string          // "10.0 µs/s"
-	Word     string          // replaces "running" as the word for a running subject
-	Head     []screen.Phrase // the run, its device and its validity
-	Now, End olaf.Time
-	Progress string        // progress of the run
-	Left     time.Duration // viewing time that is left; negative if unknown
-	Beside   string        // progress of the work in the background
-	Busy     bool          // quitting would end work in progress
-	Hint     string        // suggested next step
-	Err      error
+	State      State
+	Speed      string          // "10.0 µs/s"
+	Word       string          // replaces "running" as the word for a running subject
+	Head       []screen.Phrase // the run, its device and its validity
+	Now, End   olaf.Time
+	Progress   string        // progress of the run
+	Left       time.Duration // viewing time that is left; negative if unknown
+	Background string        // progress of the work in the background
+	Busy       bool          // quitting would end work in progress
+	Hint       string        // suggested next step
+	Err        error
 }

@@ -22,10 +22,10 @@ const (
 // times repeat every 78 hours, so unrelated clocks are mistaken for the same clock in one of 28,000 cases.
 const longest = 10 * int64(olaf.Second/olaf.Nanosecond)
 
-// Ages contains the ages in a capture. If there are none, Why contains the reason.
+// Ages contains the ages in a capture. If there are none, Reason contains the reason.
 type Ages struct {
-	Why   string `json:"why,omitempty"`
-	Clock string `json:"clock,omitempty"` // RunClock or WallClock
+	Reason string `json:"why,omitempty"`
+	Clock  string `json:"clock,omitempty"` // RunClock or WallClock
 	// ClockErrorNS bounds the difference between the clocks of packets and workers. It is unknown if the hosts' clocks
 	// were not compared; the ages must then not be compared with published numbers.
 	ClockErrorNS results.Float `json:"clock_error_ns"`
@@ -36,7 +36,7 @@ type Ages struct {
 }
 
 // Available reports whether there are ages.
-func (a *Ages) Available() bool { return a.Why == "" }
+func (a *Ages) Available() bool { return a.Reason == "" }
 
 // coarsest is the maximum acceptable ratio of the timestamps' resolution, or of the clock error, to the mean age. It
 // corresponds to a bench's --age-error.
@@ -173,11 +173,11 @@ func (m *Meter) Report() *Ages {
 		clockError = 0
 	}
 	if why := m.missingReason(); why != "" {
-		return &Ages{Why: why, ClockErrorNS: clockError}
+		return &Ages{Reason: why, ClockErrorNS: clockError}
 	}
 	run := m.collector.Finish(olaf.NewCounts(m.declared.Ledger))
 	if why := m.withheldReason(run.Metrics.Of("aom_cluster_ns"), clockError); why != "" {
-		return &Ages{Why: why, ClockErrorNS: clockError}
+		return &Ages{Reason: why, ClockErrorNS: clockError}
 	}
 	a := &Ages{Clock: WallClock, ClockErrorNS: clockError, Metrics: run.Metrics, Missing: run.Missing}
 	if m.virtual {

@@ -67,8 +67,8 @@ func TestClocks(t *testing.T) {
 		m.Start(c.origin, c.virtual)
 		observe(m, c.origin, c.off, c.deliveries)
 		a := m.Report()
-		if a.Clock != c.clock || a.Available() != (c.why == "") || !strings.Contains(a.Why, c.why) {
-			t.Errorf("%s: clock %q, why %q", c.name, a.Clock, a.Why)
+		if a.Clock != c.clock || a.Available() != (c.why == "") || !strings.Contains(a.Reason, c.why) {
+			t.Errorf("%s: clock %q, why %q", c.name, a.Clock, a.Reason)
 		}
 		if c.clock != "" && len(c.deliveries) == len(two) {
 			if got := a.Metrics.Of("aom_cluster_ns"); got != 600 {
@@ -108,8 +108,8 @@ func TestClockErrors(t *testing.T) {
 		}
 		observe(m, now, off, two)
 		a := m.Report()
-		if (a.Why == "") != (c.why == "") || !strings.Contains(a.Why, c.why) {
-			t.Errorf("%s: no ages because %q, want %q", c.name, a.Why, c.why)
+		if (a.Reason == "") != (c.why == "") || !strings.Contains(a.Reason, c.why) {
+			t.Errorf("%s: no ages because %q, want %q", c.name, a.Reason, c.why)
 		}
 		if a.ClockErrorNS != c.stated && (a.ClockErrorNS.Known() || c.stated.Known()) {
 			t.Errorf("%s: clock error %v, want %v", c.name, a.ClockErrorNS, c.stated)
@@ -156,8 +156,8 @@ func TestTooManyWorkers(t *testing.T) {
 		m.Deliver(&olaf.Observation{At: olaf.Time(i), Queued: -1, Update: olaf.Update{Cluster: olaf.ClusterID(i % 3),
 			Worker: olaf.WorkerID(i / 3), Count: 1}})
 	}
-	if a := m.Report(); a.Why != "there are more than 65536 workers" {
-		t.Errorf("%q", a.Why)
+	if a := m.Report(); a.Reason != "there are more than 65536 workers" {
+		t.Errorf("%q", a.Reason)
 	}
 }
 

@@ -70,7 +70,7 @@ func (res *Result) withhold(why string) {
 	res.Withheld = append(res.Withheld, "lost", "lost_pct", "count_in", "last_delivery_ns", "utilisation",
 		"aggregations_cdf")
 	res.Utilisation, res.LostPct, res.AggregationsCDF = results.Missing(), results.Missing(), nil
-	res.Ages = &ages.Ages{Why: why, ClockErrorNS: res.Ages.ClockErrorNS}
+	res.Ages = &ages.Ages{Reason: why, ClockErrorNS: res.Ages.ClockErrorNS}
 }
 
 // DeclareMetrics returns the counters and metrics of a replay.
@@ -92,7 +92,7 @@ func (res *Result) value(m *metric.Metric) (v results.Float, why string) {
 	case slices.Contains(res.Withheld, m.Name):
 		return results.Missing(), "it is withheld: " + res.WithheldWhy
 	case m.Age:
-		return res.Ages.Metrics.Of(m.Name), cmp.Or(res.Ages.Missing[m.Name], res.Ages.Why)
+		return res.Ages.Metrics.Of(m.Name), cmp.Or(res.Ages.Missing[m.Name], res.Ages.Reason)
 	case m.Counter != "":
 		return results.Float(res.Counts.Of(m.Counter)), ""
 	case m.Name == "lost":

@@ -65,6 +65,6 @@ func checkWithheld(t *testing.T, r *Result) {
 	}
 	if doc["sent"] == nil || doc["valid"] != true || !strings.Contains(r.WithheldWhy,
 		"--time-stamp-precision=nano") || r.Ages.Available() {
-		t.Errorf("sent %v, valid %v, ages %q, reason %q", doc["sent"], doc["valid"], r.Ages.Why, r.WithheldWhy)
+		t.Errorf("sent %v, valid %v, ages %q, reason %q", doc["sent"], doc["valid"], r.Ages.Reason, r.WithheldWhy)
 	}
 }

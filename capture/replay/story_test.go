@@ -116,9 +116,9 @@ func TestUnrelatedClocksWithholdAges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if why := res.Arriving.Why; res.SameClock || why == "" || res.Ages.Why != why {
+		if why := res.Arriving.Reason; res.SameClock || why == "" || res.Ages.Reason != why {
 			t.Errorf("generated %v before they arrived: one clock %t, arriving %q, behind the queue %q", early,
-				res.SameClock, why, res.Ages.Why)
+				res.SameClock, why, res.Ages.Reason)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestBenchExitCodeFollowsVerdicts(t *testing.T) {
 	for verdict, want := range map[paper.Verdict]int{paper.Match: cli.ExitDone, paper.TooShort: cli.ExitDone, paper.Differs: cli.ExitMissed} {
 		var stderr bytes.Buffer
 		env := testEnvironment(io.Discard, &stderr)
-		env.Published = experiments.Set{{Name: "olaf/table1", Beside: func(*bench.Spec, *results.Bench) ([]results.PaperRow, []string) {
+		env.Published = experiments.Set{{Name: "olaf/table1", ComparePaper: func(*bench.Spec, *results.Bench) ([]results.PaperRow, []string) {
 			return []results.PaperRow{{ID: id, Verdict: string(verdict), Ours: results.Statistic{N: 30}}}, nil
 		}}}
 		code := run(t.Context(), env, strings.Fields("bench --runs 1 --updates 5 --keep=false -q"))

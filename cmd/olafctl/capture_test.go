@@ -127,7 +127,7 @@ func TestCaptureUntilInterrupted(t *testing.T) {
 func TestCaptureReportsAgesOrReasons(t *testing.T) {
 	c := newCable(t)
 	_, r := c.run(func(interrupt func()) { c.send(30); interrupt() })
-	if r.Ages.Available() || !strings.Contains(r.Ages.Why, "is not the one that the workers stamp by") {
+	if r.Ages.Available() || !strings.Contains(r.Ages.Reason, "is not the one that the workers stamp by") {
 		t.Errorf("%+v", r.Ages)
 	}
 	sendOwn := func(interrupt func()) {

@@ -47,7 +47,7 @@ func newConfigShowCmd(env *cli.Env) *cobra.Command {
 			}
 			list := cli.Grid{Header: []string{"SETTING", "VALUE", "FROM", "WHERE"}}
 			for _, s := range all {
-				list.Add(s.Name, s.Value, s.From, s.Where)
+				list.Add(s.Name, s.Value, s.From, s.Location)
 			}
 			if file != "" && out != cli.CSV {
 				fmt.Fprintf(env.Stderr, "file: %s\n", file)

@@ -355,9 +355,9 @@ func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) str
 	case p.code == cli.ExitDone && strings.Contains(p.stdout, "  refused  "): // a list marks the card and continues
 		c.typed++
 	case slices.ContainsFunc(met, unwitnessed):
-		c.passed[met[slices.IndexFunc(met, unwitnessed)].Where()]++
+		c.passed[met[slices.IndexFunc(met, unwitnessed)].Location()]++
 	case agreeing(met) >= 0:
-		c.passed["twice at "+met[agreeing(met)].Where()]++
+		c.passed["twice at "+met[agreeing(met)].Location()]++
 	default:
 		return fmt.Sprintf("%s ended with %d after %v and holds %q\n%s%s", faulted[command].args, p.code, met, p.held, p.stderr,
 			cmp.Diff(can[0].stdout, p.stdout))

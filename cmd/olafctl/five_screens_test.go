@@ -194,7 +194,7 @@ func (k *kept) lastFrame() string {
 	var where cli.StoreFlag
 	var spec bench.Spec
 	err := where.WithRun(k.env, "last", func(_ *store.Store, folder *store.Folder) (err error) {
-		spec, err = bench.KeptSpec(k.env.Systems, folder)
+		spec, err = bench.RepeatableSpec(k.env.Systems, folder)
 		return err
 	})
 	if err != nil {

@@ -57,27 +57,27 @@ func TestRealAndTwinAgesAgreeEverywhere(t *testing.T) {
 		r := &document.Rows[i]
 		for n := range r.Stats {
 			s := &r.Stats[n]
-			if s.Beside == nil {
+			if s.TwinComparison == nil {
 				continue
 			}
-			if pairs++; !inBook(cells, r.Queue, s.Beside) {
+			if pairs++; !inBook(cells, r.Queue, s.TwinComparison) {
 				t.Errorf("%s of %s is not in the workbook: %v", s.Name, r.Queue, cells)
 			}
 			if s.Unit != "ns" { // not an age, but computed from ages
 				continue
 			}
-			if s.Column != "" && !holds(shown, s.Column, r.Queue, text.Duration(s.Beside.Plan), text.Duration(s.Beside.Twin),
-				text.Duration(s.Beside.Measured)) {
+			if s.Column != "" && !holds(shown, s.Column, r.Queue, text.Duration(s.TwinComparison.Plan), text.Duration(s.TwinComparison.Twin),
+				text.Duration(s.TwinComparison.Measured)) {
 				t.Errorf("%s of %s is not in\n%s", s.Name, r.Queue, shown)
 			}
 			found := false
-			for _, line := range sides.Beside {
+			for _, line := range sides.TwinAges {
 				if line.Queue == r.Queue && line.Metric == s.Name {
-					found = results.Difference(line.A, s.Beside) == "" && results.Difference(line.B, s.Beside) == ""
+					found = results.Difference(line.A, s.TwinComparison) == "" && results.Difference(line.B, s.TwinComparison) == ""
 				}
 			}
 			if !found {
-				t.Errorf("%s of %s: the comparison says %+v", s.Name, r.Queue, sides.Beside)
+				t.Errorf("%s of %s: the comparison says %+v", s.Name, r.Queue, sides.TwinAges)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func holds(page string, words ...string) bool {
 }
 
 // inBook reports whether a row of a sheet contains a queue's ages, to the last digit.
-func inBook(cells [][]string, queue string, b *results.Beside) bool {
+func inBook(cells [][]string, queue string, b *results.TwinComparison) bool {
 	return slices.ContainsFunc(cells, func(line []string) bool {
 		has := func(age results.Float) bool {
 			return slices.ContainsFunc(line, func(cell string) bool {

@@ -150,7 +150,7 @@ func listNotCarried() string {
 	var b strings.Builder
 	b.WriteString("\n## Printed numbers that are not compared\n\nOf all numbers with a unit or in a table in the texts:\n\n| paper | numbers | why |\n|---|---|---|\n")
 	for _, n := range paper.ListNotCarried() {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", n.Paper, strings.Join(n.Numbers, ", "), n.Why)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", n.Paper, strings.Join(n.Numbers, ", "), n.Reason)
 	}
 	return b.String()
 }

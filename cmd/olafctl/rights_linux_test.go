@@ -172,7 +172,7 @@ func TestDoctorOfOldKernel(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	for _, a := range all {
-		if a.OK || !strings.Contains(a.Says, "not in this kernel, needed to ") || !strings.Contains(a.Remedy, "run Linux 5.") || !strings.Contains(a.Remedy, "or use -d host:") {
+		if a.OK || !strings.Contains(a.Finding, "not in this kernel, needed to ") || !strings.Contains(a.Remedy, "run Linux 5.") || !strings.Contains(a.Remedy, "or use -d host:") {
 			t.Errorf("%+v", a)
 		}
 	}

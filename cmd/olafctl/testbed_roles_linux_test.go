@@ -397,7 +397,7 @@ func checkSpreadQueue(t *testing.T, l *testbedtest.Network, file string) {
 			t.Fatalf("show: exit code %d, %v: %s", code, err, said)
 		}
 		for _, e := range shown.Examined {
-			for _, node := range e.Held.Nodes {
+			for _, node := range e.Testbed.Nodes {
 				if paths[node.Name] = node.Path; node.Name == "s" {
 					n = node.Counts
 				}
@@ -470,7 +470,7 @@ func TestTreeOnThreeHosts(t *testing.T) {
 	var programs []*exec.Cmd
 	outputs := map[*exec.Cmd]*bytes.Buffer{}
 	for _, e := range shown.Examined {
-		for _, n := range e.Held.Nodes {
+		for _, n := range e.Testbed.Nodes {
 			i := slices.IndexFunc(plan.Nodes.Nodes, func(p lab.PlannedNode) bool { return p.Name == n.Name })
 			if n.Role == lab.Aggregator {
 				continue

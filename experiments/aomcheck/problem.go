@@ -14,12 +14,12 @@ var ErrProblem = olaf.NewError(olaf.Usage, "bad verification problem")
 
 // FieldError is an error in a field of a problem. It matches ErrProblem.
 type FieldError struct {
-	Field string // as in a file: objective.bound, clusters[0] (vision).interval
-	Why   string
+	Field  string // as in a file: objective.bound, clusters[0] (vision).interval
+	Reason string
 }
 
 // Error returns the message, with the field named as in a problem file.
-func (e *FieldError) Error() string { return fmt.Sprintf("%v: %s: %s", ErrProblem, e.Field, e.Why) }
+func (e *FieldError) Error() string { return fmt.Sprintf("%v: %s: %s", ErrProblem, e.Field, e.Reason) }
 
 // Unwrap returns ErrProblem.
 func (e *FieldError) Unwrap() error { return ErrProblem }
@@ -201,7 +201,7 @@ func (p *Problem) Validate() error {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if err := c.validate(p); err != nil {
-			return bad(fmt.Sprintf("clusters[%d] (%s).%s", i, c.Name, err.field), err.why)
+			return bad(fmt.Sprintf("clusters[%d] (%s).%s", i, c.Name, err.field), err.reason)
 		}
 		total += c.Updates
 		span = max(span, c.MaxPeak, c.Mean, c.lastArrival())
@@ -255,7 +255,7 @@ func (c *Control) validate() error {
 	return nil
 }
 
-type fieldError struct{ field, why string }
+type fieldError struct{ field, reason string }
 
 func (c *Cluster) validate(p *Problem) *fieldError {
 	for k := range c.Arrivals {

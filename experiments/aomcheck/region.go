@@ -76,7 +76,7 @@ func listedAxis(name, values string) (Axis, error) {
 	}
 	of := grid.Duration
 	if a.Name == "slots" {
-		of = grid.Whole
+		of = grid.Integer
 	}
 	listed, err := grid.ParseAxis(name, of, values)
 	if err != nil {
@@ -243,7 +243,7 @@ func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func
 			region.Partial = true
 			return region, err
 		case err != nil:
-			return nil, fmt.Errorf("at %s: %w", region.where(point), err)
+			return nil, fmt.Errorf("at %s: %w", region.pointName(point), err)
 		default:
 			point.Answer, point.Solver = v.Answer, v.Solver
 			if len(v.Judgement.Broken) > 0 {
@@ -277,7 +277,7 @@ func pointOf(p Problem, axes []Axis, n int) (point Point, there Problem) {
 	return point, there
 }
 
-func (r *Region) where(point Point) string {
+func (r *Region) pointName(point Point) string {
 	var parts []string
 	for i, v := range point.Values {
 		parts = append(parts, r.Axes[i].Name+"="+r.Axes[i].Text(v))

@@ -324,7 +324,7 @@ func (s *Spec) Record(path string, force bool) (*Recording, error) {
 		Comment: format.Title + "'s own frames; the run's wire took OLAF's, whose headers are longer",
 	}
 	if s.Loop != nil {
-		from.SnapBytes, from.Comment = closedloop.KeptBytes(false),
+		from.SnapBytes, from.Comment = closedloop.StoredBytes(false),
 			format.Title+"'s frames as they arrive at the switch and at hosts, cut behind their headers"
 	}
 	r.file, err = capture.CreateFrom(path, force, from)

@@ -63,7 +63,7 @@ func tellIdle(t *testing.T, runs []results.Run, service olaf.Duration) (told int
 		r := &runs[i]
 		share := 100 * float64(r.LatenessNS.P99) / float64(service/olaf.Nanosecond)
 		shares = append(shares, share)
-		b := r.Beside["aom_cluster_ns"]
+		b := r.TwinComparisons["aom_cluster_ns"]
 		off, say := b.OutputPct(), r.Withheld
 		if off.Known() {
 			told++

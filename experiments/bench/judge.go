@@ -125,13 +125,13 @@ func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
 		r.Withhold(p.Withheld)
 		return
 	}
-	if why := whyLate(p, c, r.Metrics.Of("aom_cluster_ns"), r.Metrics.Of("peak_aom_ns")); why != "" {
+	if why := lateReason(p, c, r.Metrics.Of("aom_cluster_ns"), r.Metrics.Of("peak_aom_ns")); why != "" {
 		r.Withhold(why)
 	}
 }
 
-// whyLate returns the reason why a late output makes the mean age doubtful, or "" if it does not.
-func whyLate(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string {
+// lateReason returns the reason why a late output makes the mean age doubtful, or "" if it does not.
+func lateReason(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string {
 	stamped, span := c.TimeSpan()
 	if !mean.Known() || p.Frames != c.ObservedCount() || span <= 0 {
 		return "" // there are no ages, or frames were lost and the run is invalid

@@ -35,7 +35,7 @@ func TestLateOutputWithholdsAges(t *testing.T) {
 		for i := range 101 {
 			collector.Observe(&olaf.Observation{At: olaf.Time(i) * olaf.Time(olaf.Millisecond)})
 		}
-		if got := whyLate(&c.p, collector, 1e6, 2e6); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+		if got := lateReason(&c.p, collector, 1e6, 2e6); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}

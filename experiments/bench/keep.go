@@ -152,11 +152,11 @@ func (k *Keeper) storeRest(r result.Report, b *results.Bench, runs [][]results.R
 	if err := k.writer.Put(eventsFile, k.events); err != nil {
 		return "", err
 	}
-	var kept []archive.Kept
+	var kept []archive.StoredRun
 	for config := range runs {
 		for i := range runs[config] {
 			run := RunID{config, runs[config][i].Index}
-			kept = append(kept, archive.Kept{Ordinal: k.outline.ordinalOf(run),
+			kept = append(kept, archive.StoredRun{Ordinal: k.outline.ordinalOf(run),
 				Measure: k.outline.Configurations[config].Measure,
 				Run:     runs[config][i], NoFrames: !k.Wants(run)})
 		}
@@ -248,7 +248,7 @@ func RepeatStored(ctx context.Context, systems system.Set, f *store.Folder, stre
 }
 
 func repeatBench(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) error {
-	spec, err := keptSpec(systems, f)
+	spec, err := readSpec(systems, f)
 	if err != nil {
 		return err
 	}
@@ -256,8 +256,8 @@ func repeatBench(ctx context.Context, systems system.Set, f *store.Folder, strea
 	return err
 }
 
-// keptSpec returns the specification of a stored experiment.
-func keptSpec(systems system.Set, f *store.Folder) (Spec, error) {
+// readSpec returns the specification of a stored experiment.
+func readSpec(systems system.Set, f *store.Folder) (Spec, error) {
 	var plan Plan
 	err := f.ReadJSON(archive.PlanFile, &plan)
 	plan.Spec.Systems = systems
@@ -298,7 +298,7 @@ func (o *ordinals) Event(e Event) (err error) {
 func (o *ordinals) Wants(RunID) bool { return false }
 
 // describeDifference describes how a repeated run differs from the stored one. It returns "" if they are equal.
-func describeDifference(kept *archive.Kept, made *results.Run) string {
+func describeDifference(kept *archive.StoredRun, made *results.Run) string {
 	if made == nil {
 		return "it did not come out again"
 	}
@@ -314,10 +314,10 @@ func describeDifference(kept *archive.Kept, made *results.Run) string {
 // ErrNoRewind reports that a stored run cannot be reproduced, because it ran on a card.
 var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
 
-// KeptSpec returns the specification of a stored experiment, so that it can be watched again. systems contains the
-// available systems. The error matches ErrNoRewind if the experiment ran on a device that cannot repeat it.
-func KeptSpec(systems system.Set, f *store.Folder) (Spec, error) {
-	spec, err := keptSpec(systems, f)
+// RepeatableSpec returns the specification of a stored experiment, so that it can be watched again. systems contains
+// the available systems. The error matches ErrNoRewind if the experiment ran on a device that cannot repeat it.
+func RepeatableSpec(systems system.Set, f *store.Folder) (Spec, error) {
+	spec, err := readSpec(systems, f)
 	if err != nil {
 		return Spec{}, err
 	}

@@ -56,7 +56,7 @@ func holdsReal(t *testing.T, r *results.Row) {
 	if d == nil || d.Void != "" || d.Equal != d.Checked || d.Checked < 540 {
 		t.Errorf("%s: decisions %+v", r.Queue, d)
 	}
-	b := r.Stats.Of("aom_cluster_ns").Beside
+	b := r.Stats.Of("aom_cluster_ns").TwinComparison
 	switch {
 	case b == nil || !b.Plan.Known() || !b.Twin.Known() || b.Measured.Known() == (r.Withheld != nil):
 		t.Errorf("%s: %+v, withheld %+v", r.Queue, b, r.Withheld)

@@ -136,7 +136,7 @@ func TestKeptLoopRepeats(t *testing.T) {
 	if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	if _, err := KeptSpec(system.All(), f); !errors.Is(err, ErrNoRewind) {
+	if _, err := RepeatableSpec(system.All(), f); !errors.Is(err, ErrNoRewind) {
 		t.Errorf("%v", err)
 	}
 }

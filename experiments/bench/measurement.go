@@ -39,15 +39,15 @@ type Options struct {
 	// Twin adds the twin's results for the plan and for the logged arrivals to each age.
 	Twin bool
 	// Notes are added to the report's statements.
-	Notes  []string
-	Beside Beside // comparison with published numbers; may be nil
+	Notes        []string
+	ComparePaper PaperComparison // comparison with published numbers; may be nil
 	// Declared overrides the counters and metrics of runs; see Plan.
 	Declared *metric.Declaration
 }
 
-// Beside compares results with numbers that a paper published for the same specification, and returns statements about
-// the comparison. It returns nothing if no paper measured that specification.
-type Beside func(*Spec, *results.Bench) (rows []results.PaperRow, statements []string)
+// PaperComparison compares results with numbers that a paper published for the same specification, and returns
+// statements about the comparison. It returns nothing if no paper measured that specification.
+type PaperComparison func(*Spec, *results.Bench) (rows []results.PaperRow, statements []string)
 
 // Measurement is the result of a single-queue experiment.
 type Measurement struct {
@@ -94,7 +94,7 @@ func MeasureSpec(ctx context.Context, spec Spec, o Options) (*Measurement, error
 	if outcome == nil || err != nil && outcome.isEmpty() {
 		return nil, err // there is nothing to show or store
 	}
-	report, reportErr := NewMeasurement(outcome, o.Beside)
+	report, reportErr := NewMeasurement(outcome, o.ComparePaper)
 	if report != nil {
 		report.Bench.Statements = append(report.Bench.Statements, o.Notes...)
 	}
@@ -125,7 +125,7 @@ func (o *Outcome) isEmpty() bool {
 }
 
 // NewMeasurement builds the report on an outcome. beside may be nil.
-func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
+func NewMeasurement(o *Outcome, beside PaperComparison) (*Measurement, error) {
 	config, err := json.Marshal(o.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("write the plan: %w", err)

@@ -25,13 +25,13 @@ type loopMeter struct {
 	pending []bool                // by worker, whether its current gradient is still unsent
 	heard   []closedloop.Delivery // by job
 
-	dropped, lost gone
+	dropped, lost losses
 	inside        []olaf.Contributor // contributors of the latest sum
 	observation   olaf.Observation
 }
 
-// gone counts frames that were lost for good, and the gradients in them.
-type gone struct{ frames, updates uint64 }
+// losses counts frames that were lost for good, and the gradients in them.
+type losses struct{ frames, updates uint64 }
 
 func newLoopMeter(j *Jobs, opt Options) (*loopMeter, error) {
 	outside, err := newExternalMeter(j.topology)
@@ -133,7 +133,7 @@ func (e *loopMeter) OnLoss(_ olaf.Time, p *program.Packet) { e.removeLost(p, &e.
 // removeLost removes gradients that were lost for good from the gradients in flight, and returns their number.
 // Gradients of synchronous workers are not lost for good, because the workers send them again. Results on the way down
 // are ignored, because the server has already received their gradients.
-func (e *loopMeter) removeLost(p *program.Packet, of *gone) (n int) {
+func (e *loopMeter) removeLost(p *program.Packet, of *losses) (n int) {
 	if e.Mode.Sync || p.Kind == program.Result {
 		return 0
 	}

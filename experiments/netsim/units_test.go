@@ -605,7 +605,7 @@ func TestLostGradientsLeaveFlight(t *testing.T) {
 		e := &loopMeter{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, heard: []closedloop.Delivery{{}, {Out: make([]olaf.Contributor, 3)}}}
 		p := program.Packet{Job: closedloop.FirstJob + 1, Kind: c.kind, Trace: program.Trace{Vectors: 2}}
 		e.OnLoss(0, &p)
-		if e.lost != (gone{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].Out) != 3-c.want || e.dropped != (gone{}) {
+		if e.lost != (losses{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].Out) != 3-c.want || e.dropped != (losses{}) {
 			t.Errorf("%+v: %+v lost, %d left", c, e.lost, len(e.heard[1].Out))
 		}
 	}

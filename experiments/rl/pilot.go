@@ -23,8 +23,8 @@ func (c *Config) Pilot(k int) (*Pilot, error) {
 	return &Pilot{config: c, worker: w}, nil
 }
 
-// Usual returns the duration of an iteration according to the cost model, for the worker's number of steps.
-func (p *Pilot) Usual() olaf.Duration {
+// IterationTime returns the duration of an iteration according to the cost model, for the worker's number of steps.
+func (p *Pilot) IterationTime() olaf.Duration {
 	cost := p.config.costNS(Iteration{Steps: p.config.steps(p.worker.id)})
 	return olaf.Duration(float64(cost)*p.worker.speed) * olaf.Nanosecond
 }

@@ -148,16 +148,16 @@ func lineOf(text []byte, err error) string {
 // It is used to detect a plan for another network.
 func Differences(a, b *Problem) []string {
 	var d differences
-	d.say("slot", a.Slot, b.Slot)
-	d.say("reconfiguration", a.Reconfiguration, b.Reconfiguration)
-	d.say("port_rate", a.PortRate, b.PortRate)
-	d.say("server_rate", a.ServerRate, b.ServerRate)
-	d.say("half_duplex", a.HalfDuplex, b.HalfDuplex)
-	d.say("partial_inc", a.PartialINC, b.PartialINC)
-	d.say("fixed", a.Fixed, b.Fixed)
-	d.say("units", len(a.Units), len(b.Units))
-	d.say("jobs", len(a.Jobs), len(b.Jobs))
-	d.say("connections before slot 0", initial(a), initial(b))
+	d.add("slot", a.Slot, b.Slot)
+	d.add("reconfiguration", a.Reconfiguration, b.Reconfiguration)
+	d.add("port_rate", a.PortRate, b.PortRate)
+	d.add("server_rate", a.ServerRate, b.ServerRate)
+	d.add("half_duplex", a.HalfDuplex, b.HalfDuplex)
+	d.add("partial_inc", a.PartialINC, b.PartialINC)
+	d.add("fixed", a.Fixed, b.Fixed)
+	d.add("units", len(a.Units), len(b.Units))
+	d.add("jobs", len(a.Jobs), len(b.Jobs))
+	d.add("connections before slot 0", initial(a), initial(b))
 	d.units(a, b)
 	d.jobs(a, b)
 	return d
@@ -166,7 +166,7 @@ func Differences(a, b *Problem) []string {
 // differences collects descriptions of differences.
 type differences []string
 
-func (d *differences) say(what string, x, y any) {
+func (d *differences) add(what string, x, y any) {
 	if x != y && len(*d) < 5 {
 		*d = append(*d, fmt.Sprintf("%s: %v and %v", what, x, y))
 	}
@@ -181,13 +181,13 @@ func (d *differences) units(a, b *Problem) {
 		y := &b.Units[i]
 		x := units[y.Name]
 		if x == nil {
-			d.say("unit "+y.Name, "none", "one")
+			d.add("unit "+y.Name, "none", "one")
 			continue
 		}
-		d.say("ports of "+y.Name, x.Ports, y.Ports)
-		d.say("inc of "+y.Name, x.INC, y.INC)
-		d.say("switch_rate of "+y.Name, x.SwitchRate, y.SwitchRate)
-		d.say("memory of "+y.Name, x.Memory, y.Memory)
+		d.add("ports of "+y.Name, x.Ports, y.Ports)
+		d.add("inc of "+y.Name, x.INC, y.INC)
+		d.add("switch_rate of "+y.Name, x.SwitchRate, y.SwitchRate)
+		d.add("memory of "+y.Name, x.Memory, y.Memory)
 	}
 }
 
@@ -200,16 +200,16 @@ func (d *differences) jobs(a, b *Problem) {
 		y := &b.Jobs[i]
 		x := jobs[y.ID]
 		if x == nil {
-			d.say("job "+y.ID, "none", "one")
+			d.add("job "+y.ID, "none", "one")
 			continue
 		}
-		d.say("arrival of "+y.ID, x.Arrival, y.Arrival)
-		d.say("volume of "+y.ID, x.Volume, y.Volume)
-		d.say("update of "+y.ID, x.Update, y.Update)
-		d.say("workers of "+y.ID, fmt.Sprint(x.Workers), fmt.Sprint(y.Workers))
-		d.say("server of "+y.ID, x.Server, y.Server)
-		d.say("server_only of "+y.ID, x.ServerOnly, y.ServerOnly)
-		d.say("segment of "+y.ID, x.Segment, y.Segment)
+		d.add("arrival of "+y.ID, x.Arrival, y.Arrival)
+		d.add("volume of "+y.ID, x.Volume, y.Volume)
+		d.add("update of "+y.ID, x.Update, y.Update)
+		d.add("workers of "+y.ID, fmt.Sprint(x.Workers), fmt.Sprint(y.Workers))
+		d.add("server of "+y.ID, x.Server, y.Server)
+		d.add("server_only of "+y.ID, x.ServerOnly, y.ServerOnly)
+		d.add("segment of "+y.ID, x.Segment, y.Segment)
 	}
 }
 

@@ -34,7 +34,7 @@ const AllRepairs = Enough<<1 - 1
 type repair struct {
 	Bit     Repairs
 	Name    string
-	Where   string // in the paper
+	InPaper string // in the paper
 	Printed string // the printed text, or its omission
 	Instead string // the correction
 	MILP    bool   // concerns the model

@@ -29,8 +29,8 @@ type SpotCheck struct {
 // longestCheck is the maximum duration of a job that is repeated for a spot check.
 const longestCheck = time.Minute
 
-// taken is a result that another machine computed.
-type taken struct {
+// remoteResult is a result that another machine computed.
+type remoteResult struct {
 	unit
 	store.Single
 	machine int
@@ -71,8 +71,8 @@ func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Check
 }
 
 // groupByWorker groups the repeatable results by the worker that computed them. It also describes all workers.
-func (e *Engine) groupByWorker(share float64) (able [][]taken, machines []sweep.Checked) {
-	by := map[string][]taken{}
+func (e *Engine) groupByWorker(share float64) (able [][]remoteResult, machines []sweep.Checked) {
+	by := map[string][]remoteResult{}
 	for _, one := range e.foreign {
 		name := one.By.Host + "\x00" + one.By.Worker
 		by[name] = append(by[name], one)
@@ -80,9 +80,9 @@ func (e *Engine) groupByWorker(share float64) (able [][]taken, machines []sweep.
 	for i, name := range slices.Sorted(maps.Keys(by)) {
 		first := &by[name][0].By
 		m := sweep.Checked{Host: first.Host, Worker: first.Worker, Build: first.Build, Results: len(by[name])}
-		var here []taken
+		var here []remoteResult
 		for _, one := range by[name] {
-			if why := e.whyNotRepeatable(&one.By, share); why != "" {
+			if why := e.notRepeatableReason(&one.By, share); why != "" {
 				m.NotChecked = why
 				continue
 			}
@@ -94,8 +94,8 @@ func (e *Engine) groupByWorker(share float64) (able [][]taken, machines []sweep.
 	return able, machines
 }
 
-// whyNotRepeatable returns the reason why a result cannot be repeated here, or "" if it can be.
-func (e *Engine) whyNotRepeatable(by *store.Maker, share float64) string {
+// notRepeatableReason returns the reason why a result cannot be repeated here, or "" if it can be.
+func (e *Engine) notRepeatableReason(by *store.Maker, share float64) string {
 	switch {
 	case share <= 0:
 		return "turned off"
@@ -111,8 +111,8 @@ func (e *Engine) whyNotRepeatable(by *store.Maker, share float64) string {
 
 // chooseResults draws results at random, so that no worker can predict the choice. It chooses one result from every
 // machine and then others, up to the given total.
-func chooseResults(able [][]taken, total int) (chosen []taken) {
-	var rest []taken
+func chooseResults(able [][]remoteResult, total int) (chosen []remoteResult) {
+	var rest []remoteResult
 	for _, one := range able {
 		if len(one) == 0 {
 			continue
@@ -126,7 +126,7 @@ func chooseResults(able [][]taken, total int) (chosen []taken) {
 
 // repeatJob runs a job again and compares the results. said describes a difference. late reports whether the job took
 // too long.
-func (e *Engine) repeatJob(ctx context.Context, c SpotCheck, one taken) (said string, late bool, err error) {
+func (e *Engine) repeatJob(ctx context.Context, c SpotCheck, one remoteResult) (said string, late bool, err error) {
 	short, stop := context.WithTimeout(ctx, longestCheck)
 	defer stop()
 	where := e.Plan.cellName(&e.Plan.Cells[one.cell])

@@ -215,10 +215,10 @@ func (f *File) sortOptions(c *Command) (options []Option, err error) {
 // were run. Other values are returned unchanged; the command may reject them.
 func (c *Command) plainNumber(option, value string) string {
 	i := slices.IndexFunc(c.Fields, func(f Field) bool { return f.Name == option })
-	if i < 0 || c.Fields[i].Type != grid.Whole {
+	if i < 0 || c.Fields[i].Type != grid.Integer {
 		return value
 	}
-	if one, err := grid.ParseAxis(option, grid.Whole, value); err == nil && len(one.Values) == 1 {
+	if one, err := grid.ParseAxis(option, grid.Integer, value); err == nil && len(one.Values) == 1 {
 		return one.Values[0]
 	}
 	return value

@@ -289,8 +289,8 @@ func EssenceOf(f *store.Folder) (e Essence, ok bool) {
 	return e, json.Unmarshal(f.Manifest.Deterministic, &e) == nil && e.Cells > 0
 }
 
-// keptCell is one line in the file of a sweep's results.
-type keptCell struct {
+// storedCell is one line in the file of a sweep's results.
+type storedCell struct {
 	State     sweep.State       `json:"state"`
 	Error     string            `json:"error,omitempty"`
 	Looks     int               `json:"looks,omitempty"`
@@ -300,7 +300,7 @@ type keptCell struct {
 }
 
 func writeCell(w io.Writer, o *sweep.Outcome) error {
-	raw, err := json.Marshal(keptCell{o.State, o.Error, o.Looks, results.Float(o.HalfWidth), o.Keys, o.Lots})
+	raw, err := json.Marshal(storedCell{o.State, o.Error, o.Looks, results.Float(o.HalfWidth), o.Keys, o.Lots})
 	if err != nil {
 		return err
 	}
@@ -329,7 +329,7 @@ func ReadKept(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, error) {
 	}
 	var cells []sweep.Outcome
 	for line := range bytes.Lines(raw) {
-		var k keptCell
+		var k storedCell
 		if err := json.Unmarshal(line, &k); err != nil || len(cells) == len(p.Cells) {
 			return nil, nil, fmt.Errorf("%w: %s: cell %d of its results can't be read", store.ErrDamaged, f.ID(),
 				len(cells))

@@ -63,7 +63,7 @@ type Engine struct {
 	progress Progress
 	faults   map[unit]int // workers lost per unit
 	differ   []string
-	foreign  []taken
+	foreign  []remoteResult
 }
 
 // unit is one lot of one cell.
@@ -168,7 +168,7 @@ func (e *Engine) fillQueue() error {
 			}
 			e.progress.Found++
 			if one.By.Worker != "" {
-				e.foreign = append(e.foreign, taken{unit: unit{i, lot}, Single: one})
+				e.foreign = append(e.foreign, remoteResult{unit: unit{i, lot}, Single: one})
 			}
 		}
 		for lot := range c.want {
@@ -365,7 +365,7 @@ func (e *Engine) storeResult(u unit, one store.Single) error {
 	defer e.waiting.Broadcast()
 	e.inflight--
 	if one.By.Worker != "" {
-		e.foreign = append(e.foreign, taken{unit: u, Single: one})
+		e.foreign = append(e.foreign, remoteResult{unit: u, Single: one})
 	}
 	c := &e.cells[u.cell]
 	wanted := c.want

@@ -26,7 +26,7 @@ import (
 // toy returns a command whose runs draw numbers around n by their seed.
 func toy() *Command {
 	return &Command{Name: "toy", Subject: "kind", Headline: []string{"m"}, Runs: 3,
-		Fields:  []Field{{"n", grid.Whole}, {"kind", grid.Word}, {"hard", grid.Word}},
+		Fields:  []Field{{"n", grid.Integer}, {"kind", grid.Word}, {"hard", grid.Word}},
 		Options: []string{"n", "kind", "hard", "seed"},
 		Metrics: []*metric.Metric{{Name: "m", Title: "M", Unit: "ns"}, {Name: "other"}},
 		Resolve: func(_ string, options []Option) (Resolver, error) { return toyCells{options}, nil },
@@ -688,7 +688,7 @@ func TestSpotCheckExclusions(t *testing.T) {
 		{"another architecture", there, 1, false, 1, "a different build or architecture, " + there.String()},
 	} {
 		e := &Engine{Plan: &Plan{Build: here, command: &Command{Timed: c.timed}}}
-		if got := e.whyNotRepeatable(&store.Maker{Build: c.build.String(), Seconds: c.took}, c.share); got != c.want {
+		if got := e.notRepeatableReason(&store.Maker{Build: c.build.String(), Seconds: c.took}, c.share); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

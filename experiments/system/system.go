@@ -86,8 +86,8 @@ type Parts struct {
 	Window int
 	// Inexact is set if, as published, a sum may miss or repeat a worker's contribution after frame loss.
 	Inexact bool
-	// Whole is set if a table has room for every packet of a vector.
-	Whole bool
+	// FitsVector is set if a table has room for every packet of a vector.
+	FitsVector bool
 	// Renewal is the packet that management sends to workers when it has changed the tree of servers for the Value-th
 	// time; nil if the tree is fixed.
 	Renewal *program.Packet

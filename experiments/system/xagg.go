@@ -27,10 +27,10 @@ func xaggSystem() System {
 				return Parts{
 					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
 						return endpoint.NewXAgg(cfg,
-							endpoint.XAgg{Timeout: o.Timeout, Beside: frame.XAgg.Size(0) + LineOverhead, Fixed: fixed},
+							endpoint.XAgg{Timeout: o.Timeout, Overhead: frame.XAgg.Size(0) + LineOverhead, Fixed: fixed},
 							host)
 					},
-					Program: &d, Build: program.Config{Profile: o.Profile, Lanes: xagg.Lanes}, Whole: true,
+					Program: &d, Build: program.Config{Profile: o.Profile, Lanes: xagg.Lanes}, FitsVector: true,
 					Renewal: &program.Packet{Kind: program.Control, Action: xagg.Renew},
 					Frame:   frame.XAgg, PerPacket: xagg.Lanes,
 					Conversion: endpoint.Conversion{Fixed: fixed, Wrapping: o.Profile == xagg.Wrapping},

@@ -125,11 +125,11 @@ func (t *Tap) resumeCapture() {
 
 // noFrames replaces a capture that could not be restarted.
 type noFrames struct {
-	info live.Info
-	why  error
+	info  live.Info
+	cause error
 }
 
-func (n noFrames) Next(*capture.Packet) error { return n.why }
+func (n noFrames) Next(*capture.Packet) error { return n.cause }
 func (n noFrames) Info() live.Info            { return n.info }
 func (n noFrames) StampCounts() live.Stamped  { return live.Stamped{} }
 func (n noFrames) Drops() (live.Drops, error) { return live.Drops{}, nil }

@@ -119,7 +119,7 @@ func openSSHDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Devi
 		return nil, err
 	}
 	d, err := remote.Dial(ctx, link.Target, remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil, Address: p.URL(p.device),
-		Why: func() error { return explainLink(link) }})
+		BreakCause: func() error { return explainLink(link) }})
 	if err != nil {
 		return nil, errors.Join(explainDial(err, link), link.Close())
 	}
@@ -141,7 +141,7 @@ func openSSH(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) 
 		return nil, err
 	}
 	bed := &Testbed{close: []func() error{link.Close}, explain: func(err error) error { return explainDial(err, link) }}
-	dial := remote.Options{Address: p.URL(p.device), Why: func() error { return explainLink(link) }}
+	dial := remote.Options{Address: p.URL(p.device), BreakCause: func() error { return explainLink(link) }}
 	if err := bed.attachAgent(ctx, link.Target, o.Access, dial); err != nil {
 		return nil, errors.Join(explainDial(err, link), bed.Close())
 	}

@@ -74,7 +74,7 @@ type EndsRecorder interface {
 
 // Gate decides from ACKs which updates of a worker are sent; tc.Gate is one.
 type Gate interface {
-	Heard(now olaf.Time, s olaf.QueueStatus)
+	RecordStatus(now olaf.Time, s olaf.QueueStatus)
 	Sends(now olaf.Time) bool
 }
 

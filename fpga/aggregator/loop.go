@@ -90,7 +90,7 @@ func (l *Loop) Partial(index int) (p Partial, ok bool) {
 	for i := range l.Slots() {
 		s := l.Slot(i)
 		switch {
-		case !s.Held:
+		case !s.Occupied:
 		case index == 0:
 			return Partial{Place: i, Slot: s}, true
 		default:

@@ -257,7 +257,7 @@ func (f *Format) checkFixed(v *View) error {
 func (v *View) Packet(p *program.Packet) {
 	m := v.Message
 	*p = program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(v.lanes), Flags: v.flags()}
-	if m.Whole {
+	if m.AllSegments {
 		p.Seg = everySegment
 	}
 	setFields(p, m.Head, v.b)

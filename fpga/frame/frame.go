@@ -43,16 +43,16 @@ type Carrier struct {
 
 // Message describes one kind of packet in a format.
 type Message struct {
-	Name   string
-	Kind   program.Kind
-	Action uint8   // action of a program.Control packet
-	ToS    uint8   // in the IPv4 header, without the two ECN bits
-	Reply  bool    // the format's port is the source port
-	Past   bool    // bypasses the aggregators
-	Whole  bool    // control packet for all segments
-	Head   []Field // fields before the lanes
-	Lanes  Lanes   // none in the zero value
-	Tail   []Field // fields after the lanes
+	Name        string
+	Kind        program.Kind
+	Action      uint8   // action of a program.Control packet
+	ToS         uint8   // in the IPv4 header, without the two ECN bits
+	Reply       bool    // the format's port is the source port
+	Past        bool    // bypasses the aggregators
+	AllSegments bool    // control packet for all segments
+	Head        []Field // fields before the lanes
+	Lanes       Lanes   // none in the zero value
+	Tail        []Field // fields after the lanes
 
 	head, tail int // sizes in bytes
 }
@@ -210,7 +210,7 @@ func (f *Format) messageOf(p *program.Packet, past bool) *Message {
 		m := &f.Messages[i]
 		switch {
 		case m.Kind != p.Kind, m.Kind == program.Control && m.Action != p.Action:
-		case m.Kind == program.Result && m.Past != past, m.Whole && p.Seg != everySegment, int(p.Lanes) > m.Lanes.Most:
+		case m.Kind == program.Result && m.Past != past, m.AllSegments && p.Seg != everySegment, int(p.Lanes) > m.Lanes.Most:
 		default:
 			return m
 		}

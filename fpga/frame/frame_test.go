@@ -164,7 +164,7 @@ func TestRoundTrip(t *testing.T) {
 		f := rapid.SampledFrom(allFormats()).Draw(t, "format")
 		m := rapid.SampledFrom(f.Messages).Draw(t, "message")
 		p := program.Packet{Kind: m.Kind, Action: m.Action}
-		if m.Whole {
+		if m.AllSegments {
 			p.Seg = everySegment
 		}
 		for _, fields := range [][]Field{m.Head, m.Tail} {
@@ -593,7 +593,7 @@ func filled(t *testing.T, f *Format, m *Message, b []byte) (n int, info string) 
 	if m.Lanes.Fixed {
 		p.Lanes = uint16(m.Lanes.Most)
 	}
-	if m.Whole {
+	if m.AllSegments {
 		p.Seg = everySegment
 	}
 	words := []string{m.Name}

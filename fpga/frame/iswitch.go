@@ -59,7 +59,7 @@ func iswitchFormat(name, proto, title, source string, seg func() []Field) *Forma
 			Names: actionNames,
 		}}, value...)
 		f.Messages = append(f.Messages, Message{Name: name, Kind: program.Control, Action: action, ToS: iswitchControl,
-			Whole: whole, Head: fields})
+			AllSegments: whole, Head: fields})
 	}
 	control("join", iswitch.Join, false, joinFields()...)
 	control("leave", iswitch.Leave, false)

@@ -67,12 +67,12 @@ type SwitchCounts struct {
 	Passed   uint64 // arrived frames forwarded to a host
 	Strange  uint64 // frames in another format or without a known destination
 	Left     uint64 // frames handed to links, counted once per receiver
-	// Held is the time integral of occupied slots up to Since, in slots × ps. Slots is the number of slots occupied at
-	// Since, and Most is the peak.
-	Held  float64
-	Since olaf.Time
-	Slots int
-	Most  int
+	// SlotIntegral is the time integral of occupied slots up to Since, in slots × ps. Slots is the number of slots
+	// occupied at Since, and Most is the peak.
+	SlotIntegral float64
+	Since        olaf.Time
+	Slots        int
+	Most         int
 }
 
 // Start receives frames in a separate thread until Close is called.
@@ -158,7 +158,7 @@ func (s *Switch) take(port int, b []byte) {
 	s.count(func(c *SwitchCounts) {
 		c.Arrived++
 		c.Switched++
-		c.Held += float64(float64(c.Slots) * float64(now.Sub(c.Since)))
+		c.SlotIntegral += float64(float64(c.Slots) * float64(now.Sub(c.Since)))
 		c.Since, c.Slots, c.Most = now, held, max(c.Most, held)
 	})
 }

@@ -169,9 +169,9 @@ func (d *Device) checkLatched(addr uint32, w *word, v uint32) (uint32, error) {
 		ErrUnsteady, want, again)
 }
 
-// nearby is the largest plausible difference between two successive reads of a running counter. It corresponds to a few
-// milliseconds of the clock, and to more frames than any port sends in that time.
-const nearby = 1 << 20
+// maxCounterStep is the largest plausible difference between two successive reads of a running counter. It corresponds
+// to a few milliseconds of the clock, and to more frames than any port sends in that time.
+const maxCounterStep = 1 << 20
 
 // fastest is an upper limit for the rate of any counter on a card, in counts per second.
 const fastest = 400e6
@@ -184,7 +184,7 @@ func (d *Device) readRunning(name string, look func() uint64) (uint64, error) {
 	for range 4 {
 		second := look()
 		now := d.clock.Now()
-		if second-first < nearby+uint64(fastest*now.Sub(began).Seconds()) {
+		if second-first < maxCounterStep+uint64(fastest*now.Sub(began).Seconds()) {
 			return second, nil
 		}
 		first, began = second, now

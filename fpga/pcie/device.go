@@ -245,7 +245,7 @@ func (d *Device) mayRead(addr uint32, w *word) error {
 	case a == nil:
 		return fmt.Errorf("%w at %#x", fpga.ErrAddress, addr)
 	case !a.read:
-		return fmt.Errorf("read %#x: %w: %s", addr, ErrDenied, a.why)
+		return fmt.Errorf("read %#x: %w: %s", addr, ErrDenied, a.reason)
 	case addr < boxBase:
 		return d.checkPort(addr)
 	case !d.ours:
@@ -408,7 +408,7 @@ func (d *Device) explainDead() error {
 		why = fmt.Sprintf("the driver %s was bound to it in the meantime, and the kernel revoked access to the "+
 			"registers; unbind it and restart olafctl", now.Driver)
 	case now.State == Refused:
-		why = now.Why
+		why = now.Reason
 	}
 	return fmt.Errorf("%w: it reads all ones: %s", fpga.ErrGone, why)
 }
@@ -549,7 +549,7 @@ func (d *Device) mayWrite(addr uint32, w *word) error {
 	case a == nil || addr >= boxBase && a.write:
 		return fmt.Errorf("%w at %#x", fpga.ErrAddress, addr)
 	case !a.write:
-		return fmt.Errorf("write %#x: %w: %s", addr, ErrDenied, a.why)
+		return fmt.Errorf("write %#x: %w: %s", addr, ErrDenied, a.reason)
 	case addr < boxBase && addr&(portStride-1) == tickRegister:
 		return fmt.Errorf("write %#x: %w: a tick clears the MAC's counters, which olafctl accumulates; use 'olafctl "+
 			"device watch'", addr, ErrDenied)

@@ -34,7 +34,7 @@ func TestOneWriterPerCard(t *testing.T) {
 	cards, err := h.bus.Scan()
 	must(t, err)
 	if len(cards) != 2 || cards[0].FunctionOf != "" || cards[1].FunctionOf != pcietest.BDF ||
-		!strings.Contains(cards[1].Why, "the same registers") {
+		!strings.Contains(cards[1].Reason, "the same registers") {
 		t.Errorf("%+v; want the second function marked as one of the first one's card", cards)
 	}
 	h.mustOpen(t)

@@ -121,7 +121,7 @@ func (x *examination) findCard(bdf string) error {
 		return err
 	}
 	if card.State == Refused {
-		return x.addFailure("card", card.kind, card.BDF+": "+card.Why, "")
+		return x.addFailure("card", card.kind, card.BDF+": "+card.Reason, "")
 	}
 	x.card = card
 	x.addCheck("card", fpga.Passed, fmt.Sprintf("%04x:%04x, BAR2 of %d MiB, memory decoding on", card.Vendor, card.Device,
@@ -185,7 +185,7 @@ func (x *examination) mapBAR() error {
 	}
 	w, err := open(x.barPath(), x.card.BAR2Bytes, x.mayWrite())
 	if err != nil {
-		next, kind := x.whyUnmapped(err)
+		next, kind := x.explainUnmapped(err)
 		return x.addFailure("mapping", kind, err.Error(), next)
 	}
 	if x.options.DryRun != nil {
@@ -196,8 +196,8 @@ func (x *examination) mapBAR() error {
 	return nil
 }
 
-// whyUnmapped returns advice and an error kind for a BAR2 that the kernel refuses to map.
-func (x *examination) whyUnmapped(err error) (next string, kind error) {
+// explainUnmapped returns advice and an error kind for a BAR2 that the kernel refuses to map.
+func (x *examination) explainUnmapped(err error) (next string, kind error) {
 	const relaxed = "boot the kernel with iomem=relaxed"
 	switch driver := x.card.Driver; {
 	case errors.Is(err, syscall.EINVAL) && driver != "":

@@ -282,7 +282,7 @@ type Link struct {
 	RXStatus uint32 `json:"rx_status"` // current status, after clearing the latched history
 	TXStatus uint32 `json:"tx_status"`
 	FEC      bool   `json:"rs_fec"` // RS-FEC enabled in both directions
-	Why      string `json:"why,omitempty"`
+	Reason   string `json:"why,omitempty"`
 }
 
 // rxFaults lists fault bits in the receiver's status register, with the most specific first.
@@ -319,10 +319,10 @@ func (d *Device) Link(i int) (l Link, err error) {
 	l.FEC = fec&3 == 3
 	l.Up = l.RXStatus == rxHealthy && l.TXStatus == 0
 	if !l.Up {
-		l.Why = fmt.Sprintf("RX status %#x, TX status %#x", l.RXStatus, l.TXStatus)
+		l.Reason = fmt.Sprintf("RX status %#x, TX status %#x", l.RXStatus, l.TXStatus)
 		for _, f := range rxFaults {
 			if l.RXStatus>>f.bit&1 != 0 {
-				l.Why += ": " + f.text
+				l.Reason += ": " + f.text
 				break
 			}
 		}

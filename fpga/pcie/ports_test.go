@@ -103,7 +103,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	h.card.Answer(0x8204, 0xC0)
-	if l, err = d.Link(0); err != nil || l.Up || l.Why == "" {
+	if l, err = d.Link(0); err != nil || l.Up || l.Reason == "" {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if _, err := d.Link(2); err == nil {

@@ -43,7 +43,7 @@ const (
 	Loaded State = "loaded"
 	// Skipped is the state of a device that is not one of our cards.
 	Skipped State = "skipped"
-	// Refused is the state of a card that looks like one of ours but must not be used. Card.Why has the reason and
+	// Refused is the state of a card that looks like one of ours but must not be used. Card.Reason has the reason and
 	// advice.
 	Refused State = "refused"
 )
@@ -61,7 +61,7 @@ type Card struct {
 	MemoryEnabled bool   `json:"memory_enabled"`        // COMMAND bit 1: the BARs answer
 	FunctionOf    string `json:"function_of,omitempty"` // for functions other than 0: address of the card's function 0
 	State         State  `json:"state"`
-	Why           string `json:"why,omitempty"`
+	Reason        string `json:"why,omitempty"`
 
 	kind error // kind of error for a refusal
 }
@@ -127,8 +127,8 @@ func markFunctions(cards []Card) {
 			continue
 		}
 		c.FunctionOf = first
-		if c.Why == "" {
-			c.Why = "another function of " + first + ", with the same registers"
+		if c.Reason == "" {
+			c.Reason = "another function of " + first + ", with the same registers"
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (b Bus) Find(bdf string) (Card, error) {
 		return Card{}, err
 	}
 	if card.State == Skipped {
-		return card, fmt.Errorf("%w at %s: %s", ErrNoCard, bdf, card.Why)
+		return card, fmt.Errorf("%w at %s: %s", ErrNoCard, bdf, card.Reason)
 	}
 	return card, nil
 }
@@ -198,8 +198,8 @@ func (b Bus) probe(bdf string) (Card, error) {
 // because these explain all other symptoms.
 func (c *Card) judge(power string, config configuration) {
 	sys := "/sys/bus/pci/devices/" + c.BDF
-	skip := func(why string) { c.State, c.Why = Skipped, why }
-	refuse := func(kind error, why string) { c.State, c.Why, c.kind = Refused, why, kind }
+	skip := func(why string) { c.State, c.Reason = Skipped, why }
+	refuse := func(kind error, why string) { c.State, c.Reason, c.kind = Refused, why, kind }
 	switch {
 	case c.Vendor != vendorXilinx:
 		skip(fmt.Sprintf("vendor %04x is not Xilinx", c.Vendor))

@@ -66,7 +66,7 @@ func explainPlaceholder(value uint32) (text string, ok bool) {
 type area struct {
 	first, end  uint32 // end is exclusive
 	read, write bool   // raw access allowed to users; registers of our map have their own rules
-	why         string // reason for a refusal
+	reason      string // reason for a refusal
 }
 
 // areas is the list of all ranges that may be accessed. Accesses to other addresses are refused.

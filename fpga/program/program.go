@@ -207,13 +207,13 @@ type Member struct {
 
 // Slot is a view of one slot in a program's table. Lanes is valid until the program receives its next packet.
 type Slot struct {
-	Held   bool
-	Job    olaf.ClusterID
-	Seg    uint64
-	Bitmap uint64
-	Count  int
-	Since  olaf.Time // time of the first contribution
-	Lanes  []uint32
+	Occupied bool
+	Job      olaf.ClusterID
+	Seg      uint64
+	Bitmap   uint64
+	Count    int
+	Since    olaf.Time // time of the first contribution
+	Lanes    []uint32
 	Trace
 }
 

@@ -17,18 +17,18 @@ const builtSegments = 4096
 // front is the aggregator block, in which the switch program of closed-loop hosts runs. Their packets bypass the queue.
 // One thread may pass packets to the program while another reads registers.
 type front struct {
-	mu    Lock
-	loop  *aggregator.Loop          // nil without closed-loop hosts
-	own   regmap.AggregatorCounters // sums over ended loops, minus what was cleared
-	code  uint32                    // code of the program of these loops
-	peak  int
-	cycle func() uint64 // the card's clock
-	held  aggregator.Held
+	mu       Lock
+	loop     *aggregator.Loop          // nil without closed-loop hosts
+	own      regmap.AggregatorCounters // sums over ended loops, minus what was cleared
+	code     uint32                    // code of the program of these loops
+	peak     int
+	cycle    func() uint64 // the card's clock
+	slotTime aggregator.SlotIntegral
 }
 
 // discardSums discards the loop's partial sums. The caller must hold the lock.
 func (f *front) discardSums() {
-	f.held.Discard(&f.own, f.cycle(), f.loop.CountOccupied())
+	f.slotTime.Discard(&f.own, f.cycle(), f.loop.CountOccupied())
 	f.loop.Clear()
 }
 
@@ -114,7 +114,7 @@ func (f *front) adoptProgram(code uint32) {
 	defer f.mu.Unlock()
 	if f.code != code {
 		f.code, f.own = code, regmap.AggregatorCounters{}
-		f.held.Clear(f.cycle(), 0)
+		f.slotTime.Clear(f.cycle(), 0)
 	}
 }
 
@@ -146,7 +146,7 @@ func (f *front) clearCounters() {
 	if f.loop != nil {
 		f.own, f.peak = aggregator.ClearOffsets(f.loop.Program, f.loop.Of.Ledger), f.loop.CountOccupied()
 	}
-	f.held.Clear(f.cycle(), f.countOccupied())
+	f.slotTime.Clear(f.cycle(), f.countOccupied())
 }
 
 // readOccupied returns the number of slots with a partial sum. peakOccupied returns its maximum.
@@ -196,7 +196,7 @@ func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lane
 	out program.Out) program.Class {
 	l.front.mu.Lock()
 	defer l.front.mu.Unlock()
-	l.front.held.Update(&l.front.own, l.front.cycle(), l.CountOccupied())
+	l.front.slotTime.Update(&l.front.own, l.front.cycle(), l.CountOccupied())
 	class := l.Loop.Receive(now, from, p, lanes, out)
 	l.front.peak = max(l.front.peak, l.CountOccupied())
 	return class

@@ -36,13 +36,13 @@ type LinkConfig struct {
 
 // LinkCounts contains counts summed over all links.
 type LinkCounts struct {
-	Frames uint64 // accepted frames
-	Bytes  uint64 // bytes of the accepted frames, without overhead
-	Lost   uint64 // accepted frames that were dropped by a draw
-	Sent   uint64
-	Unsent uint64 // frames rejected by the interface
-	Why    error  // error of the first rejected frame
-	Waits  uint64 // frames that are still waiting
+	Frames     uint64 // accepted frames
+	Bytes      uint64 // bytes of the accepted frames, without overhead
+	Lost       uint64 // accepted frames that were dropped by a draw
+	Sent       uint64
+	Unsent     uint64 // frames rejected by the interface
+	FirstError error  // error of the first rejected frame
+	Waits      uint64 // frames that are still waiting
 }
 
 // link is the state of one direction of a link.
@@ -54,14 +54,14 @@ type link struct {
 	salt   uint64
 	frames uint64
 	free   int64 // in ps; time at which all accepted frames will have left
-	line   []held
+	line   []waitingFrame
 	first  int   // index of the first waiting frame in line
 	end    int64 // in ps; time at which the last bit of that frame has left
 	behind int64 // in ps; time at which the previous frame left
 }
 
-// held is a frame that waits on a link.
-type held struct {
+// waitingFrame is a frame that waits on a link.
+type waitingFrame struct {
 	bytes []byte
 	ticks int64 // in ps; transmission time
 	came  int64 // in ps; arrival time
@@ -101,7 +101,7 @@ func (l *Links) Send(number int, frame []byte) (left olaf.Duration) {
 	l.count.Frames++
 	l.count.Bytes += uint64(len(frame))
 	lost := k.loss > 0 && splitmix.MixBits(k.salt+k.frames)>>1 < k.loss
-	h := held{ticks: ticks, came: now}
+	h := waitingFrame{ticks: ticks, came: now}
 	if lost { // a lost frame also occupies the link
 		l.count.Lost++
 	} else {
@@ -172,7 +172,7 @@ func (l *Links) sendDue() (wait int64) {
 // sendFirst sends the first frame of a link to its cable.
 func (l *Links) sendFirst(k *link) {
 	h := k.line[k.first]
-	k.line[k.first] = held{}
+	k.line[k.first] = waitingFrame{}
 	if k.first++; k.first == len(k.line) {
 		k.line, k.first = k.line[:0], 0
 	}
@@ -180,8 +180,8 @@ func (l *Links) sendFirst(k *link) {
 	if h.bytes != nil {
 		now := l.clock.now()
 		if err := k.out.Send(h.bytes); err != nil {
-			if l.count.Unsent++; l.count.Why == nil {
-				l.count.Why = err
+			if l.count.Unsent++; l.count.FirstError == nil {
+				l.count.FirstError = err
 			}
 		} else {
 			l.count.Sent++

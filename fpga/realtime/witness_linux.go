@@ -17,8 +17,8 @@ type witness struct {
 	beyond   uint64 // number of arrivals beyond keptArrivals
 }
 
-// keptArrivals limits the number of stored arrivals, so that memory is bounded if the queue is never enabled again.
-const keptArrivals = 1 << 22
+// maxArrivals limits the number of stored arrivals, so that memory is bounded if the queue is never enabled again.
+const maxArrivals = 1 << 22
 
 // reset discards earlier decisions and creates an engine for the given configuration.
 func (w *witness) reset(discipline string, q queueConfig) (err error) {
@@ -31,7 +31,7 @@ func (w *witness) addDecision(d *dataplane.Decision) {
 	w.replayer.Add(d)
 	switch {
 	case d.Kind != dataplane.Arrival:
-	case len(w.arrivals) < keptArrivals:
+	case len(w.arrivals) < maxArrivals:
 		w.arrivals = append(w.arrivals, *d)
 	default:
 		w.beyond++
@@ -89,7 +89,7 @@ func (c *Card) Arrivals() ([]fpga.Arrival, error) {
 	if w.beyond > 0 {
 		return nil, fmt.Errorf("%w: %d arrivals were not recorded, because there were more than %d", fpga.ErrDoubtful,
 			w.beyond,
-			keptArrivals)
+			maxArrivals)
 	}
 	out := make([]fpga.Arrival, len(w.arrivals))
 	last := int64(0)

@@ -40,25 +40,25 @@ type Behaviour[C any] struct {
 // Reason explains why a write was refused. It contains the bit for common.errors, the error to match, and a message for
 // the user.
 type Reason struct {
-	Bit  uint32
-	Kind error
-	Why  string
-	Full bool // the message consists of Why alone, without register and value
+	Bit     uint32
+	Kind    error
+	Message string
+	Full    bool // the error consists of Message alone, without register and value
 }
 
 // BadState returns the reason for refusing a write that the device's current state does not permit.
 func BadState(why string) *Reason {
-	return &Reason{Bit: regmap.CommonErrorsState, Kind: fpga.ErrRefused, Why: why}
+	return &Reason{Bit: regmap.CommonErrorsState, Kind: fpga.ErrRefused, Message: why}
 }
 
 // BadValue returns the reason for refusing a value that is never valid.
 func BadValue(why string) *Reason {
-	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why}
+	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Message: why}
 }
 
 // UnfitCommand returns the reason for refusing a command that cannot run with the user's settings.
 func UnfitCommand(why string) *Reason {
-	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why, Full: true}
+	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Message: why, Full: true}
 }
 
 // ConstantRegister returns a function for a register that always reads as v.
@@ -202,9 +202,9 @@ func (f *File[C]) refuse(e *entry, addr, value uint32, r *Reason) error {
 		f.Raise(regmap.CommonErrors, regmap.CommonErrorsAggregator)
 	}
 	if r.Full {
-		return fmt.Errorf("%w: %s", r.Kind, r.Why)
+		return fmt.Errorf("%w: %s", r.Kind, r.Message)
 	}
-	return fmt.Errorf("%s: write %#x to %s: %w: %s", f.behaviour.Name, value, e.name(), r.Kind, r.Why)
+	return fmt.Errorf("%s: write %#x to %s: %w: %s", f.behaviour.Name, value, e.name(), r.Kind, r.Message)
 }
 
 func chooseBit(first bool, a, b uint32) uint32 {
@@ -284,7 +284,7 @@ func (f *File[C]) limit(addr uint32) (low, high uint32, ok bool) {
 func (f *File[C]) checkWrite(e *entry, addr, value uint32) *Reason {
 	r := e.register
 	if r.Access == regmap.ReadOnly {
-		return &Reason{Bit: regmap.CommonErrorsReadOnly, Kind: fpga.ErrAddress, Why: "the register is read-only"}
+		return &Reason{Bit: regmap.CommonErrorsReadOnly, Kind: fpga.ErrAddress, Message: "the register is read-only"}
 	}
 	if value&^e.writable != 0 {
 		return BadValue(fmt.Sprintf("bits %#x mean nothing there", value&^e.writable))

@@ -38,26 +38,26 @@ var ErrInUse = olaf.NewError(olaf.Device, "the device is in use by another clien
 
 // Options configure a session with an agent.
 type Options struct {
-	ReadOnly bool
-	Local    bool          // the agent is part of this process: the device keeps its own address and kind
-	TLS      *tls.Config   // nil for unix sockets and loopback addresses
-	Patience time.Duration // timeout for one answer; 0 means 30 s
-	Address  string        // the device's address for messages; empty for grpc://TARGET
-	Why      func() error  // explains why a connection broke; may be nil and may return nil
+	ReadOnly   bool
+	Local      bool          // the agent is part of this process: the device keeps its own address and kind
+	TLS        *tls.Config   // nil for unix sockets and loopback addresses
+	Patience   time.Duration // timeout for one answer; 0 means 30 s
+	Address    string        // the device's address for messages; empty for grpc://TARGET
+	BreakCause func() error  // explains why a connection broke; may be nil and may return nil
 }
 
 // Device is a device that is accessed through an agent. It is not safe for concurrent use.
 type Device struct {
-	conn     *grpc.ClientConn
-	stream   grpc.ClientStream
-	cancel   context.CancelFunc
-	watchdog *time.Timer
-	patience time.Duration
-	why      func() error
-	readOnly bool
-	local    bool
-	identity fpga.Identity
-	offers   greeting // greeting of the server
+	conn       *grpc.ClientConn
+	stream     grpc.ClientStream
+	cancel     context.CancelFunc
+	watchdog   *time.Timer
+	patience   time.Duration
+	breakCause func() error
+	readOnly   bool
+	local      bool
+	identity   fpga.Identity
+	offers     greeting // greeting of the server
 
 	request, reply []byte
 	counters       map[uint32]uint32 // values of the last snapshot; empty if unknown
@@ -96,7 +96,7 @@ func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device agent %q: %w", target, err)
 	}
-	d := &Device{conn: conn, patience: o.Patience, why: o.Why, readOnly: o.ReadOnly, local: o.Local, counters: make(map[uint32]uint32),
+	d := &Device{conn: conn, patience: o.Patience, breakCause: o.BreakCause, readOnly: o.ReadOnly, local: o.Local, counters: make(map[uint32]uint32),
 		fixed: make(map[uint32]uint32)}
 	if err := d.openSession(ctx, target, o); err != nil {
 		d.cancel()
@@ -202,8 +202,8 @@ func (d *Device) takeReply(exchange func() error) (reader, error) {
 		return reader{}, d.failed
 	}
 	if err := exchange(); err != nil {
-		if d.failed = fmt.Errorf("%s: %w: %s", d.identity.Address, fpga.ErrGone, status.Convert(err).Message()); d.why != nil {
-			if why := d.why(); why != nil {
+		if d.failed = fmt.Errorf("%s: %w: %s", d.identity.Address, fpga.ErrGone, status.Convert(err).Message()); d.breakCause != nil {
+			if why := d.breakCause(); why != nil {
 				d.failed = fmt.Errorf("%s: %w: %w", d.identity.Address, fpga.ErrGone, why)
 			}
 		}

@@ -29,7 +29,7 @@ type front struct {
 	program  *program.Description
 	own      regmap.AggregatorCounters // like counters.own
 	peak     int
-	held     aggregator.Held
+	slotTime aggregator.SlotIntegral
 	clusters int   // number of clusters that have segments
 	above    above // clusters with a parent switch
 	flow     *flow // newest contributor of the update being presented
@@ -60,7 +60,7 @@ func (c *Config) programOf(code uint32) *program.Description {
 // reset sets the block to its state after power-up, in cycle now.
 func (b *front) reset(now int64) {
 	b.own, b.peak = regmap.AggregatorCounters{}, 0
-	b.held.Clear(uint64(now), 0)
+	b.slotTime.Clear(uint64(now), 0)
 	b.loop = nil
 	if b.Aggregator != nil {
 		b.Reset()
@@ -99,9 +99,9 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	}
 	if b.config.program != c.program {
 		b.own = regmap.AggregatorCounters{}
-		b.held.Clear(uint64(t.now), 0)
+		b.slotTime.Clear(uint64(t.now), 0)
 	}
-	*b = front{config: c, own: b.own, held: b.held}
+	*b = front{config: c, own: b.own, slotTime: b.slotTime}
 	t.tables.epoch++ // a different program may have different members and formats
 	d := t.cfg.programOf(c.program)
 	if c.program == 0 || d == nil {
@@ -232,11 +232,11 @@ func (t *Twin) frontTotal() regmap.AggregatorCounters {
 // countHeld extends the occupancy integral up to now. countDiscarded does the same before sums are discarded. One of
 // them must be called before every change of the occupancy, but not before a read.
 func (t *Twin) countHeld() {
-	t.front.held.Update(&t.front.own, uint64(t.now), int(t.front.occupied()))
+	t.front.slotTime.Update(&t.front.own, uint64(t.now), int(t.front.occupied()))
 }
 
 func (t *Twin) countDiscarded() {
-	t.front.held.Discard(&t.front.own, uint64(t.now), int(t.front.occupied()))
+	t.front.slotTime.Discard(&t.front.own, uint64(t.now), int(t.front.occupied()))
 }
 
 // snapshotFront latches the counter bank of the block.
@@ -251,7 +251,7 @@ func (t *Twin) snapshotFront() {
 func (t *Twin) clearFront() {
 	b := &t.front
 	b.own = regmap.AggregatorCounters{}
-	b.held.Clear(uint64(t.now), int(b.occupied()))
+	b.slotTime.Clear(uint64(t.now), int(b.occupied()))
 	p := b.activeProgram()
 	if p == nil {
 		return

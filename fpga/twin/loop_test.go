@@ -122,7 +122,7 @@ func (b *bench) inspectsLoop(p program.Program) {
 	b.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
 	index := uint32(0)
 	for i := range p.Slots() {
-		if !p.Slot(i).Held {
+		if !p.Slot(i).Occupied {
 			continue
 		}
 		b.write(regmap.AggregatorInspectIndex, index)

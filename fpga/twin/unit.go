@@ -9,13 +9,13 @@ import (
 // is not used if Config.Unit is nil.
 type unit struct {
 	inlet   *aggregator.Inlet
-	waiting []held // ordered by due; the first entry is at index first
+	waiting []waitingUpdate // ordered by due; the first entry is at index first
 	first   int
 	next    int64 // device cycle of the next update, never if there is none
 }
 
-// held is an update that waits for the program's hardware.
-type held struct {
+// waitingUpdate is an update that waits for the program's hardware.
+type waitingUpdate struct {
 	due    int64 // device cycle
 	flow   *flow
 	update olaf.Update
@@ -57,7 +57,7 @@ func (t *Twin) holdUpdate(f *flow, lanes []int32) fate {
 	if len(u.waiting) == cap(u.waiting) && 2*u.first >= len(u.waiting) { // updates that have passed occupy half of the room
 		u.waiting, u.first = u.waiting[:copy(u.waiting, u.waiting[u.first:])], 0
 	}
-	u.waiting = append(u.waiting, held{due, f, t.queue.arriving, lanes})
+	u.waiting = append(u.waiting, waitingUpdate{due, f, t.queue.arriving, lanes})
 	u.planNext()
 	return stored
 }

@@ -238,7 +238,7 @@ func (s *station) Counts() []uint64 {
 	put("lane_saturations", s.totals["lane_saturations"])
 	put("vectors_cleared", s.totals["abandoned"]) // in all test vectors, each abandoned sum has one vector
 	for i := range s.cfg.Slots {
-		if v := s.Slot(i); v.Held && v.Count < len(s.job.Members) {
+		if v := s.Slot(i); v.Occupied && v.Count < len(s.job.Members) {
 			put("vectors_held", uint64(v.Trace.Vectors))
 		}
 	}
@@ -248,7 +248,7 @@ func (s *station) Counts() []uint64 {
 func (s *station) Slot(i int) program.Slot {
 	lanes := make([]uint32, s.cfg.LaneMemory)
 	f := s.Fragment(i, lanes)
-	return program.Slot{Held: f.Inside > 0, Seg: uint64(i), Bitmap: f.Bitmap, Count: f.Inside,
+	return program.Slot{Occupied: f.Inside > 0, Seg: uint64(i), Bitmap: f.Bitmap, Count: f.Inside,
 		Trace: program.Trace{Vectors: uint32(f.Count)}, Lanes: lanes[:f.Lanes]}
 }
 

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apart is the environment variable that is set in the separate process of a test.
-const apart = "OLAFCTL_TEST_APART"
+// separateEnv is the environment variable that is set in the separate process of a test.
+const separateEnv = "OLAFCTL_TEST_APART"
 
 // RunInProcess runs the calling test in a separate process, because the file size limit affects the whole process. It
 // returns true in the calling process, where the test must then return, and false in the separate process.
 func RunInProcess(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(apart) != "" {
+	if os.Getenv(separateEnv) != "" {
 		return false
 	}
 	self, err := os.Executable()
@@ -29,7 +29,7 @@ func RunInProcess(t *testing.T) bool {
 	}
 	test := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$",
 		fmt.Sprintf("-test.short=%t", testing.Short()))
-	test.Env = append(os.Environ(), apart+"=1")
+	test.Env = append(os.Environ(), separateEnv+"=1")
 	if said, err := test.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}
@@ -40,7 +40,7 @@ func RunInProcess(t *testing.T) bool {
 // as on a full disk.
 func WithLimit(t testing.TB, room int64, do func()) {
 	t.Helper()
-	if os.Getenv(apart) == "" {
+	if os.Getenv(separateEnv) == "" {
 		t.Fatal("without its own process")
 	}
 	var usual unix.Rlimit

@@ -87,15 +87,15 @@ func (t *added) findOverlap(matches func(*Entry) bool) (a, b part, found bool) {
 }
 
 // touches reports whether the update wrote the entry e.
-func (m *made) touches(e *Entry) bool {
+func (m *appliedUpdate) touches(e *Entry) bool {
 	w := m.do.Entry
 	return w != nil && m.do.Op != v1.Update_DELETE && w.Table == e.Table && w.Key == e.Key
 }
 
 // lastWrite returns the index of the last update in the batch that wrote an entry, or -1.
 func (t *tried) lastWrite(e *Entry) int {
-	for i := len(t.made) - 1; i >= 0; i-- {
-		if t.made[i].touches(e) {
+	for i := len(t.applied) - 1; i >= 0; i-- {
+		if t.applied[i].touches(e) {
 			return i
 		}
 	}
@@ -108,7 +108,7 @@ func (t *tried) lastWrite(e *Entry) int {
 func (t *tried) findClash() (last int, fault error) {
 	for i := range t.state.added {
 		in := &t.state.added[i]
-		if !slices.ContainsFunc(t.made, func(m made) bool { return in.canClash(m.do.Entry) }) {
+		if !slices.ContainsFunc(t.applied, func(m appliedUpdate) bool { return in.canClash(m.do.Entry) }) {
 			continue
 		}
 		if a, b, says := in.findClash(func(e *Entry) bool { return t.lastWrite(e) >= 0 }); says != "" {

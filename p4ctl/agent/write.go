@@ -27,8 +27,8 @@ func (p *pipeline) writeBatch(b Backend, role *Role, req *v1.WriteRequest) (next
 	if err != nil {
 		return p.state, nil, nil, err
 	}
-	for i := range t.made {
-		changes = append(changes, t.made[i].do)
+	for i := range t.applied {
+		changes = append(changes, t.applied[i].do)
 	}
 	return t.state, changes, t.faults, nil
 }
@@ -37,14 +37,14 @@ func (p *pipeline) writeBatch(b Backend, role *Role, req *v1.WriteRequest) (next
 type tried struct {
 	state       *State
 	edit        *edit
-	made        []made
+	applied     []appliedUpdate
 	updates     int
 	faults      []error // one error per update; nil while none has failed
 	stopAtFault bool
 }
 
-// made is an update that was applied, with its index in the batch.
-type made struct {
+// appliedUpdate is an update that was applied, with its index in the batch.
+type appliedUpdate struct {
 	step
 	at int
 }
@@ -68,7 +68,7 @@ func (p *pipeline) try(b Backend, role *Role, req *v1.WriteRequest) (t *tried, e
 			continue
 		}
 		t.state.apply(t.edit, s.do)
-		t.made = append(t.made, made{s, i})
+		t.applied = append(t.applied, appliedUpdate{s, i})
 	}
 	return t, nil
 }
@@ -92,8 +92,8 @@ func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
 			t.faults[i] = status.Errorf(codes.Aborted, "not tried because of update %d", at)
 		}
 	}
-	err := p.rollback(b, p.state, t.made)
-	t.state, t.made = p.state, nil
+	err := p.rollback(b, p.state, t.applied)
+	t.state, t.applied = p.state, nil
 	return err
 }
 
@@ -105,16 +105,16 @@ func (p *pipeline) settle(b Backend, t *tried) error {
 		if last < 0 {
 			return nil
 		}
-		at := t.made[last].at
+		at := t.applied[last].at
 		t.fail(at, fault)
 		if t.stopAtFault {
 			return p.abort(b, t, at, t.updates)
 		}
-		t.state.apply(t.edit, t.made[last].undo)
-		if err := p.rollback(b, t.state, t.made[last:last+1]); err != nil {
+		t.state.apply(t.edit, t.applied[last].undo)
+		if err := p.rollback(b, t.state, t.applied[last:last+1]); err != nil {
 			return err
 		}
-		t.made = slices.Delete(t.made, last, last+1)
+		t.applied = slices.Delete(t.applied, last, last+1)
 		t.state, t.edit = t.state.next(), new(edit) // the device may have received the old state
 	}
 }
@@ -137,7 +137,7 @@ func stopsAtFault(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err
 
 // rollback undoes changes on the device, newest first, until the device has the state to. If this fails, the device is
 // reset to that state.
-func (p *pipeline) rollback(b Backend, to *State, made []made) error {
+func (p *pipeline) rollback(b Backend, to *State, made []appliedUpdate) error {
 	if !p.committed {
 		return nil
 	}

@@ -92,7 +92,7 @@ func (j *summing) play(ctx context.Context) {
 			}
 		}
 		for i, w := range j.workers {
-			if err := w.Heard(&program.Packet{Kind: program.Result}, sum); err != nil {
+			if err := w.CheckFrame(&program.Packet{Kind: program.Result}, sum); err != nil {
 				_ = j.ports[i].Close(err)
 				continue
 			}
@@ -387,8 +387,8 @@ func TestPushAndPull(t *testing.T) {
 // gate is a function that decides whether an update is sent.
 type gate func() bool
 
-func (gate) Heard(olaf.Time, olaf.QueueStatus) {}
-func (g gate) Sends(olaf.Time) bool            { return g() }
+func (gate) RecordStatus(olaf.Time, olaf.QueueStatus) {}
+func (g gate) Sends(olaf.Time) bool                   { return g() }
 
 // FuzzRead reads messages from any bytes and checks that failures are returned as errors and that a message that was
 // read is written in the same form.
@@ -432,7 +432,7 @@ func TestWaitNamesWhoIsMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range c.awaits {
-			if err := r.Heard(&c.awaits[i], nil); err != nil {
+			if err := r.CheckFrame(&c.awaits[i], nil); err != nil {
 				t.Error(err)
 			}
 		}

@@ -166,7 +166,7 @@ func TestWaitersLearnWhoseVectorsAServerLacks(t *testing.T) {
 	if text := r.describeWait(0); !strings.HasPrefix(text, "a vector of another worker is missing") {
 		t.Errorf("without a report the client is told %q", text)
 	}
-	if err := r.Heard(&program.Packet{Kind: program.Control, Action: xagg.Awaits, Bitmap: 0b101}, nil); err != nil {
+	if err := r.CheckFrame(&program.Packet{Kind: program.Control, Action: xagg.Awaits, Bitmap: 0b101}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if text := r.describeWait(0); text != "the vector of workers 0 2 is missing" {

@@ -20,16 +20,16 @@ import (
 type Port struct {
 	path     string
 	listener *net.UnixListener
-	say      func(format string, args ...any)
+	logf     func(format string, args ...any)
 	ended    chan struct{}
 	Many     bool          // must be set before Serve
 	grace    time.Duration // time at the end for a client that does not read
 
-	mu       sync.Mutex
-	conns    map[net.Conn]bool // connections of clients
-	why      string            // why the worker or server ended
-	closed   bool
-	sessions sync.WaitGroup
+	mu        sync.Mutex
+	conns     map[net.Conn]bool // connections of clients
+	endReason string            // why the worker or server ended
+	closed    bool
+	sessions  sync.WaitGroup
 }
 
 // Listen opens the socket at an address such as unix:/tmp/w0.sock. Only this user can connect to it. Listen replaces a
@@ -62,7 +62,7 @@ func Listen(address string, say func(format string, args ...any)) (*Port, error)
 	if err := errors.Join(os.Chmod(at, 0o600), os.Rename(at, path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w at %s: %w", ErrSocket, path, err), l.Close())
 	}
-	return &Port{path: path, listener: l, say: say, ended: make(chan struct{}), grace: greetingTime,
+	return &Port{path: path, listener: l, logf: say, ended: make(chan struct{}), grace: greetingTime,
 		conns: map[net.Conn]bool{}}, nil
 }
 
@@ -88,7 +88,7 @@ func (p *Port) Serve(h Handler) {
 			return
 		}
 		p.mu.Lock()
-		busy, why := len(p.conns) > 0 && !p.Many, p.why
+		busy, why := len(p.conns) > 0 && !p.Many, p.endReason
 		if !busy && !p.closed {
 			p.conns[c] = true
 		}
@@ -130,7 +130,7 @@ func (p *Port) session(c net.Conn, h Handler) {
 	enlarge(c)
 	err := greet(c, h)
 	if err == nil {
-		p.say("a client is attached to %s", p.path)
+		p.logf("a client is attached to %s", p.path)
 		requests := make(chan Message)
 		s.requests = requests
 		go readRequests(c, requests, stop)
@@ -149,7 +149,7 @@ func (p *Port) session(c net.Conn, h Handler) {
 	p.mu.Unlock()
 	_ = c.Close() // a client that sees its connection closed may attach again
 	if err != nil && !errors.Is(err, errEnded) {
-		p.say("the client of %s is gone: %v", p.path, err)
+		p.logf("the client of %s is gone: %v", p.path, err)
 	}
 }
 
@@ -167,7 +167,7 @@ func enlarge(c net.Conn) {
 func (p *Port) reason() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.why
+	return p.endReason
 }
 
 // greet reads the Hello of a client and answers it.
@@ -295,9 +295,9 @@ func (p *Port) Close(why error) error {
 		p.mu.Unlock()
 		return nil
 	}
-	p.closed, p.why = true, "the worker or server ended"
+	p.closed, p.endReason = true, "the worker or server ended"
 	if why != nil && !errors.Is(why, context.Canceled) {
-		p.why = why.Error()
+		p.endReason = why.Error()
 	}
 	conns := slices.Collect(maps.Keys(p.conns))
 	p.mu.Unlock()

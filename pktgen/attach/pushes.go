@@ -239,13 +239,13 @@ func (w *Pushes) convert() process.Computed {
 	return process.Computed{Values: w.lanes, Reward: rewardOf(h.reward)}
 }
 
-// Heard implements endpoint.Gate. It stores the status of the queue.
-func (w *Pushes) Heard(now olaf.Time, s olaf.QueueStatus) {
+// RecordStatus implements endpoint.Gate. It stores the status of the queue.
+func (w *Pushes) RecordStatus(now olaf.Time, s olaf.QueueStatus) {
 	w.mu.Lock()
 	w.queue = Queue{Occupancy: s.Occupancy, Clusters: s.ActiveClusters, Slots: s.Slots}
 	w.mu.Unlock()
 	if w.gate != nil {
-		w.gate.Heard(now, s)
+		w.gate.RecordStatus(now, s)
 	}
 }
 

@@ -316,10 +316,10 @@ func rewardOf(r float32) int32 {
 	return int32(min(max(v, -math.MaxInt32), math.MaxInt32))
 }
 
-// Heard checks the first frame of a sum. It must do so before the sum is complete, because the sum never becomes
+// CheckFrame checks the first frame of a sum. It must do so before the sum is complete, because the sum never becomes
 // complete if workers disagree. It also stores for which workers the aggregator lacks frames. The error matches
 // ErrDisagree.
-func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
+func (r *Rounds) CheckFrame(p *program.Packet, lanes []uint32) error {
 	if r.config.Conversion != nil { // CheckFirst and Apply check the sum instead
 		if p.Kind == program.Control && p.Action == xagg.Awaits {
 			r.mu.Lock()

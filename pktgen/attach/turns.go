@@ -9,21 +9,21 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// Asked is a request from the client of a worker that does not wait, for a network in this process with Config.Turns.
+// Request is a request from the client of a worker that does not wait, for a network in this process with Config.Turns.
 // It is either a request for the model, to be answered with AnswerPull, or an update, to be answered with Answer.
-type Asked struct {
+type Request struct {
 	Pull    *Pull
 	Handed         // set for an update; At is also set for a pull
 	Version uint32 // version of the model that the client pulled last
 }
 
 // Ask waits for the next request from the client. ok is false if the context ends first.
-func (w *Pushes) Ask(ctx context.Context) (a Asked, ok bool) {
+func (w *Pushes) Ask(ctx context.Context) (a Request, ok bool) {
 	select {
 	case h := <-w.vectors:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		a = Asked{Pull: h.pull, Handed: Handed{Values: h.values, Reward: h.reward, At: h.at, Since: w.attached}}
+		a = Request{Pull: h.pull, Handed: Handed{Values: h.values, Reward: h.reward, At: h.at, Since: w.attached}}
 		if h.pull != nil {
 			w.asking = h
 		} else {

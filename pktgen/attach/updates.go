@@ -16,7 +16,7 @@ import (
 type Updates struct {
 	config   Config
 	end      context.CancelCauseFunc
-	say      func(format string, args ...any)
+	logf     func(format string, args ...any)
 	arrivals chan *arrival // has room for one, since the endpoint applies one at a time
 
 	mu       sync.Mutex
@@ -44,7 +44,7 @@ func NewUpdates(c Config, end context.CancelCauseFunc, say func(format string, a
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	return &Updates{config: c, end: end, say: say, arrivals: make(chan *arrival, 1),
+	return &Updates{config: c, end: end, logf: say, arrivals: make(chan *arrival, 1),
 		versions: map[place]uint32{}}, nil
 }
 
@@ -71,7 +71,7 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	}
 	if len(a.Values) < Overhead || int32(a.Values[0]) != int32(a.Vectors)*u.config.code() {
 		if u.refused++; u.refused == 1 {
-			u.say("worker %d sends with another scale than this server's, which is %g, or without --attach; its updates "+
+			u.logf("worker %d sends with another scale than this server's, which is %g, or without --attach; its updates "+
 				"are refused", a.Worker, u.config.Scale)
 		}
 		a.Values = []uint32{uint32(u.config.code()), 0}
@@ -95,7 +95,7 @@ func (u *Updates) applyFloats(a *endpoint.Aggregate, done func()) {
 	update, values, ok := readUpdate(a)
 	if !ok {
 		if u.refused++; u.refused == 1 {
-			u.say("worker %d waits for sums; start it with the same --mode as this server, and with --attach; its vectors are "+
+			u.logf("worker %d waits for sums; start it with the same --mode as this server, and with --attach; its vectors are "+
 				"refused", a.Worker)
 		}
 		a.Values = modelLanes(0, nil)

@@ -57,8 +57,8 @@ func TestDefaultsAndLimits(t *testing.T) {
 		o       XAgg
 		refused string
 	}{
-		{XAgg{}, ""}, {XAgg{Timeout: 1, Beside: 1, Epoch: 65535, Fixed: Fixed{Scale: 0.5}}, ""},
-		{XAgg{Timeout: -1}, "a timeout of -1ps"}, {XAgg{Beside: -1}, "-1B beside a frame, a scale of 0"}, {XAgg{Fixed: Fixed{Scale: -0.5}}, "beside a frame, a scale of -0.5"},
+		{XAgg{}, ""}, {XAgg{Timeout: 1, Overhead: 1, Epoch: 65535, Fixed: Fixed{Scale: 0.5}}, ""},
+		{XAgg{Timeout: -1}, "a timeout of -1ps"}, {XAgg{Overhead: -1}, "-1B beside a frame, a scale of 0"}, {XAgg{Fixed: Fixed{Scale: -0.5}}, "beside a frame, a scale of -0.5"},
 	} {
 		o := c.o
 		err := o.check()

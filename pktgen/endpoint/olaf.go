@@ -11,7 +11,7 @@ import (
 // Gate is the transmission control of a worker. It receives the status of the queue from ACKs and decides whether an
 // update is sent.
 type Gate interface {
-	Heard(now olaf.Time, s olaf.QueueStatus)
+	RecordStatus(now olaf.Time, s olaf.QueueStatus)
 	Sends(now olaf.Time) bool
 }
 
@@ -143,7 +143,7 @@ func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 	w.tally[received]++
 	if w.olaf.Gate != nil {
-		w.olaf.Gate.Heard(now, Status(p))
+		w.olaf.Gate.RecordStatus(now, Status(p))
 	}
 	// A merged packet does not identify its workers, so its answer counts for every waiting worker.
 	if w.waits[p.Seg] && (p.Count > 1 || p.Worker == w.cfg.Worker && p.Index == w.sent) {

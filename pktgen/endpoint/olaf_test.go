@@ -14,7 +14,7 @@ type every struct {
 	heard    []olaf.QueueStatus
 }
 
-func (e *every) Heard(_ olaf.Time, s olaf.QueueStatus) { e.heard = append(e.heard, s) }
+func (e *every) RecordStatus(_ olaf.Time, s olaf.QueueStatus) { e.heard = append(e.heard, s) }
 func (e *every) Sends(olaf.Time) bool {
 	e.asked++
 	return e.asked%e.n == 0

@@ -108,7 +108,7 @@ func TestRacks(t *testing.T) {
 // afterwards the new rate applies to the last fragment.
 func TestPaces(t *testing.T) {
 	d := new(desk)
-	e, err := NewXAgg(Config{Workers: 2, Layout: Layout{Values: 40, PerPacket: 10}, Updates: 1, Line: olaf.Gbps}, XAgg{Beside: 60}, d)
+	e, err := NewXAgg(Config{Workers: 2, Layout: Layout{Values: 40, PerPacket: 10}, Updates: 1, Line: olaf.Gbps}, XAgg{Overhead: 60}, d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -364,7 +364,7 @@ func stories() []story {
 		return p, errors.Join(p.SetGroup(4), p.Configure(j))
 	}
 	child := func(o XAgg, line olaf.Rate) func(Config, Host) (Endpoint, error) {
-		o.Timeout, o.Beside = 40*microsecond, 40
+		o.Timeout, o.Overhead = 40*microsecond, 40
 		return func(c Config, h Host) (Endpoint, error) {
 			c.Line = line
 			return NewXAgg(c, o, h)

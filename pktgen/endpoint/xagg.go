@@ -15,8 +15,8 @@ type XAgg struct {
 	// Timeout is the time without a result, rate or check after which the worker asks again; default defaultTimeout. It
 	// doubles up to 64 times its value.
 	Timeout olaf.Duration
-	// Beside is a frame's overhead on the line, which counts towards the divided rates.
-	Beside olaf.Size
+	// Overhead is a frame's overhead on the line, which counts towards the divided rates.
+	Overhead olaf.Size
 	// Epoch is the epoch of the first vector. It must be later than those of earlier jobs with the same fragments.
 	Epoch uint16
 	// Ticket, if not 0, makes the worker request Epoch from its parent before the first vector. The request carries
@@ -46,8 +46,8 @@ func (o *XAgg) check() error {
 	switch {
 	case o.Timeout < 0:
 		return badTimeout(o.Timeout)
-	case o.Beside < 0 || o.Fixed.Scale < 0:
-		return fmt.Errorf("%w: %s beside a frame, a scale of %g", ErrConfig, o.Beside, o.Fixed.Scale)
+	case o.Overhead < 0 || o.Fixed.Scale < 0:
+		return fmt.Errorf("%w: %s beside a frame, a scale of %g", ErrConfig, o.Overhead, o.Fixed.Scale)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (w *treeWorker) join() {
 
 // still asks the parent whether the epoch of the first vector is unchanged.
 func (w *treeWorker) still() {
-	w.say(w.xagg.Epoch, xagg.Still, w.vectors(), uint64(w.ticket), 0)
+	w.sendControl(w.xagg.Epoch, xagg.Still, w.vectors(), uint64(w.ticket), 0)
 }
 
 // Leave notifies the parent that no worker should wait for this worker any longer, either in its job or in a job that
@@ -203,10 +203,10 @@ func (w *treeWorker) offer(now olaf.Time) {
 
 // control sends the parent a message about the current vector.
 func (w *treeWorker) control(action uint8, value, seg, bitmap uint64) {
-	w.say(w.epoch(), action, value, seg, bitmap)
+	w.sendControl(w.epoch(), action, value, seg, bitmap)
 }
 
-func (w *treeWorker) say(epoch uint16, action uint8, value, seg, bitmap uint64) {
+func (w *treeWorker) sendControl(epoch uint16, action uint8, value, seg, bitmap uint64) {
 	w.out = program.Packet{
 		Kind: program.Control, Action: action, Job: w.cfg.Job, Worker: w.cfg.Worker, Round: epoch, Value: value, Seg: seg, Bitmap: bitmap,
 	}
@@ -223,7 +223,7 @@ func (w *treeWorker) send(now olaf.Time, i int) {
 	left := w.host.Send(Network, &w.out, w.lanes(i))
 	w.last = max(now, left)
 	if w.rate > 0 {
-		w.frame = w.xagg.Beside + olaf.LaneBytes*olaf.Size(w.cfg.Lanes(i))
+		w.frame = w.xagg.Overhead + olaf.LaneBytes*olaf.Size(w.cfg.Lanes(i))
 		w.due = max(w.due, now.Add(-behind)).Add(w.takes(w.frame))
 	}
 }

@@ -38,15 +38,15 @@ func watch(ctx context.Context, end context.CancelCauseFunc, home netip.Addr, ev
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if has, err := look(); err == nil && !among(has, home) {
+			if has, err := look(); err == nil && !hasAddress(has, home) {
 				end(fmt.Errorf("%w: no interface has the address %v", ErrOffline, home))
 			}
 		}
 	}
 }
 
-// among reports whether a is one of the interface addresses in has.
-func among(has []net.Addr, a netip.Addr) bool {
+// hasAddress reports whether a is one of the interface addresses in has.
+func hasAddress(has []net.Addr, a netip.Addr) bool {
 	return slices.ContainsFunc(has, func(one net.Addr) bool {
 		p, err := netip.ParsePrefix(one.String())
 		return err == nil && p.Addr() == a
@@ -70,7 +70,7 @@ func LinkLanes(own netip.Addr) (lanes int, found bool) {
 		return 0, false
 	}
 	for _, link := range links {
-		if has, err := link.Addrs(); err == nil && among(has, own) {
+		if has, err := link.Addrs(); err == nil && hasAddress(has, own) {
 			return MostLanes(link.MTU), true
 		}
 	}

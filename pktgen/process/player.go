@@ -299,8 +299,8 @@ func (k *playing) now() olaf.Time { return olaf.Time(time.Since(k.Start)) * olaf
 // idle is the maximum time between two checks.
 const idle = time.Second
 
-// until returns the time at which the next action is due.
-func (k *playing) until() time.Time {
+// nextDue returns the time at which the next action is due.
+func (k *playing) nextDue() time.Time {
 	at := time.Now().Add(idle)
 	if k.ready != nil {
 		at = earlier(at, k.Start.Add(k.ready.Due))
@@ -320,7 +320,7 @@ func earlier(a, b time.Time) time.Time {
 
 // listen waits for packets until the next action is due. It passes all packets to the endpoint.
 func (k *playing) listen() error {
-	if err := k.setDeadline(k.until()); err != nil {
+	if err := k.setDeadline(k.nextDue()); err != nil {
 		return err
 	}
 	if k.takeComputed() || k.ctx.Err() != nil { // the wakeup came before the wait began

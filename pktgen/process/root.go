@@ -79,7 +79,7 @@ func NewRoot(c RootConfig) (*Root, error) {
 	}
 	r.Station = Station{Codec: c.Codec, Switch: s, Port: r.port, To: r.to}
 	if c.Adopt > 0 || c.Slow > 0 {
-		r.Every, r.Beside, r.Heard = look, r.watch, r.hears
+		r.Every, r.BeforeWait, r.Accept = look, r.watch, r.hears
 	}
 	return r, nil
 }

@@ -28,14 +28,14 @@ type Station struct {
 	Port func(from netip.Addr) (program.Port, bool)
 	// To returns the addresses for a packet, one per copy.
 	To func(to program.Dest, p *program.Packet) []netip.AddrPort
-	// Beside, if not nil, is called before each wait of the station, and at least once per interval Every.
-	Beside func(out program.Out) error
-	Every  time.Duration
+	// BeforeWait, if not nil, is called before each wait of the station, and at least once per interval Every.
+	BeforeWait func(out program.Out) error
+	Every      time.Duration
 	// Joins sends successive packets for one address in one piece, with checksums. It requires that no kernel program
 	// reads them.
 	Joins bool
-	// Heard, if not nil, is called with every packet before the program gets it; false drops the packet.
-	Heard func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool
+	// Accept, if not nil, is called with every packet before the program gets it; false drops the packet.
+	Accept func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool
 }
 
 // StationReport is the result of a station.
@@ -72,10 +72,10 @@ func (s *Station) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, e
 	return &StationReport{Traffic: k.traffic, Strangers: k.strangers}, err
 }
 
-// turn receives packets once and then calls Beside.
+// turn receives packets once and then calls BeforeWait.
 func (k *standing) turn(ctx context.Context) error {
-	if k.Beside != nil {
-		if err := k.Beside(k); err != nil {
+	if k.BeforeWait != nil {
+		if err := k.BeforeWait(k); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (k *standing) receive(p *program.Packet, lanes []uint32, from netip.AddrPor
 		return
 	}
 	now := olaf.Time(time.Since(k.begun)) * olaf.Time(olaf.Nanosecond)
-	if k.Heard == nil || k.Heard(now, port, p, lanes) {
+	if k.Accept == nil || k.Accept(now, port, p, lanes) {
 		k.Switch.Receive(now, port, p, lanes, k)
 	}
 }

@@ -156,7 +156,7 @@ func (g *grove) worker(k int, m Mishaps, line olaf.Rate) (*Player, *Sums, func(e
 	p := &Player{Codec: &plain{results: true}, Work: sums, Mishaps: m, To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return g.server }}
 	cfg := endpoint.Config{Job: g.job.ID, Worker: sums.Worker, Workers: g.job.Workers, Layout: g.job.Layout(), Updates: uint32(g.job.Vectors), Line: line}
 	return p, sums, func(h endpoint.Host) (endpoint.Endpoint, error) {
-		return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Beside: 88, Epoch: 65533}, h)
+		return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Overhead: 88, Epoch: 65533}, h)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestUnknownSendersAreIgnored(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	s, heard := g.station(0), make(chan bool, 2)
-	s.Heard = func(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
+	s.Accept = func(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
 		heard <- p.Seg == 9
 		return false
 	}
@@ -322,7 +322,7 @@ func TestRestartedServerRenewsEpoch(t *testing.T) {
 		management, _ := loopback(t, 3)
 		left := int(splitmix.MixBits(uint64(i)) % uint64(job.Vectors*job.Workers*job.Packets()))
 		station := g.station(0)
-		station.Heard = func(olaf.Time, program.Port, *program.Packet, []uint32) bool {
+		station.Accept = func(olaf.Time, program.Port, *program.Packet, []uint32) bool {
 			if left--; left != 0 {
 				return true
 			}
@@ -404,7 +404,7 @@ func TestLoadedServerIsBypassed(t *testing.T) {
 		t.Fatal(err)
 	}
 	station, packets := g.station(0), 0
-	station.Heard = func(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
+	station.Accept = func(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
 		if p.Kind != program.Data {
 			return true
 		}
@@ -415,8 +415,8 @@ func TestLoadedServerIsBypassed(t *testing.T) {
 		return true
 	}
 	var ends []time.Time // end times of vectors at the root
-	hears := root.Heard
-	root.Heard = func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool {
+	hears := root.Accept
+	root.Accept = func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool {
 		if done := int(root.server.Counts()[xagg.Completed]) / job.Packets(); done > len(ends) {
 			ends = append(ends, time.Now())
 		}
@@ -465,15 +465,15 @@ type orphaned struct {
 func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report *StationReport) {
 	t.Helper()
 	station := o.station(0)
-	station.Heard = func(olaf.Time, program.Port, *program.Packet, []uint32) bool {
+	station.Accept = func(olaf.Time, program.Port, *program.Packet, []uint32) bool {
 		if o.heard.Load() {
 			o.left--
 		}
 		o.ended.Store(o.left <= 0)
 		return o.left > 0
 	}
-	beside := o.root.Beside
-	o.root.Beside = func(out program.Out) error {
+	beside := o.root.BeforeWait
+	o.root.BeforeWait = func(out program.Out) error {
 		if !o.ended.Load() { // a busy machine does not count as silence
 			o.root.heard = time.Now()
 		}
@@ -488,8 +488,8 @@ func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report 
 		}
 		return to(d, p)
 	}
-	hears := o.root.Heard
-	o.root.Heard = func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool {
+	hears := o.root.Accept
+	o.root.Accept = func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool {
 		o.heard.Store(true)
 		if o.root.adopted && p.Kind == program.Data && int(from) < o.job.Workers && !o.late { // a packet of the new tree and epoch
 			o.late = true

@@ -383,8 +383,8 @@ func (sc *Scaler) siftDown(i int) {
 	}
 }
 
-// Kept contains the value of a statistic before and after scaling.
-type Kept struct {
+// ScaledStatistic contains the value of a statistic before and after scaling.
+type ScaledStatistic struct {
 	Name   string  `json:"name"`
 	Source float64 `json:"source"`
 	Scaled float64 `json:"scaled"`
@@ -392,12 +392,12 @@ type Kept struct {
 
 // ScaleReport compares a scaled trace with the recording from which it was made.
 type ScaleReport struct {
-	Updates     uint64    `json:"updates"`
-	Compression float64   `json:"compression"`
-	Target      olaf.Rate `json:"target_rate"`
-	Achieved    olaf.Rate `json:"achieved_rate"` // rate over the averaging window
-	Averaging   string    `json:"averaging"`
-	Kept        []Kept    `json:"kept"`
+	Updates     uint64            `json:"updates"`
+	Compression float64           `json:"compression"`
+	Target      olaf.Rate         `json:"target_rate"`
+	Achieved    olaf.Rate         `json:"achieved_rate"` // rate over the averaging window
+	Averaging   string            `json:"averaging"`
+	Kept        []ScaledStatistic `json:"kept"`
 }
 
 // Report compares the statistics of a scaled trace with those of the recording.
@@ -427,7 +427,7 @@ func (sc *Scaler) Report(source, scaled Statistics) ScaleReport {
 	return report
 }
 
-func compareMoments(prefix string, a, b Moments) []Kept {
-	return []Kept{{prefix + "CV", a.CV, b.CV}, {prefix + "lag-1 autocorrelation", a.Lag1, b.Lag1},
+func compareMoments(prefix string, a, b Moments) []ScaledStatistic {
+	return []ScaledStatistic{{prefix + "CV", a.CV, b.CV}, {prefix + "lag-1 autocorrelation", a.Lag1, b.Lag1},
 		{prefix + "burstiness", a.Burstiness, b.Burstiness}}
 }

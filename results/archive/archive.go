@@ -35,8 +35,8 @@ var ErrMismatch = olaf.NewError(olaf.Missed, "stored numbers are not those of th
 // runsSchema is the schema name in RunsFile.
 const runsSchema = "olafctl.runs/v1"
 
-// Kept is a stored run with the data needed to compute its results again.
-type Kept struct {
+// StoredRun is a stored run with the data needed to compute its results again.
+type StoredRun struct {
 	// Ordinal is the run's number among the observations. Users look at the first runs first, so the smallest numbers
 	// should go to the runs with the first seed.
 	Ordinal uint32         `json:"ordinal"`
@@ -51,7 +51,7 @@ type Kept struct {
 
 // Doubts returns reasons why the recomputed run is invalid although the stored run passed the same checks. newer
 // describes a violation of a rule that did not exist when the run was stored, or is "".
-func (k *Kept) Doubts(again *results.Run) (reasons []string, newer string) {
+func (k *StoredRun) Doubts(again *results.Run) (reasons []string, newer string) {
 	var broken *olaf.BrokenError
 	if errors.As(again.Counters.Check(), &broken) && !slices.Contains(k.checks, broken.Rule) {
 		newer = broken.Error()
@@ -68,15 +68,15 @@ type runsDocument struct {
 	Schema string `json:"schema"`
 	// Checks are the rules that the counters were checked against when the runs were stored; if absent, the
 	// identities.
-	Checks []string `json:"checks,omitempty"`
-	Runs   []Kept   `json:"runs"`
+	Checks []string    `json:"checks,omitempty"`
+	Runs   []StoredRun `json:"runs"`
 }
 
 // Declarations returns the counters and metrics that a system declares, or nil for an unknown system.
 type Declarations func(system string) *metric.Declaration
 
 // of returns the declaration for a stored run. For an unknown system it is empty.
-func (d Declarations) of(k *Kept) *metric.Declaration {
+func (d Declarations) of(k *StoredRun) *metric.Declaration {
 	if declared := d(k.System); declared != nil {
 		return declared
 	}
@@ -214,7 +214,7 @@ func (r *Recorder) takeBack() error {
 }
 
 // Save writes the document and the runs of a bench to a stored run's folder.
-func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
+func Save(w *store.Writer, bench *results.Bench, runs []StoredRun) error {
 	document := runsDocument{Schema: runsSchema, Runs: slices.Clone(runs)}
 	for i := range document.Runs {
 		k := &document.Runs[i]
@@ -298,7 +298,7 @@ func rejudgeRows(b *results.Bench) int {
 }
 
 // Runs reads the runs of a stored bench. Counters and metrics are declared as in this version of olafctl.
-func Runs(f *store.Folder, d Declarations) ([]Kept, error) {
+func Runs(f *store.Folder, d Declarations) ([]StoredRun, error) {
 	document, err := readRuns(f)
 	if err != nil {
 		return nil, err
@@ -328,7 +328,7 @@ func readRuns(f *store.Folder) (*runsDocument, error) {
 }
 
 // declareRows sets the declaration of each row in a stored bench to the declaration of the row's runs.
-func declareRows(bench *results.Bench, kept []Kept, d Declarations) {
+func declareRows(bench *results.Bench, kept []StoredRun, d Declarations) {
 	for i := range bench.Rows {
 		row := &bench.Rows[i]
 		declared := d("")

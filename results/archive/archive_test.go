@@ -95,7 +95,7 @@ func (r *recording) written() int64 {
 }
 
 // save ends the recording and writes the results next to it.
-func (r *recording) save(bench *results.Bench, runs ...Kept) {
+func (r *recording) save(bench *results.Bench, runs ...StoredRun) {
 	r.t.Helper()
 	if err := errors.Join(r.Close(), Save(r.w, bench, runs)); err != nil {
 		r.t.Fatal(err)
@@ -103,7 +103,7 @@ func (r *recording) save(bench *results.Bench, runs ...Kept) {
 }
 
 // kept ends the recording and the bench, and opens the stored run.
-func (r *recording) kept(bench *results.Bench, runs ...Kept) *store.Folder {
+func (r *recording) kept(bench *results.Bench, runs ...StoredRun) *store.Folder {
 	r.t.Helper()
 	r.save(bench, runs...)
 	return finished(r.t, r.s, r.w, store.Manifest{Experiment: "table1", Provenance: bench.Provenance, Valid: true})
@@ -130,11 +130,11 @@ func keep(t testing.TB, s *store.Store, runs int) *store.Folder {
 	t.Helper()
 	r := example.Result(runs)
 	recording := record(t, s)
-	kept := make([]Kept, len(r.Runs))
+	kept := make([]StoredRun, len(r.Runs))
 	var wait sync.WaitGroup
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		kept[i] = Kept{Ordinal: uint32(run.Index*4 + i/runs), Measure: example.Collect(run.OutRateBPS), Run: *run}
+		kept[i] = StoredRun{Ordinal: uint32(run.Index*4 + i/runs), Measure: example.Collect(run.OutRateBPS), Run: *run}
 		wait.Go(func() {
 			observations, _ := example.Observations(run.Queue == "olaf", run.OutRateBPS, run.Seed)
 			for half := range 2 {
@@ -284,9 +284,9 @@ func TestStoredWithoutFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kept []Kept
+	var kept []StoredRun
 	for i, run := range r.Runs {
-		kept = append(kept, Kept{Ordinal: uint32(i), Run: run})
+		kept = append(kept, StoredRun{Ordinal: uint32(i), Run: run})
 	}
 	if err := Save(w, r.Bench, kept); err != nil {
 		t.Fatal(err)
@@ -439,7 +439,7 @@ func TestNewRulesKeepStoredRunsValid(t *testing.T) {
 			t.Fatal(run.Invalid)
 		}
 		run.Invalid = nil
-		f := record(t, opened(t)).kept(&results.Bench{}, Kept{Measure: example.Collect(1e9), Run: run})
+		f := record(t, opened(t)).kept(&results.Bench{}, StoredRun{Measure: example.Collect(1e9), Run: run})
 		if !knew {
 			raw, err := os.ReadFile(f.Path(RunsFile))
 			if err != nil {

@@ -20,7 +20,7 @@ func TestFullDisk(t *testing.T) {
 		return
 	}
 	run, observations := measured(1)
-	kept := []Kept{{Ordinal: 0, Measure: keptRun(0).Measure, Run: run}, {Ordinal: 1, Measure: keptRun(0).Measure,
+	kept := []StoredRun{{Ordinal: 0, Measure: keptRun(0).Measure, Run: run}, {Ordinal: 1, Measure: keptRun(0).Measure,
 		Run: run}}
 	bench := &results.Bench{Schema: results.BenchSchema,
 		Statements: []string{strings.Repeat("a longer document than its frames ", 10_000)}}

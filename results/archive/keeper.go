@@ -194,7 +194,7 @@ func (s *sameness) compareValues(name string, was, is any) (at string, same bool
 func (s *sameness) compareObjects(name string, was, is map[string]any) (at string, same bool) {
 	for _, member := range slices.Sorted(maps.Keys(was)) {
 		now, there := is[member]
-		if member == whyMissing {
+		if member == reasonField {
 			continue
 		}
 		if !there {
@@ -205,15 +205,15 @@ func (s *sameness) compareObjects(name string, was, is map[string]any) (at strin
 		}
 	}
 	for member := range is {
-		if _, there := was[member]; !there && member != whyMissing {
+		if _, there := was[member]; !there && member != reasonField {
 			s.news[member] = true
 		}
 	}
 	return "", true
 }
 
-// whyMissing is the name of the field that contains the reason for a missing number.
-const whyMissing = "reason"
+// reasonField is the name of the field that contains the reason for a missing number.
+const reasonField = "reason"
 
 // isZero reports whether a number, or the mean of a statistic, is 0.
 func isZero(v any) bool { return meanOf(v) == json.Number("0") }

@@ -35,7 +35,7 @@ func measured(seed uint64) (results.Run, []olaf.Observation) {
 }
 
 // saved stores a bench with some runs, the frames of the runs with the given numbers, and additional documents.
-func saved(t *testing.T, bench *results.Bench, kept []Kept, frames []uint32, documents ...string) *store.Folder {
+func saved(t *testing.T, bench *results.Bench, kept []StoredRun, frames []uint32, documents ...string) *store.Folder {
 	t.Helper()
 	r := record(t, opened(t))
 	for _, ordinal := range frames {
@@ -51,14 +51,14 @@ func saved(t *testing.T, bench *results.Bench, kept []Kept, frames []uint32, doc
 	return finished(t, r.s, r.w, store.Manifest{Experiment: "table1", Valid: true})
 }
 
-func keptRun(ordinal uint32) Kept {
+func keptRun(ordinal uint32) StoredRun {
 	run, _ := measured(uint64(ordinal))
-	return Kept{Ordinal: ordinal, Measure: example.Collect(40e9), Run: run}
+	return StoredRun{Ordinal: ordinal, Measure: example.Collect(40e9), Run: run}
 }
 
 // TestForeignFramesInBetween checks that frames that belong to no run are found between those of other runs.
 func TestForeignFramesInBetween(t *testing.T) {
-	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(2)}, []uint32{0, 1, 2})
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []StoredRun{keptRun(0), keptRun(2)}, []uint32{0, 1, 2})
 	if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(),
 		"frames of a run 1 that is not listed") {
 		t.Errorf("%v", err)
@@ -101,7 +101,7 @@ func TestFramesOfAnUnfinishedSeed(t *testing.T) {
 // TestEveryRunIsCompared checks that the numbers of every run, including the last, are compared with its frames.
 func TestEveryRunIsCompared(t *testing.T) {
 	for wrong := range 3 {
-		kept := []Kept{keptRun(0), keptRun(1), keptRun(2)}
+		kept := []StoredRun{keptRun(0), keptRun(1), keptRun(2)}
 		other, _ := measured(9)
 		kept[wrong].Run.Metrics = other.Metrics
 		f := saved(t, &results.Bench{Schema: results.BenchSchema}, kept, []uint32{0, 1, 2})
@@ -179,7 +179,7 @@ func TestLongRunWaitsForItsTurn(t *testing.T) {
 func TestEveryConfigurationHasSamples(t *testing.T) {
 	a, b := keptRun(0), keptRun(1)
 	b.Run.Queue = "another"
-	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{a, b}, []uint32{0, 1})
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []StoredRun{a, b}, []uint32{0, 1})
 	r, err := Load(f, toy.Declarations)
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestSystemsAreKept(t *testing.T) {
 	k.Run.Declare(&other)
 	bench := &results.Bench{Schema: results.BenchSchema, Rows: []results.Row{results.Summarise(&other,
 		[]results.Run{k.Run})}}
-	f := saved(t, bench, []Kept{k}, []uint32{0})
+	f := saved(t, bench, []StoredRun{k}, []uint32{0})
 	kept, err := Runs(f, d)
 	if err != nil || len(kept) != 1 || kept[0].System != "other" || kept[0].Run.Declared != &other {
 		t.Fatalf("%+v, %v", kept, err)
@@ -244,10 +244,10 @@ func TestSystemsAreKept(t *testing.T) {
 // verified like any other.
 func TestEmptyAndWithheldRunsVerify(t *testing.T) {
 	collector := results.NewCollector(example.Collect(40e9))
-	nothing := Kept{Ordinal: 0, Measure: example.Collect(40e9), Run: collector.Finish(toy.Counts(nil))}
+	nothing := StoredRun{Ordinal: 0, Measure: example.Collect(40e9), Run: collector.Finish(toy.Counts(nil))}
 	withheld := keptRun(1)
 	withheld.Run.Withhold("the clocks were too far apart")
-	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{nothing, withheld}, []uint32{1})
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []StoredRun{nothing, withheld}, []uint32{1})
 	proof, err := Verify(f, toy.Declarations)
 	if err != nil || proof.Runs != 2 || !proof.Raw {
 		t.Errorf("%+v, %v", proof, err)
@@ -257,7 +257,7 @@ func TestEmptyAndWithheldRunsVerify(t *testing.T) {
 // TestNewMetricsAreListedInOrder checks that metrics that are newer than a stored run are listed in the order of the
 // runs, each name once.
 func TestNewMetricsAreListedInOrder(t *testing.T) {
-	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(1)}, []uint32{0, 1})
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []StoredRun{keptRun(0), keptRun(1)}, []uint32{0, 1})
 	// The first run lacks metrics that the declaration lists later.
 	var early, late string
 	for _, m := range toy.Declared.Metrics {
@@ -316,9 +316,9 @@ func TestSavingErrors(t *testing.T) {
 func TestRunsWithComparisonsVerify(t *testing.T) {
 	k := keptRun(0)
 	k.Run.Decisions = &olaf.Decisions{Checked: 3, Equal: 3}
-	k.Run.Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: 1, Twin: 2,
+	k.Run.TwinComparisons = map[string]results.TwinComparison{"aom_cluster_ns": {Plan: 1, Twin: 2,
 		Measured: k.Run.Metrics.Of("aom_cluster_ns")}}
-	if proof, err := Verify(saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{k}, []uint32{0}),
+	if proof, err := Verify(saved(t, &results.Bench{Schema: results.BenchSchema}, []StoredRun{k}, []uint32{0}),
 		toy.Declarations); err != nil || proof.Runs != 1 {
 		t.Errorf("%+v, %v", proof, err)
 	}
@@ -331,7 +331,7 @@ func TestDocumentStoredWithRuns(t *testing.T) {
 		return []table.Sheet{{Name: "Toy", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.N(1)}}}}, nil
 	}
 	bench := &results.Bench{Schema: results.BenchSchema, Config: json.RawMessage(`{"a":1}`), Statements: []string{"one"}}
-	f := saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, `{"schema":"toy/v1","statements":["two"]}`)
+	f := saved(t, bench, []StoredRun{keptRun(0)}, []uint32{0}, `{"schema":"toy/v1","statements":["two"]}`)
 	r, err := LoadExportable(f, toy.Declarations, Layouts{"toy": lay})
 	if err != nil {
 		t.Fatal(err)
@@ -341,7 +341,7 @@ func TestDocumentStoredWithRuns(t *testing.T) {
 		t.Errorf("%d runs, %d sheets, config %s, %q", len(r.Runs), len(r.Own), r.Bench.Config, r.Bench.Statements)
 	}
 	for _, broken := range []string{`[]`, `{`} {
-		if _, err := LoadExportable(saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, broken), toy.Declarations,
+		if _, err := LoadExportable(saved(t, bench, []StoredRun{keptRun(0)}, []uint32{0}, broken), toy.Declarations,
 			nil); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("%s: %v", broken, err)
 		}
@@ -352,7 +352,7 @@ func TestDocumentStoredWithRuns(t *testing.T) {
 // if anything was judged, and that claims that no longer exist are counted.
 func TestFirstVersionDocuments(t *testing.T) {
 	const first = "olafctl.bench/v1"
-	plain := saved(t, &results.Bench{Schema: first}, []Kept{keptRun(0)}, []uint32{0})
+	plain := saved(t, &results.Bench{Schema: first}, []StoredRun{keptRun(0)}, []uint32{0})
 	if r, err := Load(plain, toy.Declarations); err != nil || len(r.Bench.Statements) != 0 ||
 		r.Bench.Schema != results.BenchSchema {
 		t.Errorf("%+v, %v", r.Bench, err)
@@ -363,9 +363,9 @@ func TestFirstVersionDocuments(t *testing.T) {
 	gone := example.Bench.Paper[0]
 	gone.ID = "olaf/table1.olaf.40g.forgotten"
 	example.Bench.Paper = append(example.Bench.Paper, gone)
-	kept := make([]Kept, len(example.Runs))
+	kept := make([]StoredRun, len(example.Runs))
 	for i := range kept {
-		kept[i] = Kept{Ordinal: uint32(i), Run: example.Runs[i], NoFrames: true}
+		kept[i] = StoredRun{Ordinal: uint32(i), Run: example.Runs[i], NoFrames: true}
 	}
 	f := saved(t, example.Bench, kept, nil)
 	if proof, err := Verify(f, toy.Declarations); err != nil || proof.Anew != claims || proof.Dropped != 1 {

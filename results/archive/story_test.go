@@ -232,7 +232,7 @@ func TestForeignFrames(t *testing.T) {
 		"a run without them": {[]uint32{0}, true, ""},
 	} {
 		r := record(t, opened(t))
-		var kept []Kept
+		var kept []StoredRun
 		for ordinal := range uint32(2) {
 			k := keptRun(ordinal)
 			k.NoFrames = c.noFrames && ordinal == 1
@@ -311,19 +311,19 @@ func TestDoubtsAreDistinguished(t *testing.T) {
 	}
 	text := broken.Check().Error()
 	for name, c := range map[string]struct {
-		kept    Kept
+		kept    StoredRun
 		again   results.Run
 		reasons []string
 		newer   string
 	}{
-		"as it was": {Kept{checks: []string{rule}}, results.Run{Counters: whole}, nil, ""},
-		"known before": {Kept{checks: []string{rule}, Run: results.Run{Invalid: []string{text}}},
+		"as it was": {StoredRun{checks: []string{rule}}, results.Run{Counters: whole}, nil, ""},
+		"known before": {StoredRun{checks: []string{rule}, Run: results.Run{Invalid: []string{text}}},
 			results.Run{Counters: broken, Invalid: []string{text}}, nil, ""},
-		"not known": {Kept{checks: []string{rule}}, results.Run{Counters: broken, Invalid: []string{text}},
+		"not known": {StoredRun{checks: []string{rule}}, results.Run{Counters: broken, Invalid: []string{text}},
 			[]string{text}, ""},
-		"by a new rule": {Kept{}, results.Run{Counters: broken, Invalid: []string{text, "and more"}},
+		"by a new rule": {StoredRun{}, results.Run{Counters: broken, Invalid: []string{text, "and more"}},
 			[]string{"and more"}, text},
-		"for another one": {Kept{checks: []string{rule}, Run: results.Run{Invalid: []string{text}}},
+		"for another one": {StoredRun{checks: []string{rule}, Run: results.Run{Invalid: []string{text}}},
 			results.Run{Counters: broken, Invalid: []string{text, "x"}}, []string{"x"}, ""},
 	} {
 		reasons, newer := c.kept.Doubts(&c.again)

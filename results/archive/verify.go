@@ -93,13 +93,13 @@ func earlierVerdicts(f *store.Folder) (n int, err error) {
 }
 
 // checkRuns recomputes every run from its frames and compares the results.
-func (p *Proof) checkRuns(f *store.Folder, kept []Kept) error {
-	byOrdinal := map[uint32]*Kept{}
+func (p *Proof) checkRuns(f *store.Folder, kept []StoredRun) error {
+	byOrdinal := map[uint32]*StoredRun{}
 	for i := range kept {
 		byOrdinal[kept[i].Ordinal] = &kept[i]
 	}
 	collector := results.NewCollector(results.Config{})
-	var current *Kept
+	var current *StoredRun
 	unfinished := -1 // ordinal of a run of an unfinished seed
 	finish := func() error {
 		if current == nil {
@@ -157,7 +157,7 @@ func (p *Proof) checkRuns(f *store.Folder, kept []Kept) error {
 
 // addNames records counter and metric names that were added since the run was stored, and names in the run that are no
 // longer known.
-func (p *Proof) addNames(k *Kept, d Declarations) {
+func (p *Proof) addNames(k *StoredRun, d Declarations) {
 	names, unknown := k.Run.New(d.of(k))
 	p.New, p.Unknown = mergeLists(p.New, names), mergeLists(p.Unknown, unknown)
 }
@@ -165,7 +165,7 @@ func (p *Proof) addNames(k *Kept, d Declarations) {
 // sameRun compares a stored run with the same run computed again. Some values are copied from the stored run because
 // the collector cannot know them. These are its names, the testbed's reasons for invalidity and for withheld ages, and
 // the twin's ages.
-func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
+func (p *Proof) sameRun(f *store.Folder, k *StoredRun, again results.Run) error {
 	stored := &k.Run
 	name := fmt.Sprintf("run %d of %s at %s", stored.Index, stored.Queue, olaf.Rate(stored.OutRateBPS))
 	again.Queue, again.OutRateBPS, again.Index, again.Seed = stored.Queue, stored.OutRateBPS, stored.Index, stored.Seed
@@ -192,7 +192,7 @@ func mismatchError(f *store.Folder, format string, args ...any) error {
 }
 
 // checkDocument recomputes rows, comparisons and paper lines from the runs and compares them with the document.
-func (p *Proof) checkDocument(f *store.Folder, bench *results.Bench, kept []Kept, d Declarations) error {
+func (p *Proof) checkDocument(f *store.Folder, bench *results.Bench, kept []StoredRun, d Declarations) error {
 	groups := map[configuration][]results.Run{}
 	for i := range kept {
 		c := configurationOf(&kept[i].Run)

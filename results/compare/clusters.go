@@ -38,7 +38,7 @@ func (d *Document) addClusters(of pair, m *metric.Metric, a, b []*results.Run, r
 	for _, side := range sides {
 		for id, age := range side {
 			ids = append(ids, id)
-			real = real || age.Beside != nil
+			real = real || age.TwinComparison != nil
 		}
 	}
 	if !real {
@@ -63,7 +63,7 @@ func (d *Document) addClusters(of pair, m *metric.Metric, a, b []*results.Run, r
 
 // isKnown reports whether at least one side has an age to show.
 func (c *Cluster) isKnown() bool {
-	return c.A.Known() || c.B.Known() || c.A.Beside != nil && c.A.Twin.Known() || c.B.Beside != nil && c.B.Twin.Known()
+	return c.A.Known() || c.B.Known() || c.A.TwinComparison != nil && c.A.Twin.Known() || c.B.TwinComparison != nil && c.B.Twin.Known()
 }
 
 // agesOf returns, for each cluster, the age that a metric averages over clusters.
@@ -134,7 +134,7 @@ func clusterSheet(lines []Cluster) *table.Sheet {
 
 // twinOf returns the twin's age in a statistic as text.
 func twinOf(s *results.Statistic) string {
-	if s.Beside == nil {
+	if s.TwinComparison == nil {
 		return text.Missing
 	}
 	return text.Duration(s.Twin)

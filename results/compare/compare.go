@@ -61,19 +61,19 @@ type Document struct {
 	// Config lists the differences between the specifications.
 	Config   []Setting `json:"config"`
 	Lines    []Line    `json:"lines"`
-	Beside   []Beside  `json:"beside,omitempty"`
+	TwinAges []TwinAge `json:"beside,omitempty"`
 	Clusters []Cluster `json:"clusters,omitempty"`
 	Warnings []string  `json:"warnings"`
 }
 
-// Beside is an age in one configuration that was compared with the twin's age, on one side or both.
-type Beside struct {
-	Queue      string          `json:"queue"`
-	OutRateBPS int64           `json:"out_rate_bps"`
-	Metric     string          `json:"metric"`
-	Title      string          `json:"title"`
-	A          *results.Beside `json:"a,omitempty"`
-	B          *results.Beside `json:"b,omitempty"`
+// TwinAge is an age in one configuration that was compared with the twin's age, on one side or both.
+type TwinAge struct {
+	Queue      string                  `json:"queue"`
+	OutRateBPS int64                   `json:"out_rate_bps"`
+	Metric     string                  `json:"metric"`
+	Title      string                  `json:"title"`
+	A          *results.TwinComparison `json:"a,omitempty"`
+	B          *results.TwinComparison `json:"b,omitempty"`
 }
 
 // Setting is an item of the specification that differs between the sides. Its value is empty for a side that does not
@@ -285,10 +285,10 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 
 // addBeside adds the twin's values for an age, if at least one side has them.
 func (d *Document) addBeside(of pair, m *metric.Metric, a, b []*results.Run) {
-	line := Beside{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title,
+	line := TwinAge{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title,
 		A: results.AverageBeside(a, m.Name), B: results.AverageBeside(b, m.Name)}
 	if line.A != nil || line.B != nil {
-		d.Beside = append(d.Beside, line)
+		d.TwinAges = append(d.TwinAges, line)
 	}
 }
 

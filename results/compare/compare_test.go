@@ -287,7 +287,7 @@ func TestChangeNeedsBothSides(t *testing.T) {
 func TestClustersWithAnAgeAreShown(t *testing.T) {
 	none, measured := results.Describe(nil, absent), results.Describe([]results.Float{1}, "")
 	twin, nothing := none, none
-	twin.Beside, nothing.Beside = &results.Beside{Plan: 1, Twin: 2}, &results.Beside{Plan: 1, Twin: results.Missing()}
+	twin.TwinComparison, nothing.TwinComparison = &results.TwinComparison{Plan: 1, Twin: 2}, &results.TwinComparison{Plan: 1, Twin: results.Missing()}
 	for _, side := range []struct {
 		s    results.Statistic
 		want bool
@@ -503,12 +503,12 @@ func TestAgeComparedOnEitherSideIsShown(t *testing.T) {
 	}{{plain(), twin(), [2]bool{false, true}}, {twin(), plain(), [2]bool{true, false}},
 		{twin(), twin(), [2]bool{true, true}}} {
 		d, err := CompareResults(c.a, c.b)
-		if err != nil || len(d.Beside) != 1 || [2]bool{d.Beside[0].A != nil, d.Beside[0].B != nil} != c.has {
-			t.Errorf("%s, %s: %+v, %v", c.a.Name, c.b.Name, d.Beside, err)
+		if err != nil || len(d.TwinAges) != 1 || [2]bool{d.TwinAges[0].A != nil, d.TwinAges[0].B != nil} != c.has {
+			t.Errorf("%s, %s: %+v, %v", c.a.Name, c.b.Name, d.TwinAges, err)
 		}
 	}
-	if d, err := CompareResults(plain(), plain()); err != nil || len(d.Beside) > 0 {
-		t.Errorf("%+v, %v", d.Beside, err)
+	if d, err := CompareResults(plain(), plain()); err != nil || len(d.TwinAges) > 0 {
+		t.Errorf("%+v, %v", d.TwinAges, err)
 	}
 }
 
@@ -566,11 +566,11 @@ func TestTitlesAreFolded(t *testing.T) {
 	const long = "a title of many words which no page of sixty characters has room for beside all its columns"
 	known := results.Describe([]results.Float{1, 2, 3}, "")
 	beside := known
-	beside.Beside = &results.Beside{Plan: 1, Twin: 2, Measured: 3}
+	beside.TwinComparison = &results.TwinComparison{Plan: 1, Twin: 2, Measured: 3}
 	for name, s := range map[string]*table.Sheet{
 		"lines":    sheetOf([]*Line{{Title: long, Unit: "ns", A: known, B: known}}),
 		"clusters": clusterSheet([]Cluster{{Title: long, A: known, B: known}}),
-		"beside":   (&Document{Beside: []Beside{{Title: long, A: beside.Beside}}}).besideSheet(),
+		"beside":   (&Document{TwinAges: []TwinAge{{Title: long, A: beside.TwinComparison}}}).twinSheet(),
 	} {
 		var b strings.Builder
 		if err := s.WriteText(&b, 100); err != nil {

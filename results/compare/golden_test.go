@@ -46,7 +46,7 @@ func invalid(runs []results.Run, which ...int) []results.Run {
 // besideTwin adds a twin's age to every run.
 func besideTwin(runs []results.Run, plan, twin results.Float) []results.Run {
 	for i := range runs {
-		runs[i].Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: plan, Twin: twin,
+		runs[i].TwinComparisons = map[string]results.TwinComparison{"aom_cluster_ns": {Plan: plan, Twin: twin,
 			Measured: runs[i].Metrics.Of("aom_cluster_ns")}}
 	}
 	return runs
@@ -56,9 +56,9 @@ func besideTwin(runs []results.Run, plan, twin results.Float) []results.Run {
 func withheld(runs []results.Run) []results.Run {
 	for i := range runs {
 		runs[i].Withhold("the pacer was late")
-		b := runs[i].Beside["aom_cluster_ns"]
+		b := runs[i].TwinComparisons["aom_cluster_ns"]
 		b.Measured = results.Missing()
-		runs[i].Beside["aom_cluster_ns"] = b
+		runs[i].TwinComparisons["aom_cluster_ns"] = b
 	}
 	return runs
 }
@@ -197,7 +197,7 @@ func everything(t *testing.T) *Document {
 	t.Helper()
 	d, err := CompareResults(of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...),
 		of("b", `{}`, onTwin(clustered(group("olaf", 3e6, 1, 18, 21), 4, 7), 2, 0.75, "")...))
-	if err != nil || len(d.Beside) == 0 || len(d.Clusters) == 0 {
+	if err != nil || len(d.TwinAges) == 0 || len(d.Clusters) == 0 {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	return d

@@ -30,14 +30,14 @@ func (d *Document) Sheet() table.Sheet {
 			numberCell(l.Difference.Mean), numberCell(l.Difference.CI95),
 			table.S(l.Test), numberCell(l.P), numberCell(l.PHolm), numberCell(l.PSignedRank), numberCell(l.Effect),
 			table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict), table.S(""))
-		a, b := d.besideOf(l)
+		a, b := d.twinComparisons(l)
 		s.Rows = append(s.Rows, append(row, twinsOf(a, b)...))
 	}
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		row := append(bothSides(c.Queue, c.OutRateBPS, c.Title, "ns", &c.A, &c.B, c.ChangePct), make([]table.Cell, 7)...)
 		row = append(row, table.S(fmt.Sprintf("%d+%d", c.A.N, c.B.N)), table.S(""), table.S(fmt.Sprint(c.Cluster)))
-		s.Rows = append(s.Rows, append(row, twinsOf(c.A.Beside, c.B.Beside)...))
+		s.Rows = append(s.Rows, append(row, twinsOf(c.A.TwinComparison, c.B.TwinComparison)...))
 	}
 	s.Notes = d.notes()
 	return s
@@ -52,10 +52,10 @@ func bothSides(queue string, rate int64, title, unit string, a, b *results.Stati
 		numberCell(a.Mean), numberCell(a.CI95), numberCell(b.Mean), numberCell(b.CI95), numberCell(change)}
 }
 
-// besideOf returns the comparison of a line with the twin for each side, or nil if a side has none.
-func (d *Document) besideOf(l *Line) (a, b *results.Beside) {
-	for i := range d.Beside {
-		if o := &d.Beside[i]; o.Queue == l.Queue && o.OutRateBPS == l.OutRateBPS && o.Metric == l.Metric {
+// twinComparisons returns the comparison of a line with the twin for each side, or nil if a side has none.
+func (d *Document) twinComparisons(l *Line) (a, b *results.TwinComparison) {
+	for i := range d.TwinAges {
+		if o := &d.TwinAges[i]; o.Queue == l.Queue && o.OutRateBPS == l.OutRateBPS && o.Metric == l.Metric {
 			return o.A, o.B
 		}
 	}
@@ -64,7 +64,7 @@ func (d *Document) besideOf(l *Line) (a, b *results.Beside) {
 
 // twinsOf returns the cells with the twin's values for planned and logged arrivals of each side. They are empty if a
 // side has none.
-func twinsOf(sides ...*results.Beside) (cells []table.Cell) {
+func twinsOf(sides ...*results.TwinComparison) (cells []table.Cell) {
 	for _, b := range sides {
 		if b == nil {
 			cells = append(cells, table.Cell{}, table.Cell{})

@@ -92,9 +92,9 @@ func (d *Document) eachTable(all bool, print func(title string, s *table.Sheet) 
 		}
 		first = end
 	}
-	if len(d.Beside) > 0 {
+	if len(d.TwinAges) > 0 {
 		if err := print("ages next to the twin's: for the plan, for the logged arrivals, and as measured",
-			d.besideSheet()); err != nil {
+			d.twinSheet()); err != nil {
 			return nil, err
 		}
 	}
@@ -145,19 +145,19 @@ func sheetOf(lines []*Line) *table.Sheet {
 	return s
 }
 
-// besideSheet returns a table of the ages that were compared with the twin's ages on either side. Planned and logged
+// twinSheet returns a table of the ages that were compared with the twin's ages on either side. Planned and logged
 // arrivals differ because of the senders, and the twin and the measured age because of the output.
-func (d *Document) besideSheet() *table.Sheet {
+func (d *Document) twinSheet() *table.Sheet {
 	number := table.General
 	s := &table.Sheet{Columns: []table.Column{{Header: "AGE", Prose: true}, {Header: "QUEUE"}, {Header: "OUT"},
 		{Header: "RUN"}, {Header: "PLAN", Format: number},
 		{Header: "TWIN", Format: number}, {Header: "MEASURED", Format: number}, {Header: "MEASURED/TWIN, %",
 			Format: number, Spare: 1}}}
-	for i := range d.Beside {
-		line := &d.Beside[i]
+	for i := range d.TwinAges {
+		line := &d.TwinAges[i]
 		for _, side := range []struct {
 			name string
-			ages *results.Beside
+			ages *results.TwinComparison
 		}{{"A", line.A}, {"B", line.B}} {
 			if b := side.ages; b != nil {
 				s.Rows = append(s.Rows, []table.Cell{table.S(line.Title), table.S(line.Queue),

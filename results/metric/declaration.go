@@ -38,7 +38,7 @@ func (d *Declaration) withMetrics(parts ...*olaf.Ledger) *Declaration {
 		&Metric{Name: "lost", Title: "Lost (paper)", Unit: "updates", Sum: olaf.Counts.SumLost,
 			Doc: "as Table 1 counts it: " + lost.String()},
 		&Metric{Name: "lost_pct", Title: "Lost (paper)", Unit: "%", Column: "LOST %",
-			Why: fixedReason("nothing was sent"), Doc: "100 · lost / sent",
+			MissingReason: fixedReason("nothing was sent"), Doc: "100 · lost / sent",
 			Of: func(m *Measured) Float {
 				return Float(100 * float64(m.Counts.SumLost()) / float64(m.Counts.SumOffered()))
 			}})
@@ -93,7 +93,7 @@ func (d *Declaration) Measure(m *Measured) (v Values, missing map[string]string)
 			continue
 		}
 		v.metrics, v.values = append(v.metrics, row), append(v.values, value)
-		if why := row.Why; !value.Known() && why != nil {
+		if why := row.MissingReason; !value.Known() && why != nil {
 			if text := why(m); text != "" {
 				missing[row.Name] = text
 			}
@@ -102,9 +102,9 @@ func (d *Declaration) Measure(m *Measured) (v Values, missing map[string]string)
 	return v, missing
 }
 
-// Among returns the declaration for a stored run. It contains those rows of d for which the run has a count or a value.
-// For a name that d does not have, it adds a row with only the name.
-func (d *Declaration) Among(c olaf.Counts, v Values) *Declaration {
+// ForStored returns the declaration for a stored run. It contains those rows of d for which the run has a count or a
+// value. For a name that d does not have, it adds a row with only the name.
+func (d *Declaration) ForStored(c olaf.Counts, v Values) *Declaration {
 	part := &Declaration{System: d.System, Ledger: c.Ledger()}
 	for _, row := range d.Metrics {
 		there := row.Sparse || v.index(row.Name) >= 0

@@ -88,27 +88,27 @@ var links = &olaf.Ledger{
 
 // looped lists the metrics of closed loops that are not plain counts, in the order of documents. Add new metrics here.
 var looped = slices.Concat([]*Metric{
-	hostMetric(Metric{Name: "iteration_ns", Column: "ITERATION", Why: fixedReason("needs two updates"),
+	hostMetric(Metric{Name: "iteration_ns", Column: "ITERATION", MissingReason: fixedReason("needs two updates"),
 		Of: counterNS("iteration_ps")}),
-	hostMetric(Metric{Name: "gradient_ns", Column: "PER GRADIENT", Why: fixedReason("needs two updates"),
+	hostMetric(Metric{Name: "gradient_ns", Column: "PER GRADIENT", MissingReason: fixedReason("needs two updates"),
 		Of: counterNS("gradient_ps")}),
 	hostMetric(Metric{Name: "aggregation_ns",
-		Why: fixedReason("no worker waited for the sum of all, or no round finished"),
-		Of:  counterNS("aggregation_ps")}),
-	{Name: "completion_ns", Title: "Completion of a job", Unit: "ns", Why: fixedReason("no job finished"),
+		MissingReason: fixedReason("no worker waited for the sum of all, or no round finished"),
+		Of:            counterNS("aggregation_ps")}),
+	{Name: "completion_ns", Title: "Completion of a job", Unit: "ns", MissingReason: fixedReason("no job finished"),
 		Doc: "until its last worker had finished, mean over jobs", Of: counterNS("completion_ps")},
 	{Name: "goodput_gbps", Title: "Goodput per worker", Unit: "Gbit/s", Column: "GBIT/S",
-		Why: fixedReason("no update was done"),
-		Doc: OfHosts("goodput_bps").Doc,
-		Of:  func(m *Measured) Float { return Float(m.Counts.Of("goodput_bps")) / 1e9 }},
-	{Name: "ceiling_gbps", Title: "Goodput ceiling", Unit: "Gbit/s", Column: "CEILING", Why: fixedReason("no link"),
+		MissingReason: fixedReason("no update was done"),
+		Doc:           OfHosts("goodput_bps").Doc,
+		Of:            func(m *Measured) Float { return Float(m.Counts.Of("goodput_bps")) / 1e9 }},
+	{Name: "ceiling_gbps", Title: "Goodput ceiling", Unit: "Gbit/s", Column: "CEILING", MissingReason: fixedReason("no link"),
 		Doc: "the same if a worker's link carries only full packets of values",
 		Of:  func(m *Measured) Float { return Float(m.Counts.Of("ceiling_bps")) / 1e9 }},
-	hostMetric(Metric{Name: "staleness_updates", Why: fixedReason("no update was done"), Of: meanStaleness}),
-	hostMetric(Metric{Name: "slots_held", Column: "SLOTS HELD", Why: noSlots, Zeroed: true, Of: slotsHeld}),
-	hostMetric(Metric{Name: "held_bytes", Column: "HELD, B", Why: noSlots,
+	hostMetric(Metric{Name: "staleness_updates", MissingReason: fixedReason("no update was done"), Of: meanStaleness}),
+	hostMetric(Metric{Name: "slots_held", Column: "SLOTS HELD", MissingReason: noSlots, Zeroed: true, Of: slotsHeld}),
+	hostMetric(Metric{Name: "held_bytes", Column: "HELD, B", MissingReason: noSlots,
 		Of: func(m *Measured) Float { return slotsHeld(m) * counterRatio(m, "memory_bytes", "slots_built", 1) }}),
-	{Name: "collided_pct", Title: "Collided", Unit: "%", Column: "COLLIDED %", Why: fixedReason("slots are not shared"),
+	{Name: "collided_pct", Title: "Collided", Unit: "%", Column: "COLLIDED %", MissingReason: fixedReason("slots are not shared"),
 		Doc: "packets that found their aggregator taken and went to the server unchanged, relative to the " +
 			"packets of all vectors",
 		Of: func(m *Measured) Float {
@@ -117,7 +117,7 @@ var looped = slices.Concat([]*Metric{
 			}
 			return 100 * counterRatio(m, "collided", "vector_packets", 1)
 		}},
-	{Name: "resent_pct", Title: "Sent again", Unit: "%", Column: "RESENT %", Why: fixedReason("nothing was sent"),
+	{Name: "resent_pct", Title: "Sent again", Unit: "%", Column: "RESENT %", MissingReason: fixedReason("nothing was sent"),
 		Doc: "resent packets, relative to the packets of all vectors",
 		Of:  func(m *Measured) Float { return 100 * counterRatio(m, "packets_resent", "vector_packets", 1) }},
 }, ByName("aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "jain", "duration_ns"))

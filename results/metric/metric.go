@@ -22,8 +22,9 @@ type Metric struct {
 	Sum     func(olaf.Counts) int64
 	Of      func(*Measured) Float
 
-	// Why returns the reason why the value is missing. It is nil, or returns "", if there is no special reason.
-	Why func(*Measured) string
+	// MissingReason returns the reason why the value is missing. It is nil, or returns "", if there is no special
+	// reason.
+	MissingReason func(*Measured) string
 
 	// Zeroed means that earlier versions stored 0 where the value is missing now.
 	Zeroed bool
@@ -77,7 +78,7 @@ type Measured struct {
 	Delay       Float // delay in the queue, in ns
 	DelayMax    Float
 	TimeToN     Float  // ns
-	WhyNoTimeN  string // reason why TimeToN is missing
+	TimeNReason string // reason why TimeToN is missing
 	Duration    Float  // from first to last delivery, in ns
 	Torn        Float  // updates of which only some segments arrived; missing if updates consist of one frame
 }
@@ -97,7 +98,7 @@ const needsTwo = "needs two deliveries"
 
 func fixedReason(why string) func(*Measured) string { return func(*Measured) string { return why } }
 
-func whyNoWorkers(m *Measured) string {
+func noWorkersReason(m *Measured) string {
 	if m.Nameless {
 		return NeedsProvenance
 	}
@@ -107,54 +108,54 @@ func whyNoWorkers(m *Measured) string {
 // measured lists the metrics that are computed from measurements, in the order of documents. Add new metrics here.
 var measured = []*Metric{
 	{Name: "aom_cluster_ns", Title: "AoM per cluster", Unit: "ns", Age: true, Column: "AOM/CLUSTER",
-		Why: fixedReason(needsTwo),
+		MissingReason: fixedReason(needsTwo),
 		Doc: "one sawtooth per cluster, which falls at deliveries from any of its workers; mean over clusters. " +
 			"The wording of §8.1",
 		Of: func(m *Measured) Float { return m.Clusters.Mean() }},
-	{Name: "aom_worker_ns", Title: "AoM per worker", Unit: "ns", Age: true, Column: "AOM/WORKER", Why: whyNoWorkers,
+	{Name: "aom_worker_ns", Title: "AoM per worker", Unit: "ns", Age: true, Column: "AOM/WORKER", MissingReason: noWorkersReason,
 		Doc: "one sawtooth per worker, which falls only at a frame with an update from that worker; mean over a " +
 			"cluster's workers, then over clusters",
 		Of: func(m *Measured) Float { return m.ofWorkers(m.WorkerMeans.Mean()) }},
-	{Name: "peak_aom_ns", Title: "Peak AoM", Unit: "ns", Age: true, Column: "PEAK AOM", Why: fixedReason(needsTwo),
+	{Name: "peak_aom_ns", Title: "Peak AoM", Unit: "ns", Age: true, Column: "PEAK AOM", MissingReason: fixedReason(needsTwo),
 		Doc: "`D(k) − A(l)`, *l* the newest update delivered before *k* (§6); the mean over a cluster's " +
 			"deliveries, then over clusters",
 		Of: func(m *Measured) Float { return m.Peaks.Mean() }},
-	{Name: "aom_p50_ns", Title: "AoM median", Unit: "ns", Age: true, Why: fixedReason(needsTwo),
+	{Name: "aom_p50_ns", Title: "AoM median", Unit: "ns", Age: true, MissingReason: fixedReason(needsTwo),
 		Doc: "the age below which the sawtooths of all clusters together were for half of the time; from buckets " +
 			"that are at most 1/64 of their age wide and assumed to be even",
 		Of: func(m *Measured) Float { return m.AgeBelow(0.50) }},
-	{Name: "aom_p95_ns", Title: "AoM 95th percentile", Unit: "ns", Age: true, Why: fixedReason(needsTwo),
+	{Name: "aom_p95_ns", Title: "AoM 95th percentile", Unit: "ns", Age: true, MissingReason: fixedReason(needsTwo),
 		Doc: "the same for 95 % of the time",
 		Of:  func(m *Measured) Float { return m.AgeBelow(0.95) }},
-	{Name: "aom_p99_ns", Title: "AoM 99th percentile", Unit: "ns", Age: true, Why: fixedReason(needsTwo),
+	{Name: "aom_p99_ns", Title: "AoM 99th percentile", Unit: "ns", Age: true, MissingReason: fixedReason(needsTwo),
 		Doc: "the same for 99 % of the time",
 		Of:  func(m *Measured) Float { return m.AgeBelow(0.99) }},
-	{Name: "jain", Title: "Jain's index, clusters", Age: true, Column: "JAIN", Why: fixedReason(needsTwo),
+	{Name: "jain", Title: "Jain's index, clusters", Age: true, Column: "JAIN", MissingReason: fixedReason(needsTwo),
 		Doc: "Jain's index of the per-cluster averages, `µ²/(µ²+σ²)` with the population's σ (§6, Tables 2 and 3)",
 		Of:  func(m *Measured) Float { return m.Clusters.Jain() }},
-	{Name: "jain_worker_means", Title: "Jain's index, cluster means of workers", Age: true, Why: whyNoWorkers,
+	{Name: "jain_worker_means", Title: "Jain's index, cluster means of workers", Age: true, MissingReason: noWorkersReason,
 		Doc: "the same over the per-cluster means of `aom_worker_ns`",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.WorkerMeans.Jain()) }},
-	{Name: "jain_workers", Title: "Jain's index, workers", Age: true, Why: whyNoWorkers,
+	{Name: "jain_workers", Title: "Jain's index, workers", Age: true, MissingReason: noWorkersReason,
 		Doc: "the same over all workers",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.Workers.Jain()) }},
 	{Name: "utilisation", Title: "Output utilisation", Column: "UTIL", Paper: "§8.1",
-		Why: fixedReason("needs an output rate, frames of known lengths and a delivery"),
+		MissingReason: fixedReason("needs an output rate, frames of known lengths and a delivery"),
 		Doc: "time that the received frames take on the output link, divided by the time from the first bit of " +
 			"the first frame to the last bit of the last, or by the fixed window",
 		Of: func(m *Measured) Float { return m.Utilisation }},
-	{Name: "queue_delay_ns", Title: "Queue delay", Unit: "ns", Why: fixedReason("nobody measured it"),
+	{Name: "queue_delay_ns", Title: "Queue delay", Unit: "ns", MissingReason: fixedReason("nobody measured it"),
 		Doc: "mean over frames of the time from the append to the slot until the last bit is received; null if " +
 			"it was not measured",
 		Of: func(m *Measured) Float { return m.Delay }},
 	{Name: "queue_delay_max_ns", Title: "Queue delay, longest", Unit: "ns", Aside: true,
 		Doc: "the longest such time",
 		Of:  func(m *Measured) Float { return m.DelayMax }},
-	{Name: "never_delivered", Title: "Workers never delivered", Unit: "workers", Why: whyNoWorkers,
+	{Name: "never_delivered", Title: "Workers never delivered", Unit: "workers", MissingReason: noWorkersReason,
 		Doc: "workers with fewer than two deliveries, which `aom_worker_ns` excludes",
 		Of:  func(m *Measured) Float { return m.ofWorkers(Float(m.Never)) }},
 	{Name: "time_to_n_ns", Title: "Time to N updates per worker", Unit: "ns", Paper: "§8.2",
-		Why: func(m *Measured) string { return m.WhyNoTimeN },
+		MissingReason: func(m *Measured) string { return m.TimeNReason },
 		Doc: "*T(N)*: the time at which *N* updates of every worker have been received, directly or merged; " +
 			"replaced updates do not count. In a bench *N* is a tenth of the updates per worker",
 		Of: func(m *Measured) Float { return m.TimeToN }},

@@ -94,18 +94,18 @@ func TestAmong(t *testing.T) {
 	d := queue()
 	values := Values{[]*Metric{d.Metric("lost_pct")}, []Float{1}}
 	all, _ := d.Measure(&Measured{Counts: olaf.NewCounts(d.Ledger), AgeBelow: func(float64) Float { return Missing() }})
-	if d.Among(olaf.NewCounts(d.Ledger), all) != d {
+	if d.ForStored(olaf.NewCounts(d.Ledger), all) != d {
 		t.Error("a run that has everything has another declaration")
 	}
 	copied := *d.Ledger
-	if d.Among(olaf.NewCounts(&copied), all) == d {
+	if d.ForStored(olaf.NewCounts(&copied), all) == d {
 		t.Error("a run of another ledger has the same declaration")
 	}
-	if some := (Values{all.metrics[1:], all.values[1:]}); d.Among(olaf.NewCounts(d.Ledger), some) == d {
+	if some := (Values{all.metrics[1:], all.values[1:]}); d.ForStored(olaf.NewCounts(d.Ledger), some) == d {
 		t.Error("a run without a metric has the same declaration")
 	}
 	less := &olaf.Ledger{Counters: []olaf.Counter{{Name: "dropped"}}}
-	part := d.Among(olaf.NewCounts(less), values)
+	part := d.ForStored(olaf.NewCounts(less), values)
 	var names []string
 	for _, m := range part.Metrics {
 		names = append(names, m.Name)
@@ -118,7 +118,7 @@ func TestAmong(t *testing.T) {
 		}
 	}
 	foreign := Values{[]*Metric{{Name: "of another"}, d.Metric("lost_pct")}, []Float{1, 2}}
-	part = d.Among(olaf.NewCounts(less), foreign)
+	part = d.ForStored(olaf.NewCounts(less), foreign)
 	if got := part.Metric("of another"); got == nil || part.Metric("lost_pct") != d.Metric("lost_pct") {
 		t.Errorf("%+v", part)
 	}

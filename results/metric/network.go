@@ -40,7 +40,7 @@ var windowShares = []*Metric{
 }
 
 func windowShare(count string, row Metric) *Metric {
-	row.Unit, row.Why = "%", fixedReason("nothing was sent after the warm-up")
+	row.Unit, row.MissingReason = "%", fixedReason("nothing was sent after the warm-up")
 	row.Of = func(m *Measured) Float {
 		sent := m.Counts.Of("window_sent")
 		if sent == 0 {

@@ -30,7 +30,7 @@ func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *ola
 	d := &Declaration{System: system, Ledger: l}
 	d.withMetrics(sending, captured, inside, front, astray, table)
 	d.Metrics = append(d.Metrics, summed...)
-	d.Metrics = append(d.Metrics, held...)
+	d.Metrics = append(d.Metrics, tableMetrics...)
 	return d
 }
 
@@ -41,10 +41,10 @@ const OldestStamp = "aom_oldest_ns"
 // summed lists the metrics of frames that are sums. The age of a sum depends on which of its contributions' timestamps
 // is used.
 var summed = []*Metric{
-	{Name: "aom_mean_ns", Title: "AoM by the mean stamp", Unit: "ns", Age: true, Why: whyNoStamps,
+	{Name: "aom_mean_ns", Title: "AoM by the mean stamp", Unit: "ns", Age: true, MissingReason: noStampsReason,
 		Doc: "like `aom_cluster_ns`, but a sum is as old as its contributions on average, to 1 ps",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.MeanStamps.Mean()) }},
-	{Name: OldestStamp, Title: "AoM by the oldest stamp", Unit: "ns", Age: true, Why: whyNoStamps,
+	{Name: OldestStamp, Title: "AoM by the oldest stamp", Unit: "ns", Age: true, MissingReason: noStampsReason,
 		Doc: "like `aom_cluster_ns`, but a sum is as old as its oldest contribution",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.OldestStamps.Mean()) }},
 }
@@ -66,10 +66,10 @@ var tableHeld = &olaf.Ledger{Counters: []olaf.Counter{
 			"is older than 1.4"},
 }}
 
-// held lists the metrics of the table in the switch program before the queue.
-var held = []*Metric{
-	hostMetric(Metric{Name: "slots_held", Over: overCycles, Why: noCycles, Of: slotsInFront}),
-	hostMetric(Metric{Name: "held_bytes", Over: overCycles, Why: noCycles,
+// tableMetrics lists the metrics of the table in the switch program before the queue.
+var tableMetrics = []*Metric{
+	hostMetric(Metric{Name: "slots_held", Over: overCycles, MissingReason: noCycles, Of: slotsInFront}),
+	hostMetric(Metric{Name: "held_bytes", Over: overCycles, MissingReason: noCycles,
 		Of: func(m *Measured) Float { return slotsInFront(m) * counterRatio(m, "memory_bytes", "slots_built", 1) }}),
 }
 
@@ -95,8 +95,8 @@ func noCycles(m *Measured) string {
 	return needsTwo
 }
 
-// whyNoStamps returns the reason why there is no age for timestamps other than the newest.
-func whyNoStamps(m *Measured) string {
+// noStampsReason returns the reason why there is no age for timestamps other than the newest.
+func noStampsReason(m *Measured) string {
 	switch {
 	case m.Nameless:
 		return "not observable, because a frame does not carry whose updates it contains"

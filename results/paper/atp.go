@@ -19,7 +19,7 @@ func atpPaper() Paper {
 	trend := func(column, unit string, side Side, against float64, why string) []Claim {
 		return withBasis(Predicted, sharingSeeds, Claim{Column: column, Unit: unit, Kind: Trend, Side: side,
 			Neighbour: &Neighbour{Is: against}, Expect: Holds,
-			Why: why, Cause: causeCollisions})
+			Explanation: why, Cause: causeCollisions})
 	}
 	return Paper{Name: "atp", rows: []row{
 		{artefact: "sharing", row: "too little", source: slides, cells: trend("static over dynamic", "x", Above, 1,

@@ -71,11 +71,11 @@ type Claim struct {
 	Seeds int
 	// Expect is the known verdict. A worse verdict is a miss.
 	Expect Verdict
-	// Why explains why our number differs or how the statement is read. Cause is the heading about it in
+	// Explanation explains why our number differs or how the statement is read. Cause is the heading about it in
 	// docs/notes/reproduction.md.
-	Why    string
-	Cause  string
-	Source string
+	Explanation string
+	Cause       string
+	Source      string
 	// Contradiction names the printed numbers that exclude this one.
 	Contradiction string
 	// Disagreement names the printed numbers that do not agree with this one but do not exclude it. The claim is judged

@@ -64,7 +64,7 @@ func iswitchTable3() []row {
 		for i, model := range iswitchModels {
 			cells = append(cells, withBasis(fittedOr(i), jobSeeds, Claim{Column: model, Printed: printed[i], Unit: "x",
 				Kind: Value, Expect: expect[i],
-				Why: why, Cause: causeHosts, Neighbour: &Neighbour{Is: 1}})...)
+				Explanation: why, Cause: causeHosts, Neighbour: &Neighbour{Is: 1}})...)
 		}
 		return row{artefact: "table3", row: name, source: "iSwitch (ISCA'19), Table 3", cells: cells}
 	}
@@ -121,7 +121,7 @@ func iswitchFigures() []row {
 	span := func(name, least, most string, expect [2]Verdict) row {
 		var cells []Claim
 		for i, c := range []Claim{{Column: "least", Printed: least}, {Column: "most", Printed: most}} {
-			c.Unit, c.Kind, c.Expect, c.Why, c.Cause, c.Neighbour = "%", Value, expect[i], why, causeHosts, &Neighbour{}
+			c.Unit, c.Kind, c.Expect, c.Explanation, c.Cause, c.Neighbour = "%", Value, expect[i], why, causeHosts, &Neighbour{}
 			cells = append(cells, c)
 		}
 		return row{artefact: "fig12", row: name, source: source, cells: withBasis(Calibrated, jobSeeds, cells...)}
@@ -134,7 +134,7 @@ func iswitchFigures() []row {
 	order := func(model string) row {
 		trend := func(column string) Claim {
 			return Claim{Column: column, Unit: "x", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds,
-				Why: "the difference of the speed-ups from 4 to 12 workers, which the figure shows without numbers"}
+				Explanation: "the difference of the speed-ups from 4 to 12 workers, which the figure shows without numbers"}
 		}
 		return row{artefact: "fig15", row: model, source: "iSwitch (ISCA'19), Fig. 15", cells: withBasis(Predicted,
 			jobSeeds, trend("isw over ps"), trend("ps over ar"))}

@@ -64,7 +64,7 @@ func iswitchBoard() []row {
 	bus := func(column string, ports float64) Claim {
 		return arithmeticClaim(Claim{Column: column, Unit: "%", Kind: Trend, Side: Below,
 			Neighbour: &Neighbour{Is: 100}, Expect: Holds,
-			Why: "on four ports, a full packet takes 48 of the 61.5 cycles until the next; the text says without a " +
+			Explanation: "on four ports, a full packet takes 48 of the 61.5 cycles until the next; the text says without a " +
 				"number that the bus keeps up"}, iswitchBusPct(ports), "")
 	}
 	var held []Claim
@@ -72,7 +72,7 @@ func iswitchBoard() []row {
 		const segment = iswitchLanes*4 + 2 // bytes of the sum and a counter
 		taken := iswitchSegments(i) * segment
 		c := Claim{Column: model, Printed: "44.5", Unit: "% of block RAM", Kind: Bound, Side: Below, Expect: BoundMet,
-			Why: "a whole vector in buffers, and a two-byte counter per segment"}
+			Explanation: "a whole vector in buffers, and a two-byte counter per segment"}
 		pct, why := 100*taken/virtexBRAMBytes, ""
 		if pct > iswitchBRAMPct {
 			why = fmt.Sprintf("%.0f segments of %d bytes are %.2f MB; %g %% of the chip's %.2f MB are %.2f MB, and "+
@@ -88,7 +88,7 @@ func iswitchBoard() []row {
 		{artefact: "text", row: "counters of a vector", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1",
 			cells: []Claim{arithmeticClaim(
 				Claim{Column: "dqn", Unit: "counters", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 2}, Expect: Opposite,
-					Why: fmt.Sprintf("Algorithm 1 sums H gradient vectors with one count; our reading: the "+
+					Explanation: fmt.Sprintf("Algorithm 1 sums H gradient vectors with one count; our reading: the "+
 						"accelerator counts each of the %.0f segments up to H separately, so that with unequal "+
 						"rates, jitter or loss a sum's segments come from different vectors. No printed number "+
 						"excludes one count", iswitchSegments(0))},
@@ -96,7 +96,7 @@ func iswitchBoard() []row {
 		{artefact: "text", row: "staleness bound", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1",
 			cells: []Claim{arithmeticClaim(
 				Claim{Column: "after 4 losses", Printed: "3", Unit: "iterations", Kind: Bound, Side: Below, Expect: BoundMissed,
-					Why: "our reading: packets have no iteration number, so each lost packet leaves its segment's " +
+					Explanation: "our reading: packets have no iteration number, so each lost packet leaves its segment's " +
 						"sums one gradient behind, and S + 1 = 4 losses exceed S = 3. No printed number excludes the " +
 						"bound, and Table 2's Help and FBcast handle lost packets"},
 				iswitchStaleness+1, "")}},
@@ -110,7 +110,7 @@ func iswitchRatios() []row {
 		r := row{artefact: "text", row: name, source: "iSwitch (ISCA'19), Tables 3 to 5"}
 		for i, model := range iswitchModels {
 			c := Claim{Column: model, Printed: printed[i], Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1},
-				Expect: expect[i], Why: "ratio of the printed hours"}
+				Expect: expect[i], Explanation: "ratio of the printed hours"}
 			if got := fmt.Sprintf("%.2f", ratio(i)); got != printed[i] {
 				c.Disagreement = fmt.Sprintf(
 					"the printed hours give %s, Table 3 has %s; rounding may explain the difference", got, printed[i])
@@ -122,7 +122,7 @@ func iswitchRatios() []row {
 	all := [4]Verdict{Match, Match, Match, Match}
 	const shorter, least, most = 72.7, 81.6, 85.8
 	share := arithmeticClaim(Claim{Column: "dqn", Printed: "83.2", Unit: "%", Kind: Bound, Side: Below,
-		Why: "the least share of DQN's iteration that aggregation takes with a parameter server"}, 100*shorter/most,
+		Explanation: "the least share of DQN's iteration that aggregation takes with a parameter server"}, 100*shorter/most,
 		fmt.Sprintf("if an iteration is %g %% shorter because aggregation is %g to %g %% shorter, aggregation was "+
 			"%.1f to %.1f %% of it", shorter, least, most, 100*shorter/most, 100*shorter/least))
 	r := row{artefact: "text", row: "iterations", source: "iSwitch (ISCA'19), Tables 1 and 4",
@@ -169,7 +169,7 @@ func iswitchTrainings() (rows []row) {
 				cells: untestableClaims("", trained, []string{"ps", "isw"}, iswitchAsyncRewards[i][:]...)})
 		for k := range async {
 			async[k] = append(async[k], arithmeticClaim(Claim{Column: model, Printed: iswitchAsyncHours[i][k], Unit: "h",
-				Kind: Value, Neighbour: &Neighbour{}, Expect: Match, Why: "the printed iterations times their printed interval"},
+				Kind: Value, Neighbour: &Neighbour{}, Expect: Match, Explanation: "the printed iterations times their printed interval"},
 				valueOf(iswitchAsyncMillions[i][k])*valueOf(iswitchIntervals[i][k])/3.6, ""))
 		}
 	}
@@ -197,7 +197,7 @@ func iswitchReductions() []row {
 		}
 		claim := func(column, printed string, value float64) Claim {
 			return arithmeticClaim(Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
-				Expect: Match, Why: "how much lower Table 5 is for iSwitch than for the server"}, value, "")
+				Expect: Match, Explanation: "how much lower Table 5 is for iSwitch than for the server"}, value, "")
 		}
 		return row{artefact: "text", row: name, source: source, cells: []Claim{claim("least", least, low), claim("most", most, high)}}
 	}
@@ -233,7 +233,7 @@ func iswitchAsynchrony() []row {
 		server, own := valueOf(iswitchAsyncMillions[i][0]), iswitchWorkers*valueOf(iswitchAsyncMillions[i][1])
 		async, sync := iswitchAsyncHours[i][1], iswitchSyncHours[i][2]
 		saved := Claim{Column: model, Unit: "%", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect[i],
-			Why: "how many fewer gradients asynchronous iSwitch uses than the server; the text claims fewer " +
+			Explanation: "how many fewer gradients asynchronous iSwitch uses than the server; the text claims fewer " +
 				"iterations because of fresher gradients",
 			Disagreement: fmt.Sprintf(
 				"an iteration has 1 gradient with the server and %d with iSwitch: %.2f M against %.2f M",
@@ -242,14 +242,14 @@ func iswitchAsynchrony() []row {
 		fewer.cells = append(fewer.cells, arithmeticClaim(saved, 100*(1-own/server), ""))
 		sooner.cells = append(sooner.cells, arithmeticClaim(Claim{Column: model, Unit: "x", Kind: Trend, Side: Below,
 			Neighbour: &Neighbour{Is: 1}, Expect: Opposite,
-			Why: "the hours of asynchronous over those of synchronous iSwitch, which §6.1 declines to compare; " +
+			Explanation: "the hours of asynchronous over those of synchronous iSwitch, which §6.1 declines to compare; " +
 				"asynchronous training is meant to save waiting",
 			Disagreement: fmt.Sprintf("asynchronous iSwitch trains longer: %s h against %s h", async, sync)},
 			ratioOf(async, sync), ""))
 	}
 	given := arithmeticClaim(Claim{Column: "most", Printed: "3", Unit: "iterations", Kind: Value,
 		Neighbour: &Neighbour{}, Expect: Match,
-		Why: "if four workers take turns, the three others commit between two gradients of one worker",
+		Explanation: "if four workers take turns, the three others commit between two gradients of one worker",
 		Disagreement: "the asynchronous server gets S = 3 “for fairness”, but with 4 workers it never exceeds 3, as " +
 			"the sentence itself says"}, iswitchWorkers-1, "")
 	return []row{fewer, sooner, {artefact: "text", row: "staleness of the server", source: source, cells: []Claim{given}}}

@@ -105,7 +105,7 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	case !measured:
 		m = Of(results.Describe(nil, "not measured"))
 	}
-	b := besideOf(c, ours, byID, "")
+	b := findReference(c, ours, byID, "")
 	row := results.PaperRow{ID: c.ID, Artefact: c.Artefact, Row: c.Row, Column: c.Column, Unit: c.Unit, Source: c.Source,
 		Basis: string(c.Basis), Kind: string(c.Kind), Side: string(c.Side), Published: results.Float(c.Value),
 		Rounding: results.Float(c.Rounding),
@@ -122,7 +122,7 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 		o := &m.Others[i]
 		s := results.Sensitivity{Assumption: o.Assumption, Ours: o.Statistic}
 		if o.Judged {
-			v, _ := c.judge(&Measured{Statistic: o.Statistic, Short: m.Short, Breaks: o.Breaks}, besideOf(c, ours, byID,
+			v, _ := c.judge(&Measured{Statistic: o.Statistic, Short: m.Short, Breaks: o.Breaks}, findReference(c, ours, byID,
 				o.Assumption))
 			s.Verdict = string(v)
 		}
@@ -131,21 +131,21 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	return row
 }
 
-// beside is the reference for results that cannot be judged by their own value. ours is our value of the neighbour.
+// reference is the reference for results that cannot be judged by their own value. ours is our value of the neighbour.
 // side is the side of the neighbour on which the paper's number is, or 0 if it is on neither.
-type beside struct {
+type reference struct {
 	ours results.Statistic
 	side float64
 }
 
-// besideOf returns the reference for a claim, or nil if it has none. If there is a value of the neighbour under the
-// given assumption, it is used, and otherwise the judged value.
-func besideOf(c *Claim, ours Ours, byID map[string]*Claim, assumption string) *beside {
+// findReference returns the reference for a claim, or nil if it has none. If there is a value of the neighbour under
+// the given assumption, it is used, and otherwise the judged value.
+func findReference(c *Claim, ours Ours, byID map[string]*Claim, assumption string) *reference {
 	n := c.Neighbour
 	if n == nil {
 		return nil
 	}
-	b := &beside{ours: exactStatistic(n.Is)}
+	b := &reference{ours: exactStatistic(n.Is)}
 	published := n.Is
 	if other := byID[n.ID]; other != nil {
 		b.ours, published = ours[n.ID].under(assumption), other.Value
@@ -175,7 +175,7 @@ func exactStatistic(v float64) results.Statistic {
 }
 
 // judge returns the verdict on our result for a claim. If the number itself was not judged, it also returns the reason.
-func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
+func (c *Claim) judge(m *Measured, b *reference) (Verdict, string) {
 	switch {
 	case c.Contradiction != "":
 		return Contradiction, c.Contradiction
@@ -193,7 +193,7 @@ func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
 
 // decide returns the verdict on our result for a claim, and the reason if there is one. It does not consider whether
 // the result has enough runs.
-func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
+func (c *Claim) decide(m *Measured, b *reference) (Verdict, string) {
 	switch c.Kind {
 	case Bound:
 		return c.judgeBound(&m.Statistic), ""
@@ -212,7 +212,7 @@ func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
 // judgeFew returns the verdict on a result that has fewer runs than the claim needs. The verdict is used only if more
 // runs are unlikely to change it. This is the case if the verdict is the same when the mean is moved to either end of
 // its interval.
-func (c *Claim) judgeFew(m *Measured, b *beside) (Verdict, string) {
+func (c *Claim) judgeFew(m *Measured, b *reference) (Verdict, string) {
 	few := fmt.Sprintf("%d of %d runs", m.N, c.Seeds)
 	v, reason := c.decide(m, b)
 	if v == Differs || !m.CI95.Known() {
@@ -305,7 +305,7 @@ func (c *Claim) judgeBound(ours *results.Statistic) Verdict {
 }
 
 // judgeTrend returns the verdict on a trend. It uses the interval of the difference to the neighbour.
-func (b *beside) judgeTrend(m *Measured) (Verdict, string) {
+func (b *reference) judgeTrend(m *Measured) (Verdict, string) {
 	switch {
 	case b == nil, !b.ours.Known():
 		return Differs, "the result to compare it with was not measured"
@@ -354,7 +354,7 @@ func difference(a, b *results.Statistic) (mean, half float64) {
 // a match, and oddities of the publication.
 func (c *Claim) note(reason string) string {
 	var parts []string
-	for _, part := range []string{reason, c.Why, c.Disagreement, c.Inconsistency} {
+	for _, part := range []string{reason, c.Explanation, c.Disagreement, c.Inconsistency} {
 		if part != "" {
 			parts = append(parts, part)
 		}

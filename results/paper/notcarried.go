@@ -4,7 +4,7 @@ package paper
 type NotCarried struct {
 	Paper   string
 	Numbers []string // numbers with their units, which cells of tables need not have
-	Why     string
+	Reason  string
 }
 
 // Reasons why numbers are not claims.

@@ -18,8 +18,8 @@ var paperTexts = flag.String("texts", "", "texts of papers in which every number
 func TestNumbersWithoutClaims(t *testing.T) {
 	seen := map[string]bool{}
 	for _, n := range ListNotCarried() {
-		if n.Why == "" || len(n.Numbers) == 0 || !slices.ContainsFunc(ListClaims(), func(c Claim) bool { return SystemOf(c.ID) == n.Paper }) {
-			t.Errorf("%s: %q for the reason %q", n.Paper, n.Numbers, n.Why)
+		if n.Reason == "" || len(n.Numbers) == 0 || !slices.ContainsFunc(ListClaims(), func(c Claim) bool { return SystemOf(c.ID) == n.Paper }) {
+			t.Errorf("%s: %q for the reason %q", n.Paper, n.Numbers, n.Reason)
 		}
 		for _, number := range n.Numbers {
 			if found := numberWithUnit.FindStringSubmatch(number); (found == nil || found[0] != number) && !cellNumber.MatchString(number) {
@@ -79,7 +79,7 @@ func onceRepeated(s string) string {
 func isClaimed(name, number string) bool {
 	is := regexp.MustCompile(`(^|[^\d.])` + regexp.QuoteMeta(number) + `($|[^\d])`)
 	return slices.ContainsFunc(ListClaims(), func(c Claim) bool {
-		return SystemOf(c.ID) == name && is.MatchString(fmt.Sprint(c.Printed, " ", c.Why, " ", c.Contradiction, " ", c.Disagreement, " ", c.Untestable))
+		return SystemOf(c.ID) == name && is.MatchString(fmt.Sprint(c.Printed, " ", c.Explanation, " ", c.Contradiction, " ", c.Disagreement, " ", c.Untestable))
 	})
 }
 

@@ -51,7 +51,7 @@ func olafWas(r *row, column string) string {
 
 // valueClaim returns a claim on a printed value whose neighbour is another claim.
 func valueClaim(column, text, unit string, expect Verdict, why, cause, neighbour string) Claim {
-	return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Expect: expect, Why: why, Cause: cause,
+	return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Expect: expect, Explanation: why, Cause: cause,
 		Neighbour: &Neighbour{ID: neighbour}}
 }
 
@@ -99,7 +99,7 @@ func olafReductions() []row {
 		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: withBasis(Calibrated, benchSeeds,
 			Claim{Column: "reduction", Printed: text, Unit: "%", Kind: Value,
 				Expect: expect, Neighbour: &Neighbour{},
-				Why: "FIFO's age per worker, Olaf's per cluster: chosen because it fits; like for like, the " +
+				Explanation: "FIFO's age per worker, Olaf's per cluster: chosen because it fits; like for like, the " +
 					"reduction is smaller", Cause: causeReading,
 				Inconsistency: "per cluster for both, FIFO needs gaps with CV² > 4.5 to be this old"})}
 	}
@@ -111,7 +111,7 @@ func olafFigures() []row {
 		"does not say what its percentages are relative to"
 	trend := func(column, unit string, side Side, than float64, expect Verdict, why, cause string) Claim {
 		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than},
-			Expect: expect, Why: why, Cause: cause}
+			Expect: expect, Explanation: why, Cause: cause}
 	}
 	const more = "the difference of the mean aggregations per outgoing update; the whole distribution must be to the " +
 		"right of the other"
@@ -137,9 +137,9 @@ func olafFigures() []row {
 				steps, causeReward))},
 		{artefact: "fig8", row: "reward over fifo", source: "OLAF §8.2, Fig. 8", cells: withBasis(Predicted, trainingSeeds,
 			Claim{Column: "40G", Printed: "82", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: TrendOnly,
-				Why: definition, Cause: causeReward},
+				Explanation: definition, Cause: causeReward},
 			Claim{Column: "20G", Printed: "86.5", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: WithinTwo,
-				Why: definition, Cause: causeReward})},
+				Explanation: definition, Cause: causeReward})},
 		{artefact: "fig8", row: "olaf", late: true, source: "OLAF §8.2, Fig. 8", cells: withBasis(Predicted, trainingSeeds,
 			trend("same at every rate", "%", Below, FlatPct, Opposite, fmt.Sprintf("how much more reward Olaf gained "+
 				"at 40 than at 20 Gbps; the same means at most %d %%; at 20 Gbps, a queue of 8 slots loses a quarter "+
@@ -154,7 +154,7 @@ func olafFigures() []row {
 // olafText returns the claims on statements in words about the micro-benchmark.
 func olafText() []row {
 	trend := func(column, unit, why string) Claim {
-		return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds, Why: why}
+		return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds, Explanation: why}
 	}
 	older := trend("older with more slots", "us", "the smallest growth between consecutive queues of 4, 8, 16 and 32 "+
 		"slots, at 20 Gbps; a longer queue also loses fewer updates, which outweighs its delay for ages per worker "+
@@ -215,7 +215,7 @@ func olafTable2() []row {
 		{"244", Near}, {"0.98", TrendOnly}})
 	alike := Claim{Column: "as with control", Unit: "%", Kind: Trend, Side: Below,
 		Neighbour: &Neighbour{Is: FlatPct}, Expect: Holds, Cause: causeControl,
-		Why: "the difference between a group's ages with and without transmission control, for the group with the " +
+		Explanation: "the difference between a group's ages with and without transmission control, for the group with the " +
 			"larger difference; N counts the active clusters, as in the text"}
 	merged.cells = append(merged.cells, withBasis(Calibrated, networkSeeds, alike)...)
 	return []row{fifo, merged}
@@ -236,7 +236,7 @@ func olafTable3() []row {
 		{"263", WithinTwo}, {"270", WithinTwo}, {"0.99", TrendOnly}})
 	narrows := Claim{Column: "gap narrows", Unit: "ms", Kind: Trend, Side: Above, Neighbour: &Neighbour{},
 		Expect: Holds, Cause: causeControl,
-		Why: "how much closer together the groups' ages are than without control, seed by seed"}
+		Explanation: "how much closer together the groups' ages are than without control, seed by seed"}
 	controlled.cells = append(controlled.cells, withBasis(Calibrated, networkSeeds, narrows)...)
 	fifo.cells[3].Renewed = ofWorkers
 	for i := range controlled.cells {
@@ -250,12 +250,12 @@ func olafFig10() []row {
 	flat := fmt.Sprintf("how far the highest mean is above the lowest; flat and stable mean at most %d %%", FlatPct)
 	trend := func(column, unit string, side Side, than float64, expect Verdict, why, cause string) Claim {
 		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than},
-			Expect: expect, Why: why, Cause: cause}
+			Expect: expect, Explanation: why, Cause: cause}
 	}
 	return []row{
 		{artefact: "fig10", row: "fifo", source: source, cells: withBasis(Predicted, networkSeeds,
 			Claim{Column: "s1 at 0.1", Printed: "2900", Unit: "ms", Kind: Bound, Side: Above, Expect: BoundMet,
-				Why: "“exceeding”: the paper does not say by how much", Cause: causePhases},
+				Explanation: "“exceeding”: the paper does not say by how much", Cause: causePhases},
 			trend("s2 stable", "%", Below, FlatPct, Opposite, flat+
 				"; FIFO's S2 gets older as S1's share of the bottleneck grows", causePhases))},
 		{artefact: "fig10", row: "olaf tc", source: source, cells: withBasis(Predicted, networkSeeds,
@@ -282,13 +282,13 @@ func olafHardware() []row {
 	latency := func(size, text string, beats float64, expect Verdict) Claim {
 		return Claim{Column: size, Printed: text, Unit: "ns", Kind: Value, Basis: Arithmetic, Expect: expect,
 			Follows: 4 * beats, Neighbour: &Neighbour{},
-			Why: fmt.Sprintf("%g cycles of 64 bytes at 250 MHz", beats)}
+			Explanation: fmt.Sprintf("%g cycles of 64 bytes at 250 MHz", beats)}
 	}
 	jumbo := latency("9036 B", "1152", 142, Contradiction)
 	jumbo.Contradiction = "142 blocks of 64 bytes take 568 ns at 250 MHz, just as 24 blocks take the 96 ns printed " +
 		"for 1500 bytes; 1152 ns are 288 cycles"
 	headers := Claim{Column: "of a packet", Printed: "304", Unit: "bits", Kind: Value, Basis: Arithmetic, Expect: Contradiction,
-		Follows: 8 * (14 + 20 + 8), Neighbour: &Neighbour{}, Why: "Ethernet with 14, IPv4 with 20 and UDP with 8 bytes",
+		Follows: 8 * (14 + 20 + 8), Neighbour: &Neighbour{}, Explanation: "Ethernet with 14, IPv4 with 20 and UDP with 8 bytes",
 		Contradiction: "the three named headers have 336 bits; 304 bits leave 4 bytes for UDP, which are its two ports"}
 	untestable := func(column, text, unit, why string) Claim {
 		return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable,

@@ -71,7 +71,7 @@ func p4incTable1() []row {
 	span := func(column, printed string) Claim {
 		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
 			Expect: Differs, Cause: causeLoad,
-			Why: "how much longer the jobs take without reconfigurations than with TW; the text divides by TW here, " +
+			Explanation: "how much longer the jobs take without reconfigurations than with TW; the text divides by TW here, " +
 				"but by the larger number in the table"}
 	}
 	return append(rows, row{artefact: "table1", row: "norecon over tw", source: text,
@@ -83,7 +83,7 @@ func p4incTable1() []row {
 func unmovedClaims(claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = Arithmetic, 0
-		claims[i].Why += "; 0 even if any rate, size or time is doubled or halved, because both policies make the " +
+		claims[i].Explanation += "; 0 even if any rate, size or time is doubled or halved, because both policies make the " +
 			"same plans when jobs hardly wait"
 	}
 	return claims
@@ -140,7 +140,7 @@ func gapClaim(heuristic, text, took, least string) Claim {
 	follows := math.Round(1000*(h/m-1)) / 10
 	return Claim{Column: heuristic + " gap", Printed: text, Unit: "%", Kind: Value, Basis: Arithmetic,
 		Follows: follows, Neighbour: &Neighbour{}, Expect: Contradiction,
-		Why: "called the gap to the optimum",
+		Explanation: "called the gap to the optimum",
 		Contradiction: fmt.Sprintf("%s s are %.1f %% above the optimum of %s s; %s divides the difference by %s",
 			took, follows, least, text, took)}
 }
@@ -149,7 +149,7 @@ func gapClaim(heuristic, text, took, least string) Claim {
 func p4incTestbed() []row {
 	saved := func(column, printed string, expect Verdict, why string) Claim {
 		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
-			Expect: expect, Why: why, Cause: causeTestbed}
+			Expect: expect, Explanation: why, Cause: causeTestbed}
 	}
 	const streams = 2 // streams share an interface of 40 Gbps, compared with one each
 	var speedups []Claim
@@ -160,7 +160,7 @@ func p4incTestbed() []row {
 		{"VGG11", "3.7", WithinTwo}, {"VGG16", "3.7", WithinTwo}, {"VGG19", "3.8", WithinTwo}} {
 		c := Claim{Column: m.model, Printed: m.printed, Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1},
 			Expect: m.expect, Cause: causeTestbed,
-			Why: "only the transfer of gradients: two workers of 40 Gbps into one interface of 40 Gbps, against one " +
+			Explanation: "only the transfer of gradients: two workers of 40 Gbps into one interface of 40 Gbps, against one " +
 				"interface each, which is independent of the model; computing time makes it less, and nothing on the " +
 				"wire makes it more"}
 		if m.printed > "2" {
@@ -198,7 +198,7 @@ func p4incTestbed() []row {
 // aheadClaim returns a claim that one quantity exceeds another. Our result for it is the difference.
 func aheadClaim(column, unit string, expect Verdict, cause, why string) Claim {
 	return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect,
-		Cause: cause, Why: why}
+		Cause: cause, Explanation: why}
 }
 
 // p4incSimulations returns the claims on Figs. 8 and 9, in which training and MapReduce jobs run on 64 units.
@@ -208,7 +208,7 @@ func p4incSimulations() []row {
 			"of the text"
 	saved := func(column, printed string, expect Verdict, cause, why string) Claim {
 		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
-			Expect: expect, Why: why, Cause: cause}
+			Expect: expect, Explanation: why, Cause: cause}
 	}
 	at := func(artefact, name string, cells ...Claim) row {
 		return row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:], cells: cells}
@@ -254,7 +254,7 @@ func p4incShapes() []row {
 		r := row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:]}
 		for _, c := range columns {
 			r.cells = append(r.cells, withBasis(Predicted, planSeeds, Claim{Column: c, Unit: "%", Kind: Trend,
-				Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: expect, Cause: cause, Why: why})...)
+				Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: expect, Cause: cause, Explanation: why})...)
 		}
 		return r
 	}

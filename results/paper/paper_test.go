@@ -53,7 +53,7 @@ func TestClaimsAreComplete(t *testing.T) {
 			{"a side, if it is a bound or a trend", (c.Side != "") == (c.Kind != Value) &&
 				slices.Contains([]Side{"", Above, Below}, c.Side)},
 			{"no neighbour where a bound says what is claimed", c.Kind != Bound || c.Neighbour == nil},
-			{"why it can't be tested, or how it is taken", c.Untestable != "" || c.Why != ""},
+			{"why it can't be tested, or how it is taken", c.Untestable != "" || c.Explanation != ""},
 			{"runs, where something runs", (c.Seeds > 0) == (c.Untestable == "" && c.Basis != Arithmetic)},
 			{"what arithmetic gives", c.Follows == 0 || c.Basis == Arithmetic},
 			{"an expectation of its kind", expectable(&c)},
@@ -398,7 +398,7 @@ func TestEveryClaimIsAsDeclared(t *testing.T) {
 			"follows %.12g · %s\n", c.ID, c.Was, c.Source, c.Basis, c.Kind, strings.TrimSpace(string(c.Side)+" "+
 			c.Printed), c.Unit,
 			beside, c.Unfairness, c.Seeds, c.Expect, c.Cause, cmp.Or(c.Renewed, "–"), c.Contradiction+c.Disagreement+
-				c.Inconsistency, c.Follows, cmp.Or(c.Why, "–"))
+				c.Inconsistency, c.Follows, cmp.Or(c.Explanation, "–"))
 	}
 	golden.Equal(t, "claims.txt", []byte(b.String()))
 }

@@ -97,13 +97,13 @@ func TestTrendWithoutASide(t *testing.T) {
 	zero := results.Statistic{Mean: 0, SD: 0, CI95: 0, N: 5}
 	ours := &Measured{Statistic: zero}
 	for _, c := range []struct {
-		beside *beside
+		beside *reference
 		why    string
 	}{
 		{nil, "the result to compare it with was not measured"},
-		{&beside{side: 1, ours: results.Statistic{Mean: results.Missing()}}, "the result to compare it with was not " +
+		{&reference{side: 1, ours: results.Statistic{Mean: results.Missing()}}, "the result to compare it with was not " +
 			"measured"},
-		{&beside{side: 0, ours: zero}, "the paper's number equals its neighbour's"},
+		{&reference{side: 0, ours: zero}, "the paper's number equals its neighbour's"},
 	} {
 		if v, why := c.beside.judgeTrend(ours); v != Differs || why != c.why {
 			t.Errorf("%+v is %q because %q, want %q because %q", c.beside, v, why, Differs, c.why)

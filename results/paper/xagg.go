@@ -35,7 +35,7 @@ func xaggWas(r *row, column string) string {
 func xaggFig1() []row {
 	const why = "only the wires' time; nothing is fitted"
 	cell := func(column, printed, beside, why string) Claim {
-		return Claim{Column: column, Printed: printed, Unit: "s", Kind: Value, Expect: Match, Why: why,
+		return Claim{Column: column, Printed: printed, Unit: "s", Kind: Value, Expect: Match, Explanation: why,
 			Neighbour: &Neighbour{ID: "fig1.aggregation_time." + beside}}
 	}
 	return []row{{artefact: "fig1", row: "aggregation time", source: "XAgg (ToN'23), Fig. 1",
@@ -51,8 +51,8 @@ func xaggFig13() []row {
 		"the paper does not say how many vectors an epoch has and what workers wait for in it"
 	over := func(column string, expect Verdict, why string) Claim {
 		return Claim{Column: column, Unit: "x", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 1}, Expect: expect,
-			Why:   "XAgg's time over the other system's, for one vector and only the wires' time; " + why,
-			Cause: causePorts}
+			Explanation: "XAgg's time over the other system's, for one vector and only the wires' time; " + why,
+			Cause:       causePorts}
 	}
 	return []row{
 		{artefact: "fig13", row: "resnet50", source: source, cells: untestableClaims("s", unsaid,
@@ -121,7 +121,7 @@ func xaggArithmetic() []row {
 	}
 	of := func(name, source, from string, cells ...Claim) row {
 		for i := range cells {
-			cells[i].Why = "follows from " + from
+			cells[i].Explanation = "follows from " + from
 		}
 		return row{artefact: "text", row: name, source: "XAgg (ToN'23), " + source, cells: cells}
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// besideSheet returns a sheet that compares measured ages with those of the twin, for planned and for logged arrivals.
-func besideSheet(b *results.Bench) table.Sheet {
+// twinSheet returns a sheet that compares measured ages with those of the twin, for planned and for logged arrivals.
+func twinSheet(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Beside the twin", Title: "Ages as planned, of the twin on the arrivals that were logged, and as measured",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "age"}, {Header: "unit"}, {Header: "plan", Format: table.Fixed1},
 			{Header: "twin", Format: table.Fixed1}, {Header: "measured", Format: table.Fixed1},
@@ -19,8 +19,8 @@ func besideSheet(b *results.Bench) table.Sheet {
 			why = r.Withheld.Reason
 		}
 		for k := range r.Stats {
-			if st := &r.Stats[k]; st.Beside != nil {
-				c := st.Beside
+			if st := &r.Stats[k]; st.TwinComparison != nil {
+				c := st.TwinComparison
 				s.Rows = append(s.Rows, []table.Cell{table.S(configuration(r.Queue, r.OutRateBPS)), table.S(st.Name), table.S(st.Unit),
 					number(c.Plan, "not planned"), number(c.Twin, "no arrivals were logged"), number(c.Measured, why), number(c.OutputPct(), why)})
 			}

@@ -13,11 +13,11 @@ import (
 func TestSheetOfTwinAges(t *testing.T) {
 	age := results.Stat{Metric: &metric.Metric{Name: "aom_cluster_ns", Unit: "ns"}, Statistic: results.Describe([]results.Float{110}, "")}
 	b := &results.Bench{Rows: []results.Row{{Queue: "olaf", OutRateBPS: 3e6, Stats: results.Stats{age}}}}
-	if s := besideSheet(b); len(s.Rows) != 0 {
+	if s := twinSheet(b); len(s.Rows) != 0 {
 		t.Errorf("%+v", s.Rows)
 	}
-	b.Rows[0].Stats[0].Beside = &results.Beside{Plan: 90, Twin: 100, Measured: 110}
-	s := besideSheet(b)
+	b.Rows[0].Stats[0].TwinComparison = &results.TwinComparison{Plan: 90, Twin: 100, Measured: 110}
+	s := twinSheet(b)
 	if len(s.Rows) != 1 || len(s.Rows[0]) != len(s.Columns) || s.Rows[0][5].Number != 110 || math.Abs(s.Rows[0][6].Number-10) > 1e-9 {
 		t.Errorf("%+v", s.Rows)
 	}
@@ -26,8 +26,8 @@ func TestSheetOfTwinAges(t *testing.T) {
 			t.Errorf("%q is printed as %v", c.Header, c.Format)
 		}
 	}
-	b.Rows[0].Withheld, b.Rows[0].Stats[0].Beside.Measured = &results.Withheld{Runs: 1, Reason: "late"}, results.Missing()
-	if c := besideSheet(b).Rows[0]; c[5].Text != "late" || c[6].Text != "late" || c[4].Number != 100 {
+	b.Rows[0].Withheld, b.Rows[0].Stats[0].TwinComparison.Measured = &results.Withheld{Runs: 1, Reason: "late"}, results.Missing()
+	if c := twinSheet(b).Rows[0]; c[5].Text != "late" || c[6].Text != "late" || c[4].Number != 100 {
 		t.Errorf("%+v", c)
 	}
 }

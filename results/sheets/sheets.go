@@ -52,7 +52,7 @@ func Book(r *Result) *table.Book {
 		own = []table.Sheet{PublishedSheet(r.Bench)}
 	}
 	for _, s := range slices.Concat([]table.Sheet{Readme(r), Summary(r.Bench)}, own, []table.Sheet{Statistics(r.Bench), Comparisons(r.Bench), Reductions(r.Bench),
-		besideSheet(r.Bench), Clusters(r.Bench), CDF(r.Bench), loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)}) {
+		twinSheet(r.Bench), Clusters(r.Bench), CDF(r.Bench), loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)}) {
 		if len(s.Rows) > 0 {
 			s.Command = strings.Join(r.Bench.Provenance.Command, " ")
 			book.Sheets = append(book.Sheets, s)
@@ -169,7 +169,7 @@ func (r *Result) Validity() string {
 	}
 	for i := range b.Rows {
 		if r := &b.Rows[i]; !r.Valid {
-			why = append(why, fmt.Sprintf("%s: %d runs left out (%s)", configuration(r.Queue, r.OutRateBPS), r.InvalidRuns, strings.Join(r.Why(), "; ")))
+			why = append(why, fmt.Sprintf("%s: %d runs left out (%s)", configuration(r.Queue, r.OutRateBPS), r.InvalidRuns, strings.Join(r.ExclusionReasons(), "; ")))
 		}
 	}
 	return "no: " + strings.Join(why, "; ")

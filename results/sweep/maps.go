@@ -28,9 +28,9 @@ type Map struct {
 
 // Point is a value in a Map.
 type Point struct {
-	There bool
-	Stat  results.Statistic // the mean, or the change in per cent
-	Sign  string            // for comparisons
+	Present bool
+	Stat    results.Statistic // the mean, or the change in per cent
+	Sign    string            // for comparisons
 }
 
 // located is a point with its index on each axis.
@@ -177,7 +177,7 @@ func (m *Map) print(p *text.Page) {
 // cell returns a value as text. An undecided comparison is in brackets.
 func (m *Map) cell(pt *Point) string {
 	switch {
-	case !pt.There:
+	case !pt.Present:
 		return text.Missing
 	case !m.Compared:
 		return text.Single(float64(pt.Stat.Mean) * m.By)
@@ -245,7 +245,7 @@ func (m *Map) list(p *text.Page) {
 	g := &table.Grid{Columns: []table.GridColumn{{Header: m.Across, Right: true}, {Header: "", Right: true}, {Header: ""}}}
 	largest := 0.0
 	for k := range m.Columns {
-		if pt := &m.Points[0][k]; pt.There {
+		if pt := &m.Points[0][k]; pt.Present {
 			largest = max(largest, math.Abs(float64(pt.Stat.Mean)))
 		}
 	}
@@ -262,10 +262,10 @@ func (m *Map) list(p *text.Page) {
 		}
 		pt := &m.Points[0][k]
 		value, bar := m.cell(pt), ""
-		if pt.There && !m.Compared {
+		if pt.Present && !m.Compared {
 			value = text.FormatRounded(&pt.Stat, m.By)
 		}
-		if pt.There && largest > 0 {
+		if pt.Present && largest > 0 {
 			bar = strings.Repeat("o", int(math.Round(bars*math.Abs(float64(pt.Stat.Mean))/largest)))
 		}
 		g.Add(c, value, bar)
@@ -281,7 +281,7 @@ func (m *Map) shades(p *text.Page) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, row := range m.Points {
 		for i := range row {
-			if row[i].There {
+			if row[i].Present {
 				low, high = min(low, float64(row[i].Stat.Mean)), max(high, float64(row[i].Stat.Mean))
 			}
 		}
@@ -319,7 +319,7 @@ func (m *Map) shades(p *text.Page) {
 
 func (m *Map) shade(pt *Point, low, high float64) byte {
 	switch {
-	case !pt.There:
+	case !pt.Present:
 		return ' '
 	case m.Compared:
 		return map[string]byte{lower: '-', higher: '+', undecided: '.'}[pt.Sign]

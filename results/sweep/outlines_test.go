@@ -28,7 +28,7 @@ func signed(unit string, rows ...string) *Map {
 			}
 			sign := map[rune]string{'l': lower, 'h': higher, 'u': undecided}[c]
 			mean := map[string]results.Float{lower: -5, higher: 5}[sign]
-			points = append(points, Point{There: sign != "", Stat: results.Statistic{Mean: mean}, Sign: sign})
+			points = append(points, Point{Present: sign != "", Stat: results.Statistic{Mean: mean}, Sign: sign})
 		}
 		m.Points = append(m.Points, points)
 	}

@@ -203,7 +203,7 @@ func (m *Map) sheet(n int) table.Sheet {
 		row := []table.Cell{table.S(r)}
 		for k := range m.Columns {
 			switch pt := &m.Points[i][k]; {
-			case !pt.There:
+			case !pt.Present:
 				row = append(row, table.Missing("no value"))
 			case pt.Sign == undecided:
 				row = append(row, table.S(m.cell(pt)))

@@ -85,8 +85,8 @@ func (d *Document) headlines() (lines []string) {
 	if least != nil {
 		by, unit := text.ScaleOf(m.Unit, least.Statistics.Of(m.Name), most.Statistics.Of(m.Name))
 		lines = append(lines, fmt.Sprintf("%s: from %s (%s) to %s %s (%s).", m.Title,
-			text.FormatRounded(least.Statistics.Of(m.Name), by), d.where(least),
-			text.FormatRounded(most.Statistics.Of(m.Name), by), unit, d.where(most)))
+			text.FormatRounded(least.Statistics.Of(m.Name), by), d.cellName(least),
+			text.FormatRounded(most.Statistics.Of(m.Name), by), unit, d.cellName(most)))
 	}
 	return append(lines, fmt.Sprintf("%s of %s: %s; %s.", olaf.Plural(len(d.Cells), "cell"), d.Command, d.axes(), d.Rule))
 }
@@ -172,8 +172,8 @@ func (d *Document) axes() string {
 	return strings.Join(parts, ", ")
 }
 
-// where returns the name of a cell, which consists of its values on the axes.
-func (d *Document) where(c *Cell) string {
+// cellName returns the name of a cell, which consists of its values on the axes.
+func (d *Document) cellName(c *Cell) string {
 	var parts []string
 	for i := range d.Axes {
 		if d.varies(i) {
@@ -309,7 +309,7 @@ const mostNamed = 6
 func (d *Document) bestOf(f *Front) string {
 	var cells []string
 	for _, i := range f.Cells[:min(len(f.Cells), mostNamed)] {
-		cells = append(cells, d.where(&d.Cells[i]))
+		cells = append(cells, d.cellName(&d.Cells[i]))
 	}
 	more := ""
 	if n := len(f.Cells) - len(cells); n > 0 {

@@ -56,7 +56,7 @@ func (p *Page) printBeside(rows []results.Row) {
 		r := &rows[i]
 		for k := range r.Stats {
 			s := &r.Stats[k]
-			if s.Beside == nil || s.Column == "" || s.Unit != "ns" {
+			if s.TwinComparison == nil || s.Column == "" || s.Unit != "ns" {
 				continue
 			}
 			any = true
@@ -369,7 +369,7 @@ func (p *Page) validity(b *results.Bench) {
 	p.Say("", "INVALID: %d of %d runs are excluded:", total-valid, total)
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		for _, why := range r.Why() {
+		for _, why := range r.ExclusionReasons() {
 			p.Say("  ", "%s %s, %s", r.Queue, olaf.Rate(r.OutRateBPS), why)
 		}
 	}

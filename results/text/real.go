@@ -12,7 +12,7 @@ import (
 type Mood int
 
 const (
-	Told Mood = iota
+	Neutral Mood = iota
 	Fine
 	Doubt // acceptable, but less than possible
 	Wrong
@@ -41,11 +41,11 @@ func Real(r *results.Row) (list []Saying) {
 		say("decisions", mood, "%d of %d decisions as the engine's%s", d.Equal, d.Checked, void)
 	}
 	if l := r.LatenessNS; l != nil {
-		say("lateness", Told, "frames left late by %v (p50), %v (p99), %v at most", time.Duration(l.P50),
+		say("lateness", Neutral, "frames left late by %v (p50), %v (p99), %v at most", time.Duration(l.P50),
 			time.Duration(l.P99), time.Duration(l.Max))
 	}
 	if b := r.BurstRate; b != nil {
-		say("bursts", Told, "updates came at %s inside bursts", Rate(b.Mean))
+		say("bursts", Neutral, "updates came at %s inside bursts", Rate(b.Mean))
 	}
 	if w := r.Withheld; w != nil {
 		say("withheld", Doubt, "ages of %s withheld, counts are valid: %s", olaf.Plural(w.Runs, "run"), w.Reason)

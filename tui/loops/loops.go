@@ -111,9 +111,9 @@ func (s *session) Status() tui.Status {
 	out := s.hand.Status(end)
 	out.Head, out.Busy = s.headPhrases(), !ended || !done
 	if s.runs.Total > 0 {
-		out.Beside = fmt.Sprintf("%s %d/%d", s.options.Work, s.runs.Done, s.runs.Total)
+		out.Background = fmt.Sprintf("%s %d/%d", s.options.Work, s.runs.Done, s.runs.Total)
 		if done {
-			out.Beside += " ✓"
+			out.Background += " ✓"
 		}
 	}
 	switch {
@@ -160,7 +160,7 @@ func FormatLine(v *closedloop.Snapshot, end olaf.Time) string {
 		rounds += v.Jobs[i].Rounds
 	}
 	for i := range v.Switches {
-		held += v.Switches[i].Held
+		held += v.Switches[i].Occupied
 	}
 	return fmt.Sprintf("%s of %s: %d of %d rounds, %s held, %s sent, %d lost, %s sent again",
 		num.FormatInstant(v.Now, end), num.FormatEnd(end),

@@ -212,7 +212,7 @@ func TestStatus(t *testing.T) {
 		subject := New(o).Subject
 		subject.Look(time.Unix(1, 0))
 		got := subject.Status()
-		if got.State != c.state || got.Busy != c.busy || !strings.Contains(got.Speed+" "+got.Beside, c.say) {
+		if got.State != c.state || got.Busy != c.busy || !strings.Contains(got.Speed+" "+got.Background, c.say) {
 			t.Errorf("%s %+v: %+v", c.scene, c.pace, got)
 		}
 	}

@@ -39,7 +39,7 @@ type History struct{ Instants []Instant }
 // Instant is the state of a run at one instant.
 type Instant struct {
 	At       olaf.Time
-	Held     []int32   // number of slots in use, by switch
+	Occupied []int32   // number of slots in use, by switch
 	Underway int32     // number of frames on links
 	Busy     []float32 // by host: share of the time so far during which its link to the switch was busy
 }
@@ -57,7 +57,7 @@ func (c *chronicle) Next() olaf.Time { return c.grid.Next() }
 func (c *chronicle) Take(v *closedloop.Snapshot) {
 	i := Instant{At: v.Now, Underway: int32(v.Underway)}
 	for k := range v.Switches {
-		i.Held = append(i.Held, int32(v.Switches[k].Held))
+		i.Occupied = append(i.Occupied, int32(v.Switches[k].Occupied))
 	}
 	for k := range v.Hosts {
 		i.Busy = append(i.Busy, float32(v.Hosts[k].Up.Busy))

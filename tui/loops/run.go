@@ -114,7 +114,7 @@ func (s *session) drawOverTime(r screen.Region) {
 	span, v := s.span(), s.snapshot
 	held, slots := 0, 0
 	for i := range v.Switches {
-		held, slots = held+v.Switches[i].Held, slots+v.Switches[i].Slots
+		held, slots = held+v.Switches[i].Occupied, slots+v.Switches[i].Slots
 	}
 	parts := [2]screen.Region{r, {}}
 	if slots > 0 {
@@ -130,7 +130,7 @@ func (s *session) drawOverTime(r screen.Region) {
 // heldSlots returns the number of slots in use in all switches.
 func (i *Instant) heldSlots() float64 {
 	sum := int32(0)
-	for _, n := range i.Held {
+	for _, n := range i.Occupied {
 		sum += n
 	}
 	return float64(sum)

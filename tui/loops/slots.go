@@ -29,7 +29,7 @@ func (s *session) drawSlots(f *tui.Frame, r screen.Region) {
 	var words []string
 	for i := range s.snapshot.Switches {
 		if sw := &s.snapshot.Switches[i]; sw.Slots > 0 {
-			words = append(words, fmt.Sprintf("%s: %d of %d, at most %d so far", sw.Name, sw.Held, sw.Slots, sw.Peak))
+			words = append(words, fmt.Sprintf("%s: %d of %d, at most %d so far", sw.Name, sw.Occupied, sw.Slots, sw.Peak))
 		}
 	}
 	title := strings.Join(words, " · ")
@@ -56,7 +56,7 @@ func (s *session) slotRows() list.Rows {
 	held, now := 0, s.snapshot.Now
 	for i := range s.snapshot.Switches {
 		sw := &s.snapshot.Switches[i]
-		held += sw.Held
+		held += sw.Occupied
 		for k := range sw.Table {
 			h := &sw.Table[k]
 			style := theme.ClusterStyle(int(h.Job) - int(closedloop.FirstJob))

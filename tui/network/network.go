@@ -128,7 +128,7 @@ func (s *session) Status() tui.Status {
 		out.Word = "warm-up"
 	}
 	if s.seeds.Total > 1 {
-		out.Beside = fmt.Sprintf("%d/%d seeds done", s.seeds.Done, s.seeds.Total)
+		out.Background = fmt.Sprintf("%d/%d seeds done", s.seeds.Done, s.seeds.Total)
 	}
 	switch {
 	case s.isDone():

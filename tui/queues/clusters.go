@@ -67,12 +67,12 @@ var sortings = []struct {
 	{"merged", func(c *slowmotion.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Merged) }},
 }
 
-// besideWidth is the minimum width of the list for one queue if two lists are side by side.
-const besideWidth = 42
+// sideBySideWidth is the minimum width of the list for one queue if two lists are side by side.
+const sideBySideWidth = 42
 
 func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	n := len(s.snapshot.Queues)
-	if r.W/max(n, 1) < besideWidth {
+	if r.W/max(n, 1) < sideBySideWidth {
 		n = min(n, 1)
 	}
 	span := s.span()

@@ -87,7 +87,7 @@ func (p *Plain) writeQueue(b *strings.Builder, i int, q *slowmotion.QueueSnapsho
 func writePair(b *strings.Builder, name string, r *results.Row) {
 	for i := range r.Stats {
 		s := &r.Stats[i]
-		if s.Beside == nil || s.Column == "" || s.Unit != "ns" {
+		if s.TwinComparison == nil || s.Column == "" || s.Unit != "ns" {
 			continue
 		}
 		fmt.Fprintf(b, "  %s %s: the twin's of the plan %s, of the arrivals that were logged %s, measured %s", name,

@@ -46,10 +46,10 @@ type Options struct {
 	Workbook func(context.Context) (path string, err error)
 	Figures  func(context.Context) (folder string, err error)
 	Demo     bool // play a one-minute tour
-	// Beside means that Bench compares ages with the twin's on the device Measured, which differs from the Source's
-	// device.
-	Beside   bool
-	Measured string
+	// CompareTwin means that Bench compares ages with the twin's on the device Measured, which differs from the
+	// Source's device.
+	CompareTwin bool
+	Measured    string
 }
 
 // session is the state of the pages: the most recent snapshot of the run, and the view settings.
@@ -169,10 +169,10 @@ func (s *session) Status() tui.Status {
 		Busy: v.Now > 0 && (v.State == slowmotion.Running || v.State == slowmotion.Paused),
 	}
 	if b := s.bench; b != nil {
-		out.Beside = fmt.Sprintf("bench %d/%d", b.Done, b.Total)
+		out.Background = fmt.Sprintf("bench %d/%d", b.Done, b.Total)
 		out.Busy = out.Busy || !b.Finished
 		if b.Finished {
-			out.Beside += " ✓"
+			out.Background += " ✓"
 		}
 	}
 	return out

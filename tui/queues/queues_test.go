@@ -386,8 +386,8 @@ func TestTwin(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := m.Bench.Rows[0]
-	row.Stats.Of("aom_cluster_ns").Beside = &results.Beside{Plan: 6_119_000, Twin: 6_222_000, Measured: 6_209_000}
-	row.Stats.Of("peak_aom_ns").Beside = &results.Beside{Plan: 8_612_000, Twin: 8_633_000, Measured: results.Missing()}
+	row.Stats.Of("aom_cluster_ns").TwinComparison = &results.TwinComparison{Plan: 6_119_000, Twin: 6_222_000, Measured: 6_209_000}
+	row.Stats.Of("peak_aom_ns").TwinComparison = &results.TwinComparison{Plan: 8_612_000, Twin: 8_633_000, Measured: results.Missing()}
 	row.Decisions = &olaf.Decisions{Checked: 27_770, Equal: 27_769, First: "the first"}
 	row.LatenessNS = &olaf.Quantiles{P50: 100, P99: 14_000, Max: 2_400_000}
 	row.Withheld = &results.Withheld{Runs: 1, Reason: "the pacer was late"}
@@ -408,7 +408,7 @@ func TestTwin(t *testing.T) {
 	state := &Bench{Done: 1, Total: 3, Rows: []results.Row{row}}
 	source.snapshot.Logs = false
 	benched := shown(source, 120, 40, func(o *Options) {
-		o.Beside, o.Measured, o.Bench = true, "xdp:",
+		o.CompareTwin, o.Measured, o.Bench = true, "xdp:",
 			func() *Bench { return state }
 	}).open("Twin")
 	for _, want := range []string{"on xdp: beside twin:"} {

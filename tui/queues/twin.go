@@ -20,20 +20,20 @@ func (s *session) twinPage() tui.Page {
 		About: "Each age three times: the twin's for planned arrivals, the twin's for logged arrivals, and measured. " +
 			"The first two differ by the senders, the last two by the output.",
 		Draw:    s.drawTwin,
-		Rows:    func() list.Rows { return besideRows(s.pairs()) },
+		Rows:    func() list.Rows { return twinRows(s.pairs()) },
 		Caption: func() string { return s.viewCaption("Ages beside the twin's") },
 	}
 }
 
 // hasPairs reports whether any ages can be compared with those of the twin.
 func (s *session) hasPairs() bool {
-	return s.snapshot.Logs || s.options.Beside
+	return s.snapshot.Logs || s.options.CompareTwin
 }
 
 // pairs returns the rows that contain ages next to those of the twin. They come from the experiment so far or, when the
 // run has ended, from this run.
 func (s *session) pairs() []results.Row {
-	if s.options.Beside {
+	if s.options.CompareTwin {
 		if s.bench == nil {
 			return nil
 		}
@@ -48,21 +48,21 @@ func (s *session) pairs() []results.Row {
 	return rows
 }
 
-var besideColumns = []list.Column{
+var twinColumns = []list.Column{
 	{Name: "age", Width: 13}, {Name: "queue", Width: 6}, {Name: "out", Width: 8, Right: true, Drop: 1},
 	{Name: "plan", Width: 10, Right: true},
 	{Name: "twin", Width: 10, Right: true}, {Name: "measured", Width: 10, Right: true}, {Name: "off, %", Width: 6,
 		Right: true, Drop: 2}, {},
 }
 
-// besideRows returns the ages that a report also contains, with the same precision.
-func besideRows(rows []results.Row) list.Rows {
+// twinRows returns the ages that a report also contains, with the same precision.
+func twinRows(rows []results.Row) list.Rows {
 	var lines []list.Row
 	for i := range rows {
 		r := &rows[i]
 		for k := range r.Stats {
 			b := &r.Stats[k]
-			if b.Beside == nil || b.Column == "" || b.Unit != "ns" {
+			if b.TwinComparison == nil || b.Column == "" || b.Unit != "ns" {
 				continue
 			}
 			lines = append(lines, list.Row{ID: int64(len(lines)), Cells: []list.Cell{
@@ -77,7 +77,7 @@ func besideRows(rows []results.Row) list.Rows {
 }
 
 // moods maps the kinds of statements about runs on real cables to styles.
-var moods = map[text.Mood]screen.Style{text.Told: theme.Text, text.Fine: theme.Good, text.Doubt: theme.Warn,
+var moods = map[text.Mood]screen.Style{text.Neutral: theme.Text, text.Fine: theme.Good, text.Doubt: theme.Warn,
 	text.Wrong: theme.Bad}
 
 // witnessPhrases describes, for each row, the comparison of decisions, how late frames were, and the ages that are
@@ -102,17 +102,17 @@ func witnessPhrases(rows []results.Row) (lines []screen.Phrase) {
 func (s *session) drawTwin(f *tui.Frame, r screen.Region) {
 	rows := s.pairs()
 	title := "Ages beside the twin's"
-	if s.options.Beside && s.bench != nil {
+	if s.options.CompareTwin && s.bench != nil {
 		title += fmt.Sprintf(", %d of %d runs", s.bench.Done, s.bench.Total)
 	}
-	lines := besideRows(rows)
+	lines := twinRows(rows)
 	if lines.Len == 0 {
 		r.Text(1, 0, theme.Dim, "nothing yet: ages are set beside the twin's when a run is over")
 		return
 	}
 	listing, below := list.SplitPage(r, lines.Len)
 	f.DrawList(listing, listing.Box(screen.Thin, theme.Border, theme.Title, title),
-		tui.Listing{Columns: besideColumns, Rows: lines, Focused: true})
+		tui.Listing{Columns: twinColumns, Rows: lines, Focused: true})
 	y := 0
 	for _, phrase := range witnessPhrases(rows) {
 		for _, line := range chart.WrapText(phrase.Text, below.W-2) {

@@ -157,7 +157,7 @@ func (s *session) Status() tui.Status {
 		Progress: fmt.Sprintf("%d/%d cells", p.Done, p.Cells),
 		Head:     []screen.Phrase{{Text: s.options.ID, Style: theme.Strong}}}
 	if p.Failed > 0 {
-		out.Beside = fmt.Sprintf("%d failed", p.Failed)
+		out.Background = fmt.Sprintf("%d failed", p.Failed)
 	}
 	if s.isDone() {
 		out.State, out.Busy, out.Hint = tui.Done, s.options.Report != nil && s.report == nil,

@@ -577,7 +577,7 @@ func (f *Flags) sweepSpec(cmd *cobra.Command, env *cli.Env) error {
 		file.Runs = f.Spec.Runs
 	}
 	s := &f.swept.GridFlags
-	s.Where, s.To, s.Format, s.Quiet, s.Explain, s.Tui, s.View = f.KeepFlags.Store, f.to, f.format, f.quiet, f.explain,
+	s.Store, s.To, s.Format, s.Quiet, s.Explain, s.Tui, s.View = f.KeepFlags.Store, f.to, f.format, f.quiet, f.explain,
 		f.tui, f.view
 	return f.swept.RunGrid(cmd, env, file)
 }
@@ -594,9 +594,9 @@ func configurationsOf(p *bench.Plan) []expect.Configuration {
 // carryOut runs the specification and shows a dashboard or a progress bar.
 func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
 	options := bench.Options{Device: f.Device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError,
-		Stream: stream, Beside: env.Published.CompareBench, Twin: f.beside != "", Notes: f.notes}
+		Stream: stream, ComparePaper: env.Published.CompareBench, Twin: f.beside != "", Notes: f.notes}
 	if f.tui && env.Terminal {
-		d := &watch.Dashboard{View: f.view, Device: f.Device, Beside: f.beside != ""}
+		d := &watch.Dashboard{View: f.view, Device: f.Device, CompareTwin: f.beside != ""}
 		shown := &watch.Background{
 			Run: func(ctx context.Context) (result.Report, error) {
 				report, err := bench.MeasureSpec(ctx, f.Spec, options)

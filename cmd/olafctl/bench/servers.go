@@ -188,7 +188,7 @@ func (f *modelFlags) runModels(cmd *cobra.Command, env *cli.Env, b *Flags, of *s
 
 // newReport returns a report without runs and sets the rates of the plan's aggregators.
 func (f *modelFlags) newReport(cmd *cobra.Command, b *Flags, of *system.System, p *lab.Plan) (*saturate.Report, error) {
-	report := &saturate.Report{System: of.Name, Plan: p, Asked: b.Spec.Runs,
+	report := &saturate.Report{System: of.Name, Plan: p, Requested: b.Spec.Runs,
 		Config: saturate.Config{Vectors: f.vectors, Line: modelLine, Seed: b.Spec.Seed}}
 	if cmd.Flags().Changed("line-rate") {
 		report.Config.Line = b.Spec.Workload.LineRate
@@ -243,7 +243,7 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, repor
 	started := env.Now()
 	kept := b.KeepDocument(env, "bench", started)
 	var done atomic.Int64
-	bar := cli.StartProgress(env, b.quiet, func() (int, int) { return int(done.Load()), report.Asked * f.vectors })
+	bar := cli.StartProgress(env, b.quiet, func() (int, int) { return int(done.Load()), report.Requested * f.vectors })
 	var record saturate.Recorder
 	if b.recording != nil {
 		record = endsFile{b.recording}

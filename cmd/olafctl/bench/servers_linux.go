@@ -28,7 +28,7 @@ func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	for i := range r.Asked {
+	for i := range r.Requested {
 		c := r.Config
 		c.Seed += uint64(i)
 		run, err := feedOnce(ctx, f, c, record, said)

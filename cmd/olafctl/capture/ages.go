@@ -40,7 +40,7 @@ func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 // addAgesTo adds the ages and their clock error to a stored run. These ages are not compared with published numbers.
 func addAgesTo(run *cli.CountedRun, prefix string, a *ages.Ages) {
 	if !a.Available() {
-		run.Remarks = append(run.Remarks, "no ages "+prefix+": "+a.Why)
+		run.Remarks = append(run.Remarks, "no ages "+prefix+": "+a.Reason)
 		return
 	}
 	for m, v := range a.Metrics.All {
@@ -60,7 +60,7 @@ func addAgesTo(run *cli.CountedRun, prefix string, a *ages.Ages) {
 // printAges prints ages as a table, or the reason why there are none.
 func printAges(env *cli.Env, of string, a *ages.Ages) error {
 	if !a.Available() {
-		_, err := fmt.Fprintf(env.Stdout, "\nno ages %s: %s\n", of, a.Why)
+		_, err := fmt.Fprintf(env.Stdout, "\nno ages %s: %s\n", of, a.Reason)
 		return err
 	}
 	fmt.Fprintf(env.Stdout, "\nAge of Model %s, from first to last delivery%s\n", of, describeClock(a))

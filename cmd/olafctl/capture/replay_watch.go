@@ -107,6 +107,6 @@ func readUpdates(path string, decoder *capture.Decoder, config replay.Config) (*
 		c.Arrivals = append(c.Arrivals, slowmotion.Arrival{At: a.At, Update: a.Update})
 	}
 	c.Coarse = stamps.TooCoarse(decoder.Grain())
-	c.NoAges = cmp.Or(c.Coarse, meter.Report().Why)
+	c.NoAges = cmp.Or(c.Coarse, meter.Report().Reason)
 	return c, nil
 }

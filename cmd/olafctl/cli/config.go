@@ -247,7 +247,7 @@ type Setting struct {
 	Name     string `json:"name"`
 	Value    string `json:"value"`
 	From     string `json:"from"`            // default, file, environment
-	Where    string `json:"where,omitempty"` // line in the file, or name of the variable
+	Location string `json:"where,omitempty"` // line in the file, or name of the variable
 	Variable string `json:"variable"`        // name of its variable
 	About    string `json:"-"`
 }

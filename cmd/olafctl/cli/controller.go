@@ -23,9 +23,9 @@ type ControllerFlags struct {
 	id     string
 	DryRun bool
 	Out    Format
-	// Whole rejects changes that do not fit into one batch. If any part of a batch fails, the whole batch is rolled
+	// Atomic rejects changes that do not fit into one batch. If any part of a batch fails, the whole batch is rolled
 	// back.
-	Whole bool
+	Atomic bool
 	// confirm, if set, asks before existing entries are changed or deleted.
 	confirm *ConfirmFlag
 }
@@ -138,7 +138,7 @@ func (f *ControllerFlags) ChangeTables(ctx context.Context, env *Env,
 	var applied p4ctl.Applied
 	if !f.DryRun {
 		write := session.Apply
-		if f.Whole {
+		if f.Atomic {
 			write = session.ApplyWhole
 		}
 		if applied, err = write(ctx, plan); err != nil {

@@ -207,7 +207,7 @@ func frameTargets(env *Env, f *store.Folder, dir string) []export.Target {
 		if err != nil {
 			return err
 		}
-		labels := map[uint32]*archive.Kept{}
+		labels := map[uint32]*archive.StoredRun{}
 		for i := range runs {
 			labels[runs[i].Ordinal] = &runs[i]
 		}

@@ -53,15 +53,15 @@ func (c *listedCard) readImage(env *cli.Env) {
 	d, err := pcie.Open(env.Bus, c.BDF, pcie.Options{ReadOnly: true})
 	switch {
 	case errors.Is(err, pcie.ErrBusy):
-		c.Why = cli.OneLine(err)
+		c.Reason = cli.OneLine(err)
 		return
 	case err != nil:
-		c.State, c.Why = pcie.Refused, cli.OneLine(err)
+		c.State, c.Reason = pcie.Refused, cli.OneLine(err)
 		return
 	}
 	defer d.Close()
 	if why := d.Foreign(); why != "" {
-		c.State, c.Why = pcie.Refused, why
+		c.State, c.Reason = pcie.Refused, why
 		return
 	}
 	id := d.Identity()
@@ -81,7 +81,7 @@ func printCards(env *cli.Env, cards []listedCard, out cli.Format) error {
 	list := cli.Grid{Header: []string{"ADDRESS", "ID", "DRIVER", "LINK", "STATE", "IMAGE", "WHY"}}
 	for _, c := range cards {
 		list.Add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), cli.OrDash(c.Driver),
-			cli.OrDash(linkText(c.Card)), string(c.State), cli.OrDash(c.Image), cli.OrDash(c.Why))
+			cli.OrDash(linkText(c.Card)), string(c.State), cli.OrDash(c.Image), cli.OrDash(c.Reason))
 	}
 	if len(cards) == 0 {
 		fmt.Fprintf(env.Stderr, "no Xilinx PCI function on this host; the twin is always there: -d %s\n",

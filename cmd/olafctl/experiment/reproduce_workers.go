@@ -21,13 +21,13 @@ import (
 // farmFlags are the flags for running experiments in several processes on this machine or through a work queue.
 type farmFlags struct {
 	queue sweepcmd.QueueFlags // in place of a queue's address, --workers may be a number of processes
-	where cli.StoreFlag
+	store cli.StoreFlag
 }
 
 func (f *farmFlags) add(cmd *cobra.Command) {
 	f.queue.AddWorkers(cmd, "number of worker processes, or a work queue from which machines take jobs "+
 		"('olafctl sweep serve')")
-	f.where.Add(cmd)
+	f.store.Add(cmd)
 }
 
 func (f *farmFlags) isSet() bool { return f.queue.Url != "" }
@@ -158,7 +158,7 @@ func (f *reproduceFlags) runElsewhere(ctx context.Context, env *cli.Env,
 		return nil, err
 	}
 	done := map[string]json.RawMessage{} // finished parts by specification
-	err = f.workers.where.WithStore(env, func(s *store.Store) error {
+	err = f.workers.store.WithStore(env, func(s *store.Store) error {
 		cells, err := f.runPieces(ctx, env, plan, s)
 		for i := range cells {
 			if cells[i].State == found.Done {

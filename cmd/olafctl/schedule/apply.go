@@ -28,7 +28,7 @@ type applyFlags struct {
 }
 
 func newScheduleApplyCmd(env *cli.Env) *cobra.Command {
-	f := &applyFlags{controller: cli.ControllerFlags{Whole: true}}
+	f := &applyFlags{controller: cli.ControllerFlags{Atomic: true}}
 	cmd := &cobra.Command{
 		Use:   "apply PLAN.json",
 		Short: "Write one unit's plan to a switch's tables, all or nothing",
@@ -186,7 +186,7 @@ func writeTraffic(env *cli.Env, seen *play.Traffic) error {
 		"were lost; %d found a mixture of tables\n\n",
 		seen.Unit, seen.Frames, seen.Hosts, seen.Copies, seen.Lost, seen.Mixed)
 	list := &cli.Grid{Header: []string{"SLOT", "CHANGES", "BATCH", "FOUND BEFORE", "FOUND AFTER"}}
-	for _, t := range seen.Told {
+	for _, t := range seen.Batches {
 		batch := "done"
 		if t.Refused {
 			batch = "refused"

@@ -26,7 +26,7 @@ func newScheduleCells() *sweepcmd.Cells[cells.Scheduled] {
 	all := policy.Scenarios()
 	s := &cells.Scheduled{Workload: sched.PaperWorkload(0, 1), Scenario: all[len(all)-1].Name}
 	s.Workload.Jobs, s.Workload.Units, s.Workload.Ports = 40, 8, 4
-	cells := &sweepcmd.Cells[cells.Scheduled]{Cmd: &cobra.Command{Use: "schedule"}, Said: s,
+	cells := &sweepcmd.Cells[cells.Scheduled]{Cmd: &cobra.Command{Use: "schedule"}, Flags: s,
 		Spec: func(s *cells.Scheduled) (any, error) {
 			_, err := sched.GenerateProblem(s.Workload)
 			return s, err

@@ -142,7 +142,7 @@ func newJobCells(set system.Set) *sweepcmd.Cells[jobCells] {
 	f.job.waitFlags = &f.waits
 	f.job.add(cmd)
 	f.sharing.add(cmd)
-	return &sweepcmd.Cells[jobCells]{Cmd: cmd, Said: f, Spec: func(f *jobCells) (any, error) {
+	return &sweepcmd.Cells[jobCells]{Cmd: cmd, Flags: f, Spec: func(f *jobCells) (any, error) {
 		spec, err := f.buildSpec(cmd)
 		if err != nil {
 			return nil, err

@@ -76,21 +76,21 @@ var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "ve
 // jobNever maps flags for other networks to the reason why they do not apply to a job on a preset's cluster.
 var jobNever = map[string]string{
 	"clusters": "it has a single job, whose size is --workers", "workers-per-cluster": "its job has --workers",
-	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies its computing time",
-	"arrivals": answered,
+	"interval": gradientsWait, "interval2": gradientsWait, "jitter": gradientsWait + "; --spread varies its computing time",
+	"arrivals": gradientsWait,
 	"tc":       controlled, "tc-count": controlled, "tc-law": controlled, "tc-ack": controlled, "x1": "its links are those of the paper's cluster",
 	"reward-filter": queued, "reward-threshold": queued,
-	"duration": ends, "warmup": ends, "rx-trace": heard, "rx-import": heard,
-	"sharing": alone, "jobs": alone, "aggregators": alone, "fraction": alone,
+	"duration": ends, "warmup": ends, "rx-trace": returnsSums, "rx-import": returnsSums,
+	"sharing": ownSwitch, "jobs": ownSwitch, "aggregators": ownSwitch, "fraction": ownSwitch,
 }
 
 const (
-	answered   = "a worker begins its next gradient when it is answered"
-	queued     = "the filter is a queue's, and packets of a loop pass none"
-	controlled = "workers that wait for answers limit themselves"
-	ends       = "a job ends after its --updates"
-	heard      = "its sums return to workers; --pcap captures every frame that a host or switch receives"
-	alone      = "its job does not share the switch; jobs do with --preset " + sharedPreset
+	gradientsWait = "a worker begins its next gradient when it is answered"
+	queued        = "the filter is a queue's, and packets of a loop pass none"
+	controlled    = "workers that wait for answers limit themselves"
+	ends          = "a job ends after its --updates"
+	returnsSums   = "its sums return to workers; --pcap captures every frame that a host or switch receives"
+	ownSwitch     = "its job does not share the switch; jobs do with --preset " + sharedPreset
 )
 
 // refuseJobFlags rejects flags for other kinds of networks and gives the reason.

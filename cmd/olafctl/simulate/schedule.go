@@ -43,7 +43,7 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 	var done, total atomic.Int64
 	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), int(total.Load()) })
 	r, err := play.PlayPlan(cmd.Context(), plan,
-		play.Options{Packets: f.packets, Delay: olaf.Microsecond, Tell: func(d, t int) {
+		play.Options{Packets: f.packets, Delay: olaf.Microsecond, OnProgress: func(d, t int) {
 			done.Store(int64(d))
 			total.Store(int64(t))
 		}})

@@ -564,7 +564,7 @@ func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experime
 		file.File = args[0]
 	}
 	s := &f.swept.GridFlags
-	s.Where, s.Watch, s.Format, s.Quiet, s.Explain, s.Yes, s.Tui, s.View = f.KeepFlags.Store, f.watch, f.format,
+	s.Store, s.Watch, s.Format, s.Quiet, s.Explain, s.Yes, s.Tui, s.View = f.KeepFlags.Store, f.watch, f.format,
 		f.quiet, f.explain, f.yes, f.tui, f.view
 	return f.swept.RunGrid(cmd, env, file)
 }

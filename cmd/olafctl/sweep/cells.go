@@ -21,7 +21,7 @@ const SystemField = "system"
 
 // optionTypes maps the type of a flag to the type of its values in a sweep.
 var optionTypes = map[string]grid.Type{
-	"int": grid.Whole, "uint64": grid.Whole, "float64": grid.Real, "float": grid.Real,
+	"int": grid.Integer, "uint64": grid.Integer, "float64": grid.Real, "float": grid.Real,
 	"rate": grid.Rate, "size": grid.Size, "duration": grid.Duration, "string": grid.Word, "bool": grid.Word,
 	"stringSlice": grid.Word,
 }
@@ -68,9 +68,9 @@ func SetOptions(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 
 // Cells resolves the cells of a sweep from a command's flags.
 type Cells[T any] struct {
-	Cmd  *cobra.Command
-	Said *T // written by the flags
-	Base T
+	Cmd   *cobra.Command
+	Flags *T // written by the flags
+	Base  T
 	// Spec returns everything that determines a cell's results, for JSON.
 	Spec func(*T) (any, error)
 }
@@ -81,7 +81,7 @@ func (c *Cells[T]) Begin(name, file string, options []experimentsweep.Option) (e
 		return nil, cli.UsageError("%s does not read a file; use its options", name)
 	}
 	err := SetOptions(c.Cmd.Flags(), options)
-	c.Base = *c.Said
+	c.Base = *c.Flags
 	return c, err
 }
 
@@ -90,11 +90,11 @@ func (c *Cells[T]) Axes([]string) []grid.Axis { return nil }
 
 // Cell returns the specification of a cell with these values.
 func (c *Cells[T]) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
-	*c.Said = c.Base
+	*c.Flags = c.Base
 	if err := SetOptions(c.Cmd.Flags(), values); err != nil {
 		return nil, err
 	}
-	spec, err := c.Spec(c.Said)
+	spec, err := c.Spec(c.Flags)
 	if err != nil {
 		return nil, err
 	}

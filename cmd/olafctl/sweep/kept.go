@@ -132,7 +132,7 @@ is named by its id, a unique prefix of it, or "last" for the newest unfinished o
 			if err := errors.Join(f.checkFlags(), f.refuseLooks(cmd)); err != nil {
 				return err
 			}
-			return f.Where.WithStore(env, func(s *store.Store) error {
+			return f.Store.WithStore(env, func(s *store.Store) error {
 				one, err := findUnfinished(s, args[0])
 				if err != nil {
 					return err
@@ -169,7 +169,7 @@ func newSweepShowCmd(env *cli.Env) *cobra.Command {
   olafctl sweep show last --metric peak_aom_ns,jain -o csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return f.Where.WithStore(env, func(s *store.Store) error {
+			return f.Store.WithStore(env, func(s *store.Store) error {
 				one, err := findSweep(s, args[0])
 				if err != nil {
 					return err
@@ -184,7 +184,7 @@ func newSweepShowCmd(env *cli.Env) *cobra.Command {
 	}
 	f.addMetrics(cmd, env)
 	cli.AddFormatFlag(cmd, &f.Format)
-	f.Where.Add(cmd)
+	f.Store.Add(cmd)
 	return cmd
 }
 

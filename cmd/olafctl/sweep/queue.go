@@ -217,7 +217,7 @@ func AnnouncePeers(env *cli.Env, role string, build sweep.Build,
 
 // queueServerFlags are the flags of sweep serve.
 type queueServerFlags struct {
-	where    cli.StoreFlag
+	store    cli.StoreFlag
 	secure   cli.ServerTLS
 	listen   string
 	token    string
@@ -243,7 +243,7 @@ commands on this host find; with --tls-client-ca certificates replace it. Addres
 	flags.StringVar(&f.token, "token-file", "", "file with the auth token; default a new token in the store")
 	flags.BoolVar(&f.insecure, "insecure", false, "allow listening on a network without TLS")
 	f.secure.Add(flags)
-	f.where.Add(cmd)
+	f.store.Add(cmd)
 	return cmd
 }
 
@@ -264,7 +264,7 @@ func (f *queueServerFlags) startServer(ctx context.Context, env *cli.Env) error 
 		return err
 	}
 	var folder, made string
-	err = f.where.WithStore(env, func(s *store.Store) (err error) {
+	err = f.store.WithStore(env, func(s *store.Store) (err error) {
 		folder = filepath.Join(s.Dir(), "queue")
 		if f.token == "" && !f.secure.NeedsCertificate() {
 			made, err = MakeToken(s.Dir())
@@ -386,7 +386,7 @@ func newSweepWorkCmd(env *cli.Env) *cobra.Command {
 	cmd.Flags().DurationVar(&idle, "idle", 0, "with --from: exit after this long without a job; 0s for never")
 	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one per core")
 	cli.AddQuiet(cmd.Flags(), &f.Quiet)
-	f.Where.Add(cmd)
+	f.Store.Add(cmd)
 	return cmd
 }
 
@@ -460,7 +460,7 @@ func (f *GridFlags) workOnShare(ctx context.Context, env *cli.Env, path, shard s
 	if plan.Build, err = ThisBuild(env); err != nil {
 		return err
 	}
-	return f.Where.WithStore(env, func(s *store.Store) error {
+	return f.Store.WithStore(env, func(s *store.Store) error {
 		host := NewPresence(env, "", plan.Build).Host
 		engine := &sweep.Engine{Plan: plan, Results: s.Singles(), Workers: f.processes, Host: host, Now: env.Now,
 			Start: ProcessStarter(env, plan.Build), Shard: part - 1, Shards: of}

@@ -52,7 +52,7 @@ the number of processes. 'olafctl bench --sweep' is the short form. See docs/gui
 
 // GridFlags are the flags of every command that runs a sweep.
 type GridFlags struct {
-	Where     cli.StoreFlag
+	Store     cli.StoreFlag
 	Metrics   []string
 	until     string
 	order     string
@@ -110,7 +110,7 @@ func (f *GridFlags) addOutput(cmd *cobra.Command) {
 	cli.AddForce(flags, &f.To.Force, "existing output files")
 	cli.AddQuiet(flags, &f.Quiet)
 	f.Watch.Add(cmd)
-	f.Where.Add(cmd)
+	f.Store.Add(cmd)
 }
 
 // addDashboard adds the flags for the dashboard.
@@ -217,7 +217,7 @@ func (f *GridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) err
 	if plan.Build, err = ThisBuild(env); err != nil {
 		return err
 	}
-	return f.Where.WithWritable(env, func(s *store.Store, kept bool) error {
+	return f.Store.WithWritable(env, func(s *store.Store, kept bool) error {
 		f.unkept = !kept
 		folder, err := sweep.FoldersOf(s).Create(plan, env.Now())
 		if err != nil {

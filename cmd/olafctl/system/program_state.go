@@ -20,13 +20,13 @@ import (
 
 // stateDocument describes the state of a switch program on a device.
 type stateDocument struct {
-	Device  string     `json:"device"`
-	Running string     `json:"running"` // name of the program that precedes the queue
-	H       int        `json:"h,omitempty"`
-	Built   int        `json:"built_slots"`
-	Held    int        `json:"held_slots"`
-	Jobs    []stateJob `json:"jobs,omitempty"`   // jobs in the tables
-	Untold  string     `json:"untold,omitempty"` // why the tables were not read
+	Device   string     `json:"device"`
+	Running  string     `json:"running"` // name of the program that precedes the queue
+	H        int        `json:"h,omitempty"`
+	Built    int        `json:"built_slots"`
+	Occupied int        `json:"held_slots"`
+	Jobs     []stateJob `json:"jobs,omitempty"`   // jobs in the tables
+	Untold   string     `json:"untold,omitempty"` // why the tables were not read
 }
 
 // stateJob describes a job according to its table entries.
@@ -98,7 +98,7 @@ func readRegisters(dev fpga.Device, known []program.Description, d *program.Desc
 	}
 	h.Running, h.Built = program.ProgramName(known, running), int(built)
 	if running == d.Code {
-		h.H, h.Held = int(fan), int(held)
+		h.H, h.Occupied = int(fan), int(held)
 	}
 	return h, nil
 }
@@ -144,7 +144,7 @@ func (h *stateDocument) write(w io.Writer, name string) {
 		fmt.Fprintf(w, "runs\t%s; %s is built in, but has no state and no H\n", h.Running, name)
 	} else {
 		fmt.Fprintf(w, "H\t%d\n", h.H)
-		fmt.Fprintf(w, "holds\t%d of %d slots; 'olafctl device reg slots -d %s' lists them\n", h.Held, h.Built,
+		fmt.Fprintf(w, "holds\t%d of %d slots; 'olafctl device reg slots -d %s' lists them\n", h.Occupied, h.Built,
 			h.Device)
 	}
 	if h.Untold != "" {

@@ -31,9 +31,9 @@ workers and servers. --system selects one in every command that runs something.`
 
 // place is a place where a system may be able to run: a device, the simulator, or training.
 type place struct {
-	Name string `json:"place"`
-	Can  string `json:"can"`           // empty if it cannot run there
-	Why  string `json:"why,omitempty"` // why it cannot
+	Name   string `json:"place"`
+	Can    string `json:"can"`           // empty if it cannot run there
+	Reason string `json:"why,omitempty"` // why it cannot
 	// On lists the devices on which training also runs as processes with real packets.
 	On []string `json:"on,omitempty"`
 }
@@ -54,7 +54,7 @@ func listPlaces(env *cli.Env, s *system.System) []place {
 	}
 	train := place{Name: "train", Can: "LunarLander"}
 	if !slices.Contains(traincmd.TrainSystems(env.Systems), s.Name) {
-		train.Can, train.Why = "", "its integers need gradients to be scaled"
+		train.Can, train.Reason = "", "its integers need gradients to be scaled"
 	} else if train.On = trainingDevices(env, s); len(train.On) > 0 {
 		train.Can += "; with processes and real packets by -d " + strings.Join(train.On, " or ")
 	}
@@ -77,19 +77,19 @@ func placeOnDevice(all testbed.Devices, d *testbed.Device, s *system.System) pla
 	p := place{Name: d.Prefix, Can: "bench"}
 	switch {
 	case !d.Can(testbed.HasTables):
-		p.Can, p.Why = "", "it has no tables"
+		p.Can, p.Reason = "", "it has no tables"
 	case s.OnServers && d.Can(testbed.AddsModels):
 		p.Can = "bench, whole models on servers of a testbed"
 	case s.OnServers && d.Can(testbed.BenchesModels):
 		p.Can = "bench, whole models on a server in user space"
 	case s.OnServers:
-		p.Can, p.Why = "", "there are no servers that add models up"
+		p.Can, p.Reason = "", "there are no servers that add models up"
 	case !s.Open() && !d.Can(testbed.ClosesLoop):
-		p.Can, p.Why = "", "it can't "+testbed.ClosesLoop.String()
+		p.Can, p.Reason = "", "it can't "+testbed.ClosesLoop.String()
 	case s.Program != nil && !d.Builds(s.Program):
-		p.Can, p.Why = "", "it is not built with the program"
+		p.Can, p.Reason = "", "it is not built with the program"
 	case !s.Open() && !s.HasFrames() && !d.Can(testbed.TakesLengths):
-		p.Can, p.Why = "", "its packets have no frames, and wires there are real"
+		p.Can, p.Reason = "", "its packets have no frames, and wires there are real"
 	case !s.Open() || s.Program != nil && cli.WaitsThere(d, s):
 		p.Can = "bench, workers that wait for answers"
 		if !d.Can(testbed.VirtualTime) {
@@ -248,7 +248,7 @@ func (d *systemDocument) write(w io.Writer) error {
 	for _, p := range d.Places {
 		says := p.Can
 		if says == "" {
-			says = "no: " + p.Why
+			says = "no: " + p.Reason
 		}
 		fmt.Fprintf(tw, "%s\t%s\n", p.Name, says)
 	}

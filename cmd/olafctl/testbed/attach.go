@@ -152,7 +152,7 @@ func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpo
 	if err != nil {
 		return a.closePort(err)
 	}
-	p.Work, p.Check, p.Patience = rounds, rounds.Heard, f.attach.maxSilence()
+	p.Work, p.Check, p.Patience = rounds, rounds.CheckFrame, f.attach.maxSilence()
 	go a.port.Serve(rounds)
 	if err := f.attach.announceProgram(env, f.format, own); err != nil {
 		return a.closePort(err)

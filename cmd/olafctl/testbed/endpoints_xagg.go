@@ -81,8 +81,8 @@ func (f *workerFlags) sumConfig(vectors uint32) endpoint.Config {
 func (f *workerFlags) xaggConfig(cmd *cobra.Command) endpoint.XAgg {
 	timeout := cmp.Or(max(f.open.timeout, 0), realTimeout)
 	return endpoint.XAgg{Epoch: f.epoch, Ticket: f.drawTicket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond,
-		Beside:  frame.XAgg.Size(0) + system.LineOverhead,
-		Follows: f.attach.isSet()}
+		Overhead: frame.XAgg.Size(0) + system.LineOverhead,
+		Follows:  f.attach.isSet()}
 }
 
 // reportSums prints the result of a worker's checks of its sums, and its training result. It returns an error if sums

@@ -175,7 +175,7 @@ func printHosts(env *cli.Env, out cli.Format, p *roles.Plan, all []roles.Examina
 func printNodes(env *cli.Env, all []roles.Examination) error {
 	list := cli.Grid{Header: []string{"HOST", "NODE", "ROLE", "ADDRESS", "NAMESPACE", "COUNTED"}}
 	for i := range all {
-		if held := all[i].Held; held != nil {
+		if held := all[i].Testbed; held != nil {
 			for k := range held.Nodes {
 				n := &held.Nodes[k]
 				list.Add(all[i].Name, n.Name, n.Role, n.Address, n.Path, formatCounts(n.Counts))

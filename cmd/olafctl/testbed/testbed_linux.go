@@ -101,7 +101,7 @@ func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 
 // runDemo runs a demo and checks that no interface is left behind.
 func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) error {
-	c.Say = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
+	c.Progress = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
 	before := listLinks()
 	report, err := demo.RunDemo(ctx, *c)
 	if err != nil {
@@ -155,11 +155,11 @@ func printDemo(env *cli.Env, c *demo.Config, r *demo.Report) error {
 
 // Ability is a line in the report of 'testbed doctor': an ability of this machine and whether it is present.
 type Ability struct {
-	Name   string `json:"name"`
-	Says   string `json:"says"`
-	Remedy string `json:"remedy,omitempty"` // how to get what is missing
-	OK     bool   `json:"ok"`
-	Better bool   `json:"better,omitempty"` // optional, but recommended
+	Name    string `json:"name"`
+	Finding string `json:"says"`
+	Remedy  string `json:"remedy,omitempty"` // how to get what is missing
+	OK      bool   `json:"ok"`
+	Better  bool   `json:"better,omitempty"` // optional, but recommended
 }
 
 func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
@@ -219,7 +219,7 @@ func abilityGrid(all []Ability) (list *cli.Grid, missing int) {
 			mark = "MISSING"
 			missing++
 		}
-		list.Add(mark, a.Name, a.Says, remedy)
+		list.Add(mark, a.Name, a.Finding, remedy)
 	}
 	return list, missing
 }
@@ -232,9 +232,9 @@ func examineTestbed() []Ability {
 	wanted := append(slices.Clone(rights), realtime.PriorityRight)
 	remedy := "run with sudo, or give the program all of these rights: " + setcapCommand(wanted)
 	for _, r := range wanted {
-		a := Ability{Name: r.Name, Says: "present, to " + r.For, OK: true}
+		a := Ability{Name: r.Name, Finding: "present, to " + r.For, OK: true}
 		if netlab.CheckRights(r) != nil {
-			a = Ability{Name: r.Name, Says: "missing, to " + r.For, Remedy: remedy,
+			a = Ability{Name: r.Name, Finding: "missing, to " + r.For, Remedy: remedy,
 				Better: r == realtime.PriorityRight}
 			if r.Global && netlab.InUserNamespace() {
 				a.Remedy = netlab.UserNamespaceAdvice
@@ -243,7 +243,7 @@ func examineTestbed() []Ability {
 		all = append(all, a)
 	}
 	if netlab.CheckRights(rights...) != nil {
-		return append(all, Ability{Name: "namespaces", Says: "not checked, because rights are missing",
+		return append(all, Ability{Name: "namespaces", Finding: "not checked, because rights are missing",
 			Remedy: "fix the lines above first"})
 	}
 	return append(all, tryTestbed()...)
@@ -262,37 +262,37 @@ func setcapCommand(rights []netlab.Right) string {
 func kernelAbility() Ability {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
-		return Ability{Name: "kernel", Says: err.Error(), Remedy: "run on Linux"}
+		return Ability{Name: "kernel", Finding: err.Error(), Remedy: "run on Linux"}
 	}
 	release := string(bytes.TrimRight(name.Release[:], "\x00"))
 	var resolution unix.Timespec
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC, &resolution); err != nil || resolution.Nano() > 1 {
-		return Ability{Name: "kernel", Says: fmt.Sprintf("Linux %s, a clock of %d ns", release, resolution.Nano()),
+		return Ability{Name: "kernel", Finding: fmt.Sprintf("Linux %s, a clock of %d ns", release, resolution.Nano()),
 			Remedy: "boot with high resolution timers"}
 	}
-	return Ability{Name: "kernel", Says: "Linux " + release + ", a clock of 1 ns", OK: true}
+	return Ability{Name: "kernel", Finding: "Linux " + release + ", a clock of 1 ns", OK: true}
 }
 
 // tryTestbed creates a virtual cable and attaches a program to it in every XDP mode.
 func tryTestbed() (all []Ability) {
 	lab, err := netlab.New()
 	if err != nil {
-		return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "use a kernel with CONFIG_NET_NS"}}
+		return []Ability{{Name: "namespaces", Finding: err.Error(), Remedy: "use a kernel with CONFIG_NET_NS"}}
 	}
 	defer lab.Close()
 	var ends [2]netlab.End
 	for i, name := range []string{"a", "b"} {
 		n, err := lab.Node(name)
 		if err != nil {
-			return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "use a kernel with CONFIG_NET_NS"}}
+			return []Ability{{Name: "namespaces", Finding: err.Error(), Remedy: "use a kernel with CONFIG_NET_NS"}}
 		}
 		ends[i] = netlab.End{Node: n, Name: "data"}
 	}
 	c, err := netlab.ConnectNodes(ends[0], ends[1], netlab.MaxMTU)
 	if err != nil {
-		return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "modprobe veth"}}
+		return []Ability{{Name: "namespaces", Finding: err.Error(), Remedy: "modprobe veth"}}
 	}
-	all = append(all, Ability{Name: "namespaces", Says: fmt.Sprintf("created, with a cable of MTU %d", netlab.MaxMTU),
+	all = append(all, Ability{Name: "namespaces", Finding: fmt.Sprintf("created, with a cable of MTU %d", netlab.MaxMTU),
 		OK: true})
 	all = append(all, forwardAbility(ends[0].Node), descriptorAbility())
 	if features := FeatureAbilities(xdp.RunningKernel()); features != nil {
@@ -300,7 +300,7 @@ func tryTestbed() (all []Ability) {
 	}
 	p, err := xdp.LoadAggregator(xdp.AggregatorBuild{Fragments: 1, Lanes: 256, Senders: 2})
 	if err != nil {
-		return append(all, Ability{Name: "XDP programs", Says: err.Error(),
+		return append(all, Ability{Name: "XDP programs", Finding: err.Error(),
 			Remedy: "use kernel 6.1 or newer, with CONFIG_DEBUG_INFO_BTF"})
 	}
 	defer p.Close()
@@ -308,11 +308,11 @@ func tryTestbed() (all []Ability) {
 		name := "XDP " + string(mode)
 		l, err := p.Attach(c.B, mode)
 		if err != nil {
-			all = append(all, Ability{Name: name, Says: err.Error(), Remedy: "use a driver with XDP, or the other " +
+			all = append(all, Ability{Name: name, Finding: err.Error(), Remedy: "use a driver with XDP, or the other " +
 				"mode"})
 			continue
 		}
-		all = append(all, Ability{Name: name, Says: "attached to a virtual cable and detached", OK: true})
+		all = append(all, Ability{Name: name, Finding: "attached to a virtual cable and detached", OK: true})
 		_ = l.Close()
 	}
 	return append(all, qdiscAbility(), ratesAbility())
@@ -320,9 +320,9 @@ func tryTestbed() (all []Ability) {
 
 // forwardAbility checks whether a namespace can forward packets. Nodes with aggregators need this.
 func forwardAbility(n *netlab.Node) Ability {
-	a := Ability{Name: "forwarding", Says: "can be enabled in a namespace", OK: true}
+	a := Ability{Name: "forwarding", Finding: "can be enabled in a namespace", OK: true}
 	if err := n.Forward(); err != nil {
-		a = Ability{Name: "forwarding", Says: err.Error(),
+		a = Ability{Name: "forwarding", Finding: err.Error(),
 			Remedy: "make /proc/sys writable: run outside the container, or with --privileged"}
 	}
 	return a
@@ -336,13 +336,13 @@ const leastDescriptors = 1024
 func descriptorAbility() Ability {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return Ability{Name: "descriptors", Says: err.Error(), Remedy: "run on Linux"}
+		return Ability{Name: "descriptors", Finding: err.Error(), Remedy: "run on Linux"}
 	}
-	a := Ability{Name: "descriptors", Says: fmt.Sprintf("%d open files are allowed, and %d are enough for the "+
+	a := Ability{Name: "descriptors", Finding: fmt.Sprintf("%d open files are allowed, and %d are enough for the "+
 		"largest tree",
 		limit.Cur, leastDescriptors), OK: limit.Cur >= leastDescriptors}
 	if !a.OK {
-		a.Says, a.Remedy = fmt.Sprintf("%d open files are allowed, too few for the largest tree", limit.Cur),
+		a.Finding, a.Remedy = fmt.Sprintf("%d open files are allowed, too few for the largest tree", limit.Cur),
 			"raise it with 'ulimit -n 4096', or with LimitNOFILE= in the service"
 	}
 	return a
@@ -352,10 +352,10 @@ func descriptorAbility() Ability {
 func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 	lacks, err := xdp.FindMissingFeatures(k)
 	if err != nil {
-		return []Ability{{Name: "kernel features", Says: err.Error(), Remedy: "rebuild olafctl"}}
+		return []Ability{{Name: "kernel features", Finding: err.Error(), Remedy: "rebuild olafctl"}}
 	}
 	for _, f := range lacks {
-		all = append(all, Ability{Name: f.Name, Says: "not in this kernel, needed " + f.Use,
+		all = append(all, Ability{Name: f.Name, Finding: "not in this kernel, needed " + f.Use,
 			Remedy: f.Remedy() + ", or use -d host:, which loads no programs"})
 	}
 	return all
@@ -363,10 +363,10 @@ func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 
 // qdiscAbility reports whether the kernel has BPF qdiscs. They are optional, because they are not used.
 func qdiscAbility() Ability {
-	a := Ability{Name: "BPF qdiscs", Says: "not in this kernel, but not needed: a thread serves the output", OK: true}
+	a := Ability{Name: "BPF qdiscs", Finding: "not in this kernel, but not needed: a thread serves the output", OK: true}
 	if types, err := btf.LoadKernelSpec(); err == nil {
 		if _, err := types.AnyTypeByName("bpf_struct_ops_Qdisc_ops"); err == nil {
-			a.Says = "in this kernel, but not needed: a thread serves the output"
+			a.Finding = "in this kernel, but not needed: a thread serves the output"
 		}
 	}
 	return a
@@ -380,12 +380,12 @@ const leastCarried = 10_000
 func ratesAbility() Ability {
 	c, err := realtime.Open(xdp.NewBackend(dataplane.Native), realtime.Hosts{})
 	if err != nil {
-		return Ability{Name: "rates", Says: err.Error(), Remedy: "fix the lines above first"}
+		return Ability{Name: "rates", Finding: err.Error(), Remedy: "fix the lines above first"}
 	}
 	defer c.Close()
 	r := c.Rates()
 	a := Ability{Name: "rates", OK: c.Carry() >= leastCarried,
-		Says: fmt.Sprintf("frames with 48 lanes per second: senders %d, program %d, pacer %d, together %d; up to %d "+
+		Finding: fmt.Sprintf("frames with 48 lanes per second: senders %d, program %d, pacer %d, together %d; up to %d "+
 			"are paced",
 			r.Senders, r.Program, r.Pacer, c.Carry(), c.Carry()/2)}
 	if !a.OK {

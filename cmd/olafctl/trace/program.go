@@ -128,12 +128,12 @@ func (f *traceRecordFlags) recordProgram(cmd *cobra.Command, env *cli.Env) error
 	p := &onwire.Program{Command: f.own.command, Systems: []string{rl.Ideal}, Seeds: []uint64{f.config.Seed},
 		Workers:  f.config.Workers,
 		Clusters: 1, Values: f.own.values, Lanes: process.MaxOpenLanes, Scale: attach.DefaultScale,
-		Say: func(format string, args ...any) {
+		Progress: func(format string, args ...any) {
 			if !f.quiet {
 				fmt.Fprintf(env.Stderr, format+"\n", args...)
 			}
 		},
-		Told: func(onwire.Point) {},
+		OnPoint: func(onwire.Point) {},
 	}
 	if cmd.Flags().Changed("clusters") {
 		p.Clusters = f.config.Clusters

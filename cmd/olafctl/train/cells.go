@@ -27,7 +27,7 @@ func newTrainCells(set system.Set) *sweepcmd.Cells[trainFlags] {
 	cmd := &cobra.Command{Use: "train"}
 	f.addConfig(cmd)
 	f.job.add(cmd)
-	return &sweepcmd.Cells[trainFlags]{Cmd: cmd, Said: f, Spec: func(f *trainFlags) (any, error) {
+	return &sweepcmd.Cells[trainFlags]{Cmd: cmd, Flags: f, Spec: func(f *trainFlags) (any, error) {
 		f.config.Control = cli.SettleControl(f.tc)
 		if f.waitsForAnswers() {
 			return f.buildTraining(cmd)

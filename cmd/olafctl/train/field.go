@@ -216,7 +216,7 @@ func (f *trainFlags) xdpMode(env *cli.Env) (string, error) {
 // simulatedSums returns the training on simulated hosts whose workers wait for sums.
 func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 	return &onwire.Sums{Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
-		out, err := job.Train(ctx, t, spec, func(_ int, p rl.Point) { k.Told(p.Reward) })
+		out, err := job.Train(ctx, t, spec, func(_ int, p rl.Point) { k.OnUpdate(p.Reward) })
 		if out == nil {
 			return nil, 0, err
 		}
@@ -244,7 +244,7 @@ func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 		sums = simulatedSums(k, spec)
 	}
 	live := &Curve{Total: k.Training.Workers * k.Training.Iterations * len(k.Systems) * len(k.Seeds)}
-	k.Told = live.addReward
+	k.OnUpdate = live.addReward
 	bar := cli.StartProgress(env, false, live.Look)
 	p, err := k.Verify(ctx, kept, sums)
 	bar.Stop()
@@ -368,9 +368,9 @@ func (f *trainFlags) showComparison(ctx context.Context, env *cli.Env, k *onwire
 	}
 	k.Options.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
 	live := &Curve{Total: k.Updates()}
-	k.Told = live.addReward
+	k.OnUpdate = live.addReward
 	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
-	k.Say = func(format string, args ...any) {
+	k.Progress = func(format string, args ...any) {
 		if !f.quiet {
 			fmt.Fprintf(env.Stderr, format+"\n", args...)
 		}

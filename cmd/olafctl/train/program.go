@@ -270,12 +270,12 @@ func (f *trainFlags) showProgram(ctx context.Context, env *cli.Env, p *onwire.Pr
 		return err
 	}
 	p.Olafctl = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
-	p.Say = func(format string, args ...any) {
+	p.Progress = func(format string, args ...any) {
 		if !f.quiet {
 			fmt.Fprintf(env.Stderr, format+"\n", args...)
 		}
 	}
-	p.Told = func(onwire.Point) {}
+	p.OnPoint = func(onwire.Point) {}
 	started := env.Now()
 	kept := f.keep.KeepDocument(env, "program", started)
 	report, err := run(ctx)

@@ -151,7 +151,7 @@ func (f *tuiFlags) loadKept(env *cli.Env) (spec bench.Spec, shown func() *queues
 			return cli.UsageError("%s has no single queue to show; 'olafctl runs show %s' prints it, and 'olafctl "+
 				"simulate --tui' shows a network", folder.ID(), folder.ID())
 		}
-		if spec, err = bench.KeptSpec(env.Systems, folder); err != nil {
+		if spec, err = bench.RepeatableSpec(env.Systems, folder); err != nil {
 			return err
 		}
 		r, err := archive.Load(folder, env.Declared)

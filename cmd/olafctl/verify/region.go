@@ -141,7 +141,7 @@ type regionJSON struct {
 type regionPointJSON struct {
 	Values []string `json:"values"`
 	Answer string   `json:"answer"`
-	Why    string   `json:"why,omitempty"`
+	Reason string   `json:"why,omitempty"`
 }
 
 func regionDocument(r *aomcheck.Region) *regionJSON {
@@ -151,7 +151,7 @@ func regionDocument(r *aomcheck.Region) *regionJSON {
 		doc.Axes = append(doc.Axes, axis.Name)
 	}
 	for _, point := range r.Points {
-		item := regionPointJSON{Answer: regionAnswer(point), Why: point.Broken}
+		item := regionPointJSON{Answer: regionAnswer(point), Reason: point.Broken}
 		for i, v := range point.Values {
 			item.Values = append(item.Values, r.Axes[i].Text(v))
 		}

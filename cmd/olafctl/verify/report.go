@@ -140,14 +140,14 @@ func verdictDocument(v *aomcheck.Verdict) *verdictJSON {
 type admissionJSON struct {
 	cli.Head
 	Accepted bool             `json:"accepted"`
-	Why      string           `json:"why"`
+	Reason   string           `json:"why"`
 	Running  *aomcheck.Answer `json:"running_alone"` // null if not checked
 	Together *verdictJSON     `json:"together"`
 }
 
 func admissionDocument(a *aomcheck.Admission) *admissionJSON {
 	doc := &admissionJSON{Head: cli.Head{Schema: "olafctl.verify/v1", Kind: "admit"}, Accepted: a.IsAccepted(),
-		Why: admissionLine(a), Together: verdictDocument(a.Together)}
+		Reason: admissionLine(a), Together: verdictDocument(a.Together)}
 	if a.Running != nil {
 		doc.Running = &a.Running.Answer
 	}

@@ -279,7 +279,7 @@ func nameFlag(err error) error {
 	case field == "updates":
 		field = "horizon"
 	}
-	return cli.UsageError("--%s: %s%s", field, where, fault.Why)
+	return cli.UsageError("--%s: %s%s", field, where, fault.Reason)
 }
 
 // isAxisError reports whether an error is about an axis of a region. Axes can be set only by flags.

@@ -52,18 +52,18 @@ func NewReport(write func(io.Writer, text.View) error) *tui.Report {
 
 // Dashboard shows the live session of one plan on the terminal.
 type Dashboard struct {
-	Env      *cli.Env
-	View     cli.ViewFlags
-	Device   string
-	Access   testbed.Access // access to the device
-	Index    int
-	Demo     bool
-	Bench    func() *queues.Bench
-	workbook func(context.Context) (string, error)
-	figures  func(context.Context) (string, error)
-	Watch    cli.MetricsFlag
-	Beside   bool   // the bench compares ages with the twin's, which the dashboard shows
-	measured string // the bench's device, if the dashboard shows another device
+	Env         *cli.Env
+	View        cli.ViewFlags
+	Device      string
+	Access      testbed.Access // access to the device
+	Index       int
+	Demo        bool
+	Bench       func() *queues.Bench
+	workbook    func(context.Context) (string, error)
+	figures     func(context.Context) (string, error)
+	Watch       cli.MetricsFlag
+	CompareTwin bool   // the bench compares ages with the twin's, which the dashboard shows
+	measured    string // the bench's device, if the dashboard shows another device
 }
 
 // Clock is the wall clock for a session on a dashboard.
@@ -127,7 +127,7 @@ func (d *Dashboard) PlaySession(ctx context.Context,
 		return cli.MarkGeneratorInterrupted(d.PrintStates(ctx, player))
 	}
 	pages := queues.New(queues.Options{Source: player, Bench: d.Bench, Workbook: d.workbook, Figures: d.figures,
-		Demo: d.Demo, Beside: d.Beside, Measured: d.measured})
+		Demo: d.Demo, CompareTwin: d.CompareTwin, Measured: d.measured})
 	return d.runProgram(ctx, tui.New(pages, options))
 }
 
@@ -217,12 +217,12 @@ func (d *Dashboard) RecordTour(ctx context.Context, plan *bench.Plan, path strin
 // dashboard early, the experiment is stopped.
 func RunBeside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec, b *Background) (result.Report, error) {
 	if err := env.Devices.Check(d.Device, testbed.Copies); err != nil {
-		if !d.Beside {
+		if !d.CompareTwin {
 			return nil, fmt.Errorf("--tui: %w; watch it with 'olafctl tui -d %s', or leave out --tui", err, d.Device)
 		}
 		d.measured, d.Device = d.Device, env.Devices.Default()
 	} else {
-		d.Beside = false
+		d.CompareTwin = false
 	}
 	plan, err := bench.NewPlan(spec)
 	if err != nil {

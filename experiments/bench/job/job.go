@@ -126,7 +126,7 @@ func (o *Outcome) describe() {
 		}
 	}
 	for i := range rows {
-		why := rows[i].Why
+		why := rows[i].Reason
 		if o.Hung == len(o.Runs) {
 			why = "no run finished"
 		}

@@ -163,7 +163,7 @@ func (o *Outcome) NamedRow(name string, seeds []uint64) result.Row {
 
 // NamedRuns parses a stored list of the rows that NamedRow returns into runs that can be compared.
 func NamedRuns(raw []byte) ([]results.Run, error) {
-	var all []keptRows
+	var all []storedRows
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return nil, fmt.Errorf("read the runs of jobs: %w", err)
 	}
@@ -174,8 +174,8 @@ func NamedRuns(raw []byte) ([]results.Run, error) {
 	return r.Runs(), nil
 }
 
-// keptRows contains the stored runs of one configuration, in the current or the earlier format.
-type keptRows struct {
+// storedRows contains the stored runs of one configuration, in the current or the earlier format.
+type storedRows struct {
 	Name   string `json:"name"`
 	BySeed []struct {
 		result.Run
@@ -184,7 +184,7 @@ type keptRows struct {
 }
 
 // runs returns the stored runs in the current form.
-func (k *keptRows) runs() (all []result.Run) {
+func (k *storedRows) runs() (all []result.Run) {
 	for _, one := range k.BySeed {
 		if one.Hung {
 			one.Invalid = []string{ErrHung.Error()}
@@ -199,7 +199,7 @@ func ReadEarlier(raw []byte) (*result.Result, error) {
 	var d struct {
 		result.Result
 		Systems []struct {
-			keptRows
+			storedRows
 			System    string           `json:"system"`
 			Mode      string           `json:"mode"`
 			Config    any              `json:"config"`

@@ -33,7 +33,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	if err != nil {
 		return nil, err
 	}
-	t := &training{config: &c, told: told, weights: make([]rl.Weights, c.Workers), flights: make([]flight, c.Workers),
+	t := &training{config: &c, onUpdate: told, weights: make([]rl.Weights, c.Workers), flights: make([]flight, c.Workers),
 		curves: make([][]rl.Point, c.Workers)}
 	for k := range t.flights {
 		if t.flights[k].pilot, err = c.Pilot(k); err != nil {
@@ -90,12 +90,12 @@ func CheckTraining(c *rl.Config, s *Spec) (err error) {
 
 // training is the learning state of a simulated job.
 type training struct {
-	config  *rl.Config
-	told    func(int, rl.Point)
-	server  int // the server's number among the hosts; 0 if there is none
-	weights []rl.Weights
-	flights []flight
-	curves  [][]rl.Point
+	config   *rl.Config
+	onUpdate func(int, rl.Point)
+	server   int // the server's number among the hosts; 0 if there is none
+	weights  []rl.Weights
+	flights  []flight
+	curves   [][]rl.Point
 }
 
 // flight is a worker's current iteration, which is computed in a separate goroutine.
@@ -122,7 +122,7 @@ func (t *training) begin(k int, _ uint32) olaf.Duration {
 			f.values = append(f.values, math.Float32bits(g))
 		}
 	}()
-	return f.pilot.Usual()
+	return f.pilot.IterationTime()
 }
 
 // values waits for worker k's computation and returns the gradient.
@@ -132,8 +132,8 @@ func (t *training) values(now olaf.Time, k int, _ uint32) []uint32 {
 	f.done = nil
 	p := rl.Point{AtNS: now.NS(), Reward: f.reward}
 	t.curves[k] = append(t.curves[k], p)
-	if t.told != nil {
-		t.told(k, p)
+	if t.onUpdate != nil {
+		t.onUpdate(k, p)
 	}
 	return f.values
 }

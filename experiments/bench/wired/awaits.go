@@ -24,7 +24,7 @@ func findMissing(p program.Program, worker, workers int, before olaf.Time) (miss
 		return 0
 	}
 	for i := range p.Slots() {
-		if s := p.Slot(i); s.Held && s.Since <= before && s.Bitmap>>worker&1 == 1 {
+		if s := p.Slot(i); s.Occupied && s.Since <= before && s.Bitmap>>worker&1 == 1 {
 			missing |= ^s.Bitmap
 		}
 	}

@@ -128,11 +128,11 @@ func (r *run) sumCounts(c *closedloop.Result, end olaf.Time) error {
 	c.Frames, c.Bytes, c.Lost, c.Underway, c.Arrived, c.Switched = links.Frames, links.Bytes, links.Lost, links.Waits,
 		r.countArrived(), sw.Switched
 	c.Slots, c.Memory, c.HeldLast = r.program.Slots(), r.program.Memory(), r.program.CountOccupied()
-	c.HeldPeak, c.Held, c.HeldBytes = metric.Float(sw.Most), metric.Missing(), metric.Missing()
+	c.OccupiedSlotsPeak, c.OccupiedSlots, c.OccupiedBytes = metric.Float(sw.Most), metric.Missing(), metric.Missing()
 	if end > 0 {
-		c.Held = metric.Float((sw.Held + float64(float64(sw.Slots)*float64(max(end.Sub(sw.Since), 0)))) / float64(end))
+		c.OccupiedSlots = metric.Float((sw.SlotIntegral + float64(float64(sw.Slots)*float64(max(end.Sub(sw.Since), 0)))) / float64(end))
 		if c.Slots > 0 {
-			c.HeldBytes = c.Held * metric.Float(c.Memory) / metric.Float(c.Slots)
+			c.OccupiedBytes = c.OccupiedSlots * metric.Float(c.Memory) / metric.Float(c.Slots)
 		}
 	}
 	return nil
@@ -203,7 +203,7 @@ func (r *run) addFaults(p *Played) error {
 	say := func(format string, a ...any) { p.Faults = append(p.Faults, fmt.Sprintf(format, a...)) }
 	links := r.links.Counts()
 	if links.Unsent > 0 {
-		say("interfaces refused %s: %v", olaf.Plural(links.Unsent, "frame"), links.Why)
+		say("interfaces refused %s: %v", olaf.Plural(links.Unsent, "frame"), links.FirstError)
 	}
 	for i, s := range r.sockets {
 		switch lost, err := s.TakeLost(); {

@@ -21,15 +21,15 @@ const HostInterface = "uplink"
 
 // Stand is a running switch for one job. The hosts are other processes.
 type Stand struct {
-	Names []string       // host names, the server last
-	Paths []string       // paths of the hosts' namespaces; empty for interfaces of this machine
-	nodes []*netlab.Node // the hosts' namespaces
-	run   *run
-	hears []io.Closer
-	say   func(format string, args ...any)
-	macs  map[int][6]byte // of the hosts whose frames arrived
-	told  map[int]bool    // hosts that were restarted
-	waits awaits
+	Names     []string       // host names, the server last
+	Paths     []string       // paths of the hosts' namespaces; empty for interfaces of this machine
+	nodes     []*netlab.Node // the hosts' namespaces
+	run       *run
+	hears     []io.Closer
+	logf      func(format string, args ...any)
+	macs      map[int][6]byte // of the hosts whose frames arrived
+	restarted map[int]bool    // hosts that were restarted
+	waits     awaits
 }
 
 // OpenStand starts a switch. interfaces contains the switch's ports to the workers, in the order of their numbers,
@@ -40,7 +40,7 @@ func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, i
 	say func(format string, args ...any)) (s *Stand, err error) {
 	net.Jobs = 1
 	r := &run{net: &net, job: &job, parts: &parts, begun: time.Now()}
-	s = &Stand{run: r, say: say, macs: map[int][6]byte{}, told: map[int]bool{}}
+	s = &Stand{run: r, logf: say, macs: map[int][6]byte{}, restarted: map[int]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeAll())
@@ -80,9 +80,9 @@ func (s *Stand) accept(port int, outer *frame.Outer) bool {
 	if first == outer.SrcMAC {
 		return true
 	}
-	if !s.told[port] {
-		s.told[port] = true
-		s.say("%s was restarted, and its frames are dropped; restart this switch and all hosts", s.Names[port])
+	if !s.restarted[port] {
+		s.restarted[port] = true
+		s.logf("%s was restarted, and its frames are dropped; restart this switch and all hosts", s.Names[port])
 	}
 	return false
 }

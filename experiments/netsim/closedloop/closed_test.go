@@ -309,8 +309,8 @@ func TestShortTableIsReused(t *testing.T) {
 	parts := iswitchParts(endpoint.ISwitch{Ahead: 7, Wrap: true}, 7)
 	parts.Build.Wrap = true
 	r := run(t, lab(5), j, parts, true, 1)
-	if r.Hung || r.Endpoints.Of("packets_inexact") != 0 || r.HeldPeak > 7 {
-		t.Errorf("hung %v, %v, peak %g", r.Hung, r.Endpoints, float64(r.HeldPeak))
+	if r.Hung || r.Endpoints.Of("packets_inexact") != 0 || r.OccupiedSlotsPeak > 7 {
+		t.Errorf("hung %v, %v, peak %g", r.Hung, r.Endpoints, float64(r.OccupiedSlotsPeak))
 	}
 }
 

@@ -60,7 +60,7 @@ func EffortOf(net Network, job Job, parts system.Parts) (Effort, error) {
 		onTheWay = min(onTheWay, parts.Window)
 	}
 	if parts.Program != nil {
-		if slots = parts.Build.Slots; parts.Whole {
+		if slots = parts.Build.Slots; parts.FitsVector {
 			slots = packets
 		}
 		if slots > 0 && !parts.Build.Wrap {

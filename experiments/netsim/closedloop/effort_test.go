@@ -17,7 +17,7 @@ func TestEffort(t *testing.T) {
 	const packet, slot, round = 350, 240, 32 // bytes
 	table := func(slots int, wrap, whole bool) system.Parts {
 		d := program.Description{}
-		return system.Parts{Program: &d, Build: program.Config{Slots: slots, Wrap: wrap}, Whole: whole, PerPacket: 4}
+		return system.Parts{Program: &d, Build: program.Config{Slots: slots, Wrap: wrap}, FitsVector: whole, PerPacket: 4}
 	}
 	bare := system.Parts{PerPacket: 4}
 	window := func(n int) system.Parts { return system.Parts{PerPacket: 4, Window: n} }

@@ -47,8 +47,8 @@ func (w *Framer) computeAddress(i int) olaf.Addresses {
 	return olaf.Addresses{SrcMAC: [6]byte{2, 0, ip[0], ip[1], ip[2], ip[3]}, SrcIP: ip, SrcPort: w.format.Carrier.Port}
 }
 
-// KeptBytes returns the number of bytes that are stored per frame. It is smaller if lanes are not computed.
-func KeptBytes(computed bool) int {
+// StoredBytes returns the number of bytes that are stored per frame. It is smaller if lanes are not computed.
+func StoredBytes(computed bool) int {
 	if computed {
 		return int(olaf.MaxFrame)
 	}
@@ -58,7 +58,7 @@ func KeptBytes(computed bool) int {
 // CaptureInterface returns the interface description for a capture of one node's frames. computed states whether the
 // frames' lanes are computed.
 func CaptureInterface(node string, format *frame.Format, computed bool) capture.Interface {
-	return capture.Interface{Name: node, SnapBytes: KeptBytes(computed),
+	return capture.Interface{Name: node, SnapBytes: StoredBytes(computed),
 		Comment: fmt.Sprintf("what %s hears: %s frames (%s)", node, format.Title, format.Name)}
 }
 
@@ -74,7 +74,7 @@ func (w *Framer) Packet(f *Frame) (p capture.Packet, err error) {
 	if err != nil {
 		return p, err
 	}
-	p = capture.Packet{UnixNS: f.At.NS(), Data: w.buffer[:min(n, KeptBytes(f.Lanes != nil))], Wire: n}
+	p = capture.Packet{UnixNS: f.At.NS(), Data: w.buffer[:min(n, StoredBytes(f.Lanes != nil))], Wire: n}
 	if f.Packet.Vectors > 1 {
 		p.Comment = fmt.Sprintf("merged %d", f.Packet.Vectors)
 	}

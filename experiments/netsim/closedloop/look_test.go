@@ -76,7 +76,7 @@ func TestPicturesOfARun(t *testing.T) {
 		for _, s := range last.Switches {
 			peak += s.Peak
 		}
-		if last.Frames != r.Frames || last.Lost != r.Lost || last.Underway != 0 || last.Events != r.Events || peak != int(r.HeldPeak) ||
+		if last.Frames != r.Frames || last.Lost != r.Lost || last.Underway != 0 || last.Events != r.Events || peak != int(r.OccupiedSlotsPeak) ||
 			c.perRack == 0 && (frames != r.Frames || bytes != r.Bytes) {
 			t.Errorf("%s: at the end %+v; the result is %+v", name, last, r)
 		}
@@ -136,12 +136,12 @@ func checkPicture(t *testing.T, name string, n *Network, v *Snapshot, hosts []bu
 		t.Fatalf("%s: at %d %d frames, %d arrived and %d are on their way", name, v.Now, v.Frames, arrived, v.Underway)
 	}
 	for i, s := range v.Switches {
-		if s.Held != len(s.Table) || s.Held > s.Peak || s.Slots < s.Peak || i > 0 && s.Name != fmt.Sprintf("rack-%d", i-1) || i == 0 &&
+		if s.Occupied != len(s.Table) || s.Occupied > s.Peak || s.Slots < s.Peak || i > 0 && s.Name != fmt.Sprintf("rack-%d", i-1) || i == 0 &&
 			s.Name != "root" {
 			t.Fatalf("%s: at %d %+v", name, v.Now, s)
 		}
 		for k, slot := range s.Table {
-			if !slot.Held || slot.Lanes != nil || k > 0 && slot.Place <= s.Table[k-1].Place {
+			if !slot.Occupied || slot.Lanes != nil || k > 0 && slot.Place <= s.Table[k-1].Place {
 				t.Fatalf("%s: at %d slot %d is %+v", name, v.Now, k, slot)
 			}
 		}

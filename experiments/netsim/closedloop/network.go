@@ -180,7 +180,7 @@ func (s *sim) installPrograms(parts *system.Parts) error {
 	}
 	s.ledger, s.renewal = parts.Program.Ledger, parts.Renewal
 	build := parts.Build
-	if parts.Whole {
+	if parts.FitsVector {
 		build.Slots = s.job.Packets()
 	}
 	for i := range s.switches {

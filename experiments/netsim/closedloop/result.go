@@ -22,11 +22,11 @@ type Result struct {
 	Goodput     metric.Float // bit/s of gradient values that a worker sent and got back
 	// Staleness of a contribution when it is applied: updates since its weights were read, and the contributions in
 	// them.
-	StaleUpdates, StaleVectors metric.Float
-	AoM                        [3]metric.Float // by the newest, the mean and the oldest contribution, at the workers
-	Held, HeldPeak             metric.Float    // slots, sum over the switches
-	HeldBytes                  metric.Float    // memory of the held slots, mean over time
-	Memory                     olaf.Size       // total memory of all tables
+	StaleUpdates, StaleVectors       metric.Float
+	AoM                              [3]metric.Float // by the newest, the mean and the oldest contribution, at the workers
+	OccupiedSlots, OccupiedSlotsPeak metric.Float    // slots, sum over the switches
+	OccupiedBytes                    metric.Float    // memory of the held slots, mean over time
+	Memory                           olaf.Size       // total memory of all tables
 	// Completion is the time when a job's last worker finished, averaged over the finished jobs.
 	Completion metric.Float
 	// Served is the number of packets that reach servers per packet of a vector: 1 if the switch adds all, or the
@@ -57,12 +57,12 @@ type Port struct {
 	Busy              metric.Float
 }
 
-// Row describes one number in a Result. Why explains why a finished run may lack the number. It is empty if every
+// Row describes one number in a Result. Reason explains why a finished run may lack the number. It is empty if every
 // finished run has it.
 type Row struct {
 	metric.Host
-	Of  func(*Result) metric.Float
-	Why string
+	Of     func(*Result) metric.Float
+	Reason string
 	// Zeroed is set if earlier versions stored 0 for a missing value.
 	Zeroed bool
 }
@@ -103,9 +103,9 @@ var rows = []Row{
 		func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
 	{metric.Host{Name: "aom_oldest_ns", Title: "AoM, oldest", Unit: "ns", Doc: "the same by the oldest contribution"},
 		func(r *Result) metric.Float { return r.AoM[oldest] }, noAge, false},
-	{metric.OfHosts("slots_held"), func(r *Result) metric.Float { return r.Held }, noTable, true},
-	{metric.OfHosts("slots_held_peak"), func(r *Result) metric.Float { return r.HeldPeak }, noTable, true},
-	{metric.OfHosts("held_bytes"), func(r *Result) metric.Float { return r.HeldBytes }, noTable, true},
+	{metric.OfHosts("slots_held"), func(r *Result) metric.Float { return r.OccupiedSlots }, noTable, true},
+	{metric.OfHosts("slots_held_peak"), func(r *Result) metric.Float { return r.OccupiedSlotsPeak }, noTable, true},
+	{metric.OfHosts("held_bytes"), func(r *Result) metric.Float { return r.OccupiedBytes }, noTable, true},
 	{metric.OfHosts("memory_bytes"), (*Result).tableMemory, noTable, true},
 	{metric.Host{Name: "busiest_wire", Title: "Busiest wire", Unit: "",
 		Doc: "share of the duration that the busiest direction of a link was busy"},
@@ -205,16 +205,16 @@ func (s *sim) countPrograms(r *Result) error {
 			bytes += sw.Table.Area * float64(sw.Program.Memory()) / float64(slots)
 		}
 		peak += sw.Table.Peak
-		r.HeldLast += sw.Table.Held
+		r.HeldLast += sw.Table.Slots
 		r.Slots += sw.Program.Slots()
 		r.Memory += sw.Program.Memory()
 	}
-	r.Held, r.HeldBytes, r.HeldPeak = metric.Missing(), metric.Missing(), metric.Missing()
+	r.OccupiedSlots, r.OccupiedBytes, r.OccupiedSlotsPeak = metric.Missing(), metric.Missing(), metric.Missing()
 	if r.Slots == 0 {
 		return nil
 	}
-	if r.HeldPeak = metric.Float(peak); s.now > 0 {
-		r.Held, r.HeldBytes = metric.Float(held/float64(s.now)), metric.Float(bytes/float64(s.now))
+	if r.OccupiedSlotsPeak = metric.Float(peak); s.now > 0 {
+		r.OccupiedSlots, r.OccupiedBytes = metric.Float(held/float64(s.now)), metric.Float(bytes/float64(s.now))
 	}
 	return nil
 }

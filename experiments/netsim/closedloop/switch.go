@@ -33,21 +33,21 @@ func (s *Switch) OccupancyAt(now int64) Occupancy {
 
 // Occupancy is the occupancy of a switch's table over time, measured from a given instant on.
 type Occupancy struct {
-	From int64 // ps; earlier occupancy counts neither in Peak nor in Area
-	Held int
-	Peak int
-	Area float64 // slots × ps
+	From  int64 // ps; earlier occupancy counts neither in Peak nor in Area
+	Slots int
+	Peak  int
+	Area  float64 // slots × ps
 
 	at int64
 }
 
 func (o *Occupancy) record(now int64, held int) {
 	if now > o.From {
-		o.Area += float64(float64(o.Held) * float64(now-max(o.at, o.From)))
-		o.Peak = max(o.Peak, o.Held) // Held may date from before From
+		o.Area += float64(float64(o.Slots) * float64(now-max(o.at, o.From)))
+		o.Peak = max(o.Peak, o.Slots) // Slots may date from before From
 	}
 	if now >= o.From {
 		o.Peak = max(o.Peak, held)
 	}
-	o.at, o.Held = now, held
+	o.at, o.Slots = now, held
 }

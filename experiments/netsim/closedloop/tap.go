@@ -55,7 +55,7 @@ func (s *sim) tapFrame(w *wire, p *packet) {
 	f := Frame{At: olaf.Time(s.now), From: int(p.from), To: int(w.to), For: int(w.to), Packet: &p.Packet,
 		Lanes: p.lanes}
 	switch {
-	case s.grove != nil && p.target != everybody:
+	case s.grove != nil && p.target != allWorkers:
 		f.For = int(p.target)
 	case p.to != endpoint.Network:
 		f.For, f.Past = int(s.numberOf(p)), true

@@ -155,9 +155,9 @@ func TestCountsByHand(t *testing.T) {
 	near("aggregation", r.Aggregation, 2*1264)
 	near("completion", r.Completion, took)
 	near("goodput", r.Goodput, 64*32/(took*1e-9))
-	near("held", r.Held, 30_000./took)
-	near("the peak", r.HeldPeak, 1)
-	near("memory held", r.HeldBytes, 30_000./took*float64(r.Memory)/8)
+	near("held", r.OccupiedSlots, 30_000./took)
+	near("the peak", r.OccupiedSlotsPeak, 1)
+	near("memory held", r.OccupiedBytes, 30_000./took*float64(r.Memory)/8)
 	near("the busiest wire", r.Busiest, 264./took)
 	if r.Frames != 4 || r.Arrived != 4 || r.Switched != 2 || r.Lost+r.Marked+r.Underway != 0 || r.Bytes != 4*306 || r.Slots != 8 ||
 		r.HeldLast != 0 || r.Memory == 0 || r.Updates != 1 {
@@ -170,16 +170,16 @@ func TestCountsByHand(t *testing.T) {
 	passes := pass.Describe()
 	forwards := psParts(true)
 	forwards.Program, forwards.Passes = &passes, true
-	if r := run(t, n, j, forwards, true, 1); r.HeldBytes.Known() || r.Held.Known() || r.HeldPeak.Known() || r.Slots != 0 ||
+	if r := run(t, n, j, forwards, true, 1); r.OccupiedBytes.Known() || r.OccupiedSlots.Known() || r.OccupiedSlotsPeak.Known() || r.Slots != 0 ||
 		r.Switched != 4 || r.Program.Of("forwarded") != 4 {
-		t.Errorf("a switch that counts: held %g B, %+v", float64(r.HeldBytes), r)
+		t.Errorf("a switch that counts: held %g B, %+v", float64(r.OccupiedBytes), r)
 	}
 	four := n
 	four.Workers, four.PerRack = 4, 2
 	j.Late = []olaf.Duration{0, late, 0, late}
 	r = run(t, four, j, iswitchParts(endpoint.ISwitch{}, 8), true, 1)
-	near("held in racks", r.Held, 2*30_000/float64(r.Duration))
-	near("the peaks of racks", r.HeldPeak, 3)
+	near("held in racks", r.OccupiedSlots, 2*30_000/float64(r.Duration))
+	near("the peaks of racks", r.OccupiedSlotsPeak, 3)
 	j.Limit = olaf.Millisecond
 	j.Late[1] = 2 * j.Limit
 	if r = run(t, four, j, iswitchParts(endpoint.ISwitch{}, 8), true, 1); !r.Hung || r.HeldLast != 2 {
@@ -188,7 +188,7 @@ func TestCountsByHand(t *testing.T) {
 	j.Limit, j.Late = 0, []olaf.Duration{0, late}
 	n.PerRack = 1
 	if r = run(t, n, j, iswitchParts(endpoint.ISwitch{}, 8), true, 1); r.Frames != 8 || r.Switched != 6 || r.Slots != 24 ||
-		r.HeldPeak != 1 {
+		r.OccupiedSlotsPeak != 1 {
 		t.Errorf("in racks: %+v", r)
 	}
 }
@@ -525,8 +525,8 @@ func TestEndAtTheLimit(t *testing.T) {
 		if computed != (r.Underway == 1) || r.Duration.Known() && computed != (r.Duration == 5e6) {
 			t.Errorf("late by %d: %d on their way after %g ns", late, r.Underway, float64(r.Duration))
 		}
-		if r.Held.Known() != computed || r.Busiest.Known() != computed {
-			t.Errorf("late by %d: held %g, busiest %g", late, float64(r.Held), float64(r.Busiest))
+		if r.OccupiedSlots.Known() != computed || r.Busiest.Known() != computed {
+			t.Errorf("late by %d: held %g, busiest %g", late, float64(r.OccupiedSlots), float64(r.Busiest))
 		}
 	}
 }

@@ -161,11 +161,11 @@ func TestPicturesOfFullTables(t *testing.T) {
 		j := Job{Layout: endpoint.Layout{Values: held, PerPacket: 1}, Updates: 1, Compute: olaf.Microsecond,
 			Late: []olaf.Duration{0, 5 * olaf.Millisecond}}
 		j.Follow = func(at, _ olaf.Time, l *Look) (olaf.Time, bool) {
-			if s := l.Snapshot(at).Switches[0]; s.Held >= most {
-				most = s.Held
-				if len(s.Table) != min(s.Held, mostSlots) || s.Peak != s.Held || s.Slots != slots || s.Held > 0 &&
+			if s := l.Snapshot(at).Switches[0]; s.Occupied >= most {
+				most = s.Occupied
+				if len(s.Table) != min(s.Occupied, mostSlots) || s.Peak != s.Occupied || s.Slots != slots || s.Occupied > 0 &&
 					s.Table[len(s.Table)-1].Place != len(s.Table)-1 {
-					t.Fatalf("%d slots are held of %d, %d shown", s.Held, s.Slots, len(s.Table))
+					t.Fatalf("%d slots are held of %d, %d shown", s.Occupied, s.Slots, len(s.Table))
 				}
 			}
 			return at + olaf.Time(100*olaf.Microsecond), true

@@ -222,12 +222,12 @@ func (s *sim) deliverToServer(place int, i int32) {
 	s.processPacket(1+place, from, i)
 }
 
-// everybody is the target of frames that the switch copies to all workers.
-const everybody int32 = -1
+// allWorkers is the target of frames that the switch copies to all workers.
+const allWorkers int32 = -1
 
 // forwardPacket makes the switch forward packet i towards its target.
 func (s *sim) forwardPacket(i int32) {
-	if s.packets[i].target != everybody {
+	if s.packets[i].target != allWorkers {
 		s.transmitPacket(i, s.grove.fabric[s.packets[i].target], s.now)
 		return
 	}
@@ -265,7 +265,7 @@ func (o *emitter) emitInTree(to program.Dest, p *program.Packet, lanes []uint32)
 	}
 	switch {
 	case to == program.Down && place == root && p.Kind == program.Result:
-		one(everybody)
+		one(allWorkers)
 		return
 	case to == program.Up && place == root:
 		return

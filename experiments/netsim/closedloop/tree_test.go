@@ -179,7 +179,7 @@ func TestFig1(t *testing.T) {
 	} {
 		n, job := fig1(scale)
 		parts := partsOf(c.system, c.slots)
-		if !parts.Whole { // its program runs on a switch
+		if !parts.FitsVector { // its program runs on a switch
 			n.Tree, parts.Frame, parts.Header, parts.PerPacket = nil, nil, 64, 256 // frames are as long as the other systems'
 		}
 		if worker := parts.Worker; !c.divides {

@@ -401,8 +401,8 @@ func TestChildrenOfATree(t *testing.T) {
 func TestRowsOfAResult(t *testing.T) {
 	r := Result{
 		Updates: 1, Duration: 2, Iteration: 3, Gradient: 23, Summed: 4, Aggregation: 5, Goodput: 6, StaleUpdates: 7, StaleVectors: 8,
-		AoM:  [3]metric.Float{9, 10, 11},
-		Held: 12, HeldPeak: 13, HeldBytes: 14, Memory: 15, Slots: 1, Completion: 16, Served: 17, Marked: 18, Busiest: 19, Frames: 20,
+		AoM:           [3]metric.Float{9, 10, 11},
+		OccupiedSlots: 12, OccupiedSlotsPeak: 13, OccupiedBytes: 14, Memory: 15, Slots: 1, Completion: 16, Served: 17, Marked: 18, Busiest: 19, Frames: 20,
 		Lost: 21, Bytes: 22,
 	}
 	want := map[string]metric.Float{
@@ -419,7 +419,7 @@ func TestRowsOfAResult(t *testing.T) {
 	}
 	var said strings.Builder
 	for _, row := range ListRows() {
-		fmt.Fprintf(&said, "%s, %q in %q: %s. Missing: %q, once 0: %t\n", row.Name, row.Title, row.Unit, row.Doc, row.Why, row.Zeroed)
+		fmt.Fprintf(&said, "%s, %q in %q: %s. Missing: %q, once 0: %t\n", row.Name, row.Title, row.Unit, row.Doc, row.Reason, row.Zeroed)
 	}
 	golden.Equal(t, "rows.txt", []byte(said.String()))
 	if none := new(Result); none.Of("memory_bytes").Known() {
@@ -494,8 +494,8 @@ func TestFramesOfNodes(t *testing.T) {
 			t.Errorf("%s: ports %d, want %d", name, have, ports)
 		}
 	}
-	if KeptBytes(true) != int(olaf.MaxFrame) || KeptBytes(false) != 128 {
-		t.Errorf("%d and %d bytes are kept", KeptBytes(true), KeptBytes(false))
+	if StoredBytes(true) != int(olaf.MaxFrame) || StoredBytes(false) != 128 {
+		t.Errorf("%d and %d bytes are kept", StoredBytes(true), StoredBytes(false))
 	}
 	if h := CaptureInterface("rack-0", frame.SwitchML, false); h.Name != "rack-0" || h.SnapBytes != 128 ||
 		!strings.Contains(h.Comment, "what rack-0 hears: SwitchML frames (switchml") {

@@ -64,11 +64,11 @@ type LinkSnapshot struct {
 
 // SwitchSnapshot is the state of a switch. In a snapshot, the root comes before the racks.
 type SwitchSnapshot struct {
-	Name  string
-	Slots int
-	Held  int
-	Peak  int
-	Table []HeldSlot // the first mostSlots held slots, in order
+	Name     string
+	Slots    int
+	Occupied int
+	Peak     int
+	Table    []HeldSlot // the first mostSlots held slots, in order
 }
 
 // mostSlots is the maximum number of occupied slots that a snapshot lists per switch.
@@ -134,9 +134,9 @@ func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 		sw := &s.switches[i]
 		one := SwitchSnapshot{Name: names[s.rootNode()+i], Peak: sw.Table.Peak}
 		if sw.Program != nil {
-			one.Slots, one.Held = sw.Program.Slots(), sw.Program.CountOccupied()
-			for at := 0; at < one.Slots && len(one.Table) < min(one.Held, mostSlots); at++ {
-				if slot := sw.Program.Slot(at); slot.Held {
+			one.Slots, one.Occupied = sw.Program.Slots(), sw.Program.CountOccupied()
+			for at := 0; at < one.Slots && len(one.Table) < min(one.Occupied, mostSlots); at++ {
+				if slot := sw.Program.Slot(at); slot.Occupied {
 					slot.Lanes = nil // the lanes belong to the program
 					one.Table = append(one.Table, HeldSlot{at, slot})
 				}

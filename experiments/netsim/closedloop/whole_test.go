@@ -91,9 +91,9 @@ func TestCountsOfEveryTable(t *testing.T) {
 		if r.Slots != slots || r.HeldLast != held || r.Memory != memory {
 			t.Errorf("%s: %d slots, %d held, %d bytes; want %d, %d, %d", name, r.Slots, r.HeldLast, r.Memory, slots, held, memory)
 		}
-		if want := float64(r.Held) * float64(memory) / float64(slots); c.alike &&
-			!(math.Abs(float64(r.HeldBytes)-want) <= 1e-9*want && want > 0) {
-			t.Errorf("%s: %g bytes are held, want %g", name, float64(r.HeldBytes), want)
+		if want := float64(r.OccupiedSlots) * float64(memory) / float64(slots); c.alike &&
+			!(math.Abs(float64(r.OccupiedBytes)-want) <= 1e-9*want && want > 0) {
+			t.Errorf("%s: %g bytes are held, want %g", name, float64(r.OccupiedBytes), want)
 		}
 	}
 }
@@ -174,8 +174,8 @@ func TestPicturesOfATree(t *testing.T) {
 			if i > 0 {
 				name, slots = fmt.Sprintf("aggregator-%d", i-1), j.Packets()
 			}
-			if s.Name != name || s.Slots != slots || s.Held != len(s.Table) || s.Held > s.Peak || over &&
-				(s.Held > 0 || (s.Peak > 0) != (i > 0)) {
+			if s.Name != name || s.Slots != slots || s.Occupied != len(s.Table) || s.Occupied > s.Peak || over &&
+				(s.Occupied > 0 || (s.Peak > 0) != (i > 0)) {
 				t.Fatalf("at %d switch %d is %+v", v.Now, i, s)
 			}
 		}

@@ -145,7 +145,7 @@ func TestSwitchKeepsItsTable(t *testing.T) {
 		s.Receive(olaf.Time(10+10*i), 0, &program.Packet{Kind: program.Data, Job: 1, Seg: seg, Count: 1}, nil, nobody{})
 	}
 	s.RecordTable(50)
-	if o := s.Table; o.Held != 2 || o.Peak != 2 || o.Area != 10+20+10+20 {
+	if o := s.Table; o.Slots != 2 || o.Peak != 2 || o.Area != 10+20+10+20 {
 		t.Errorf("the table was %+v; it holds 2, held 2 at most, 60 slots × ps in all", o)
 	}
 	if o := s.OccupancyAt(60); o.Area != 80 || s.Table.Area != 60 {

@@ -37,8 +37,8 @@ func NewGate(law Law, ack AckContent, seed uint64, worker olaf.WorkerID) *Gate {
 	return &Gate{law: law, ack: ack, draws: rand.New(rand.NewPCG(seed, uint64(worker)))}
 }
 
-// Heard records the status in an ACK.
-func (g *Gate) Heard(now olaf.Time, s olaf.QueueStatus) {
+// RecordStatus records the status in an ACK.
+func (g *Gate) RecordStatus(now olaf.Time, s olaf.QueueStatus) {
 	status := Status{Active: uint32(s.ActiveClusters), Slots: uint32(s.Slots), Occupancy: s.Occupancy}
 	if g.ack == FullAck { // the bit alone, so that a queue need not send its occupancy
 		if status.Occupancy = 0; s.Full {

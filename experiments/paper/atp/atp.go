@@ -98,7 +98,7 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (res
 		}
 		if i == 0 { // the slides' mix
 			ours["atp/sharing.too_little.static_over_dynamic"] = paper.Of(t.Blocks[at+1].Rows[0].Cells[0])
-			ours["atp/sharing.enough.difference"] = paper.Of(g.apart)
+			ours["atp/sharing.enough.difference"] = paper.Of(g.difference)
 		}
 	}
 	t.Compare(ours)

@@ -21,8 +21,8 @@ type Grid struct {
 	Amounts  []string  // of aggregators, as parsed by Aggregators
 	Losses   []float64 // shares of frames
 
-	apart results.Statistic // for the last amount, the difference between the two ways to share, in per cent
-	found []*job.Outcome    // in the order of Cells
+	difference results.Statistic // for the last amount, the difference between the two ways to share, in per cent
+	found      []*job.Outcome    // in the order of Cells
 }
 
 // Cell is one setting of a grid.
@@ -164,7 +164,7 @@ func (g *Grid) Fill(ctx context.Context, set system.Set, t *result.Result, prefi
 	if _, err := g.play(ctx, cells, seeds, done); err != nil {
 		return err
 	}
-	g.tell(cells, t, prefix)
+	g.addResults(cells, t, prefix)
 	return nil
 }
 
@@ -189,8 +189,8 @@ func (g *Grid) play(ctx context.Context, cells []Cell, seeds []uint64, done func
 	return seeds, nil
 }
 
-// tell adds the results of the cells to t. If the grid was interrupted, the last row may have empty cells.
-func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
+// addResults adds the results of the cells to t. If the grid was interrupted, the last row may have empty cells.
+func (g *Grid) addResults(cells []Cell, t *result.Result, prefix string) {
 	blocks := make([]result.Block, len(measures))
 	for i, m := range measures {
 		blocks[i] = result.Block{Name: prefix + m.name, Unit: m.unit, Columns: g.Sharings}
@@ -206,7 +206,7 @@ func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
 			ratio.Rows = append(ratio.Rows, result.Line{Name: name,
 				Cells: []results.Statistic{over(row[s], row[d], func(r float64) float64 { return r })}})
 			if loss == 0 {
-				g.apart = over(row[s], row[d], func(r float64) float64 { return 100 * max(r-1, 1-r) })
+				g.difference = over(row[s], row[d], func(r float64) float64 { return 100 * max(r-1, 1-r) })
 			}
 		}
 		if err := job.Errs(row); err != nil {
@@ -239,7 +239,7 @@ func (g *Grid) Runs(seeds int) int { return len(g.Sharings) * len(g.Amounts) * l
 func (g *Grid) table(cells []Cell, seeds []uint64) *result.Result {
 	t := experiments.NewResult(LabName, "jobs that share a switch", &experiments.Options{}, g.config(seeds))
 	t.Terms = g.terms()
-	g.tell(cells, t, "")
+	g.addResults(cells, t, "")
 	g.basis(t)
 	return t
 }

@@ -12,16 +12,16 @@ import (
 const calibrated = "the burst length, cluster weights and engine cycles were calibrated on the published numbers, " +
 	"so agreement is a fit, not a prediction"
 
-// besideTable1 compares a bench of two queues with Table 1 and with the reductions in the paper's text.
-func besideTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {
+// compareWithTable1 compares a bench of two queues with Table 1 and with the reductions in the paper's text.
+func compareWithTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {
 	if s.Versus == "" {
 		return nil, nil
 	}
 	return compareArtefacts(s, b, "olaf/table1", "olaf/aom")
 }
 
-// besideFig6 compares a bench of a single queue with Fig. 6 of the paper.
-func besideFig6(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {
+// compareWithFig6 compares a bench of a single queue with Fig. 6 of the paper.
+func compareWithFig6(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {
 	if s.Versus != "" {
 		return nil, nil
 	}

@@ -107,7 +107,7 @@ func pretendOne(folder string, c *rl.Config, above float64) error {
 	if err != nil {
 		return err
 	}
-	path, err := keptPath(folder, c)
+	path, err := storedPath(folder, c)
 	return errors.Join(err, os.WriteFile(path, text, 0o600))
 }
 

@@ -19,7 +19,7 @@ import (
 
 func measured(t *testing.T, s bench.Spec) *bench.Measurement {
 	t.Helper()
-	report, err := bench.MeasureSpec(t.Context(), s, bench.Options{Beside: Experiments(system.All()).CompareBench})
+	report, err := bench.MeasureSpec(t.Context(), s, bench.Options{ComparePaper: Experiments(system.All()).CompareBench})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// keptVersion is part of the file name of stored training runs. It must change when training computes something else.
-const keptVersion = "1"
+// storedVersion is part of the file name of stored training runs. It must change when training computes something else.
+const storedVersion = "1"
 
 // learned contains the part of a training result that figures use.
 type learned struct {
@@ -78,7 +78,7 @@ func trainOne(ctx context.Context, o *experiments.Options, c rl.Config, progress
 	if found, err := o.FindDone(&c, l); found || err != nil {
 		return l, err
 	}
-	path, err := keptPath(o.Trainings, &c)
+	path, err := storedPath(o.Trainings, &c)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,8 @@ func trainings(schemes func(*experiments.Options) []scheme, full, quick int) *ex
 	}
 }
 
-// keptPath returns the path at which a training run is stored. It depends on the whole configuration.
-func keptPath(folder string, c *rl.Config) (string, error) {
+// storedPath returns the path at which a training run is stored. It depends on the whole configuration.
+func storedPath(folder string, c *rl.Config) (string, error) {
 	if folder == "" {
 		return "", nil
 	}
@@ -147,7 +147,7 @@ func keptPath(folder string, c *rl.Config) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name a training: %w", err)
 	}
-	sum := sha256.Sum256(append(doc, keptVersion+runtime.GOARCH...))
+	sum := sha256.Sum256(append(doc, storedVersion+runtime.GOARCH...))
 	return filepath.Join(folder, "training-"+hex.EncodeToString(sum[:8])+".json"), nil
 }
 

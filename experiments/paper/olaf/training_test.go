@@ -92,7 +92,7 @@ func TestFinishedTrainingsAreKept(t *testing.T) {
 func TestDamagedKeptTrainingIsReported(t *testing.T) {
 	keep := t.TempDir()
 	c := tiny()[0].Config
-	path, err := keptPath(keep, &c)
+	path, err := storedPath(keep, &c)
 	if err != nil {
 		t.Fatal(err)
 	}

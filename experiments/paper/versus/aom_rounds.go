@@ -180,7 +180,7 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 			off = max(off, 100*math.Abs(float64(have[k].Mean/want[k].Mean)-1))
 		}
 		ordered = ordered && have[1].Mean+have[1].CI95 < have[2].Mean-have[2].CI95
-		open := &beside.Rows[i].Cells[besideRounds]
+		open := &beside.Rows[i].Cells[roundsColumn]
 		older = older && open.Mean+open.CI95 < have[1].Mean-have[1].CI95
 	}
 	t.Say("expected before the run, in rounds, at every rate: ages within %d %% of the arithmetic: at most %.1f "+
@@ -188,7 +188,7 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 	t.Say("expected: ATP, whose sums pass a server, is older than SwitchML, and the 95 %% intervals do not "+
 		"overlap: %s",
 		formatVerdict(t, ordered))
-	t.Say("expected: SwitchML in rounds is older than %s, whose workers do not wait: %s", beside.Columns[besideRounds],
+	t.Say("expected: SwitchML in rounds is older than %s, whose workers do not wait: %s", beside.Columns[roundsColumn],
 		formatVerdict(t, older))
 	t.Say("seen after the run: when ATP resent something, a packet had met another job's aggregator and gone to " +
 		"the server alone, while the others of its round waited in the switch; for a vector of one packet no " +
@@ -201,6 +201,6 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 		"rounds decide themselves")
 }
 
-// besideRounds is the column with which the rounds are compared. Its workers do not wait, and its sums contain as many
+// roundsColumn is the column with which the rounds are compared. Its workers do not wait, and its sums contain as many
 // gradients as those of a round, H = 3.
-const besideRounds = 1
+const roundsColumn = 1

@@ -204,7 +204,7 @@ func runBench(t *testing.T, p *Program, mode string, losses float64) (ranks []ma
 	p.Olafctl = func(args ...string) *exec.Cmd {
 		return exec.Command(*attachedFlag, append([]string{"testbed"}, args...)...)
 	}
-	p.Say, p.Told = t.Logf, func(Point) {}
+	p.Progress, p.OnPoint = t.Logf, func(Point) {}
 	r, err := p.run(t.Context(), p.sumStand(bed), "xagg", 1)
 	if err := errors.Join(err, bed.Broken()); err != nil {
 		t.Fatal(err)

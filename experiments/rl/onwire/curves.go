@@ -29,8 +29,8 @@ type Comparison struct {
 	Bed      *testbed.Testbed              `json:"-"`
 	Options  Options                       `json:"-"`
 	Quick    bool                          `json:"-"`
-	Say      func(format string, a ...any) `json:"-"` // reports progress; required
-	Told     func(reward float64)          `json:"-"` // receives every update; required
+	Progress func(format string, a ...any) `json:"-"` // reports progress; required
+	OnUpdate func(reward float64)          `json:"-"` // receives every update; required
 }
 
 // experiment is the experiment name under which comparisons are stored.
@@ -120,7 +120,7 @@ func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 			if c.Bed == nil {
 				continue
 			}
-			c.Say("%s, seed %d: %d workers and a server as processes on %s, about %v", system, seed, t.Workers,
+			c.Progress("%s, seed %d: %d workers and a server as processes on %s, about %v", system, seed, t.Workers,
 				c.Device, TrainingTime(&t).Round(time.Second))
 			out, err := Train(ctx, t, c.Bed, c.options())
 			if err != nil && !errors.Is(err, ErrInvalid) {
@@ -136,13 +136,13 @@ func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 // options returns the options for a testbed, with a callback for every update.
 func (c *Comparison) options() Options {
 	o := c.Options
-	o.Told = func(_ int, p rl.Point) { c.Told(p.Reward) }
+	o.OnUpdate = func(_ int, p rl.Point) { c.OnUpdate(p.Reward) }
 	return o
 }
 
 // simulate trains in virtual time. The queue has no engine cycles, like a queue in the kernel.
 func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, error) {
-	out, err := rl.Train(ctx, *t, rewardObserver(c.Told))
+	out, err := rl.Train(ctx, *t, rewardObserver(c.OnUpdate))
 	if err != nil && !errors.Is(err, rl.ErrDiverged) {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func FuzzTraining(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if usual := p.pilot.Usual(); usual < 1 {
+			if usual := p.pilot.IterationTime(); usual < 1 {
 				t.Errorf("an iteration of worker %d takes %v in %s", k, usual, written)
 			}
 			if c.PPO.Steps*c.PPO.Epochs <= 4 && c.PPO.Steps <= 4 {

@@ -16,7 +16,7 @@ import (
 // keep trains in the simulated network, adds other training runs, and stores them all.
 func keep(t *testing.T, others ...*Training) *store.Folder {
 	t.Helper()
-	c := &Comparison{Training: small(), Systems: []string{"olaf", "fifo"}, Seeds: []uint64{3, 4}, Say: t.Logf, Told: func(float64) {}}
+	c := &Comparison{Training: small(), Systems: []string{"olaf", "fifo"}, Seeds: []uint64{3, 4}, Progress: t.Logf, OnUpdate: func(float64) {}}
 	r, err := c.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestVerify(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.edit(r)
-			k.Told = func(float64) {}
+			k.OnUpdate = func(float64) {}
 			p, err := k.Verify(t.Context(), r, nil)
 			switch {
 			case c.finds != "":

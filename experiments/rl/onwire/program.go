@@ -49,9 +49,9 @@ type Program struct {
 	OutRate  olaf.Rate `json:"out_rate,omitempty"` // output rate of a queue
 
 	// Olafctl returns the command that starts a worker or a server, given its name and arguments.
-	Olafctl func(args ...string) *exec.Cmd `json:"-"`
-	Say     func(format string, a ...any)  `json:"-"` // reports progress; required
-	Told    func(p Point)                  `json:"-"` // receives every point; required
+	Olafctl  func(args ...string) *exec.Cmd `json:"-"`
+	Progress func(format string, a ...any)  `json:"-"` // reports progress; required
+	OnPoint  func(p Point)                  `json:"-"` // receives every point; required
 
 	most uint32 // maximum number of updates per worker for a network in this process; 0 means mostRounds
 }
@@ -132,12 +132,12 @@ type attempt struct {
 
 // computation is one running process of the command that computes gradients.
 type computation struct {
-	name   string
-	cmd    *exec.Cmd
-	done   chan struct{}
-	err    error
-	errors bytes.Buffer
-	say    func(format string, a ...any)
+	name     string
+	cmd      *exec.Cmd
+	done     chan struct{}
+	err      error
+	errors   bytes.Buffer
+	progress func(format string, a ...any)
 }
 
 // run carries out one training run. When it returns, all processes that it started have ended.
@@ -295,7 +295,7 @@ const endTime = 15 * time.Second
 // with the socket added.
 func (a *attempt) program(ctx context.Context, k int) error {
 	role := "worker"
-	c := &computation{name: "worker " + strconv.Itoa(k), done: make(chan struct{}), say: a.Say}
+	c := &computation{name: "worker " + strconv.Itoa(k), done: make(chan struct{}), progress: a.Progress}
 	if k < 0 {
 		role, c.name = "server", "server"
 	}
@@ -338,13 +338,13 @@ func (a *attempt) readLines(k int, name string, out io.Reader) {
 	for s := bufio.NewScanner(out); s.Scan(); {
 		p := Point{AtNS: time.Since(a.began).Nanoseconds()}
 		if k < 0 || json.Unmarshal(s.Bytes(), &p) != nil || p.Loss == nil && p.Reward == nil {
-			a.Say("%s: %s", name, s.Text())
+			a.Progress("%s: %s", name, s.Text())
 			continue
 		}
 		a.mu.Lock()
 		a.points[k] = append(a.points[k], p)
 		a.mu.Unlock()
-		a.Told(p)
+		a.OnPoint(p)
 	}
 }
 
@@ -359,7 +359,7 @@ func (c *computation) ended() error {
 	}
 	said := c.errors.Bytes()
 	if exception := findException(said); exception != nil {
-		c.say("%s: %s", c.name, bytes.TrimSpace(said))
+		c.progress("%s: %s", c.name, bytes.TrimSpace(said))
 		said = exception
 	}
 	err := fmt.Errorf("%w: %s: %w", ErrProgram, c.name, process.Ended(c.err, said))

@@ -78,7 +78,7 @@ func (a *attempt) startAsync(ctx context.Context, jobs *Jobs) (*asyncNet, error)
 	n.job.Varies = n.parts.Server != nil
 	c := attach.Config{System: a.system, Workers: a.Workers, Largest: a.Values, Lanes: a.Values + attach.Overhead,
 		Floats: true, Turns: true}
-	if n.updates, err = attach.NewUpdates(c, n.fail, a.Say); err != nil {
+	if n.updates, err = attach.NewUpdates(c, n.fail, a.Progress); err != nil {
 		return n, err
 	}
 	if err := n.listen(a.socket(-1), n.updates); err != nil {
@@ -167,7 +167,7 @@ func (n *asyncNet) begin(k int, vector uint32) olaf.Duration {
 }
 
 // takeUpdate stores an update from a worker's client and returns its computing time.
-func (n *asyncNet) takeUpdate(k int, vector uint32, a *attach.Asked) olaf.Duration {
+func (n *asyncNet) takeUpdate(k int, vector uint32, a *attach.Request) olaf.Duration {
 	m := n.members[k]
 	least := 1
 	if n.parts.Server == nil { // results of iSwitch are counted by segment, so that every vector needs all segments

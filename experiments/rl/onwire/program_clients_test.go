@@ -64,7 +64,7 @@ const headWorkers = 2
 // Each of the three keeps the FIFO open, and the last one writes a line to it.
 func runHead(fifo string) {
 	p := &Program{Command: "sh -c 'exec 3>" + fifo + "; (sleep 600 &) ; sleep 600 & echo up >&3; exec sleep 600'", Systems: []string{"ps"},
-		Workers: headWorkers, Values: 4, Seeds: []uint64{1}, Clusters: 1, Say: func(string, ...any) {}, Told: func(Point) {}}
+		Workers: headWorkers, Values: 4, Seeds: []uint64{1}, Clusters: 1, Progress: func(string, ...any) {}, OnPoint: func(Point) {}}
 	_, err := simulatedIn(context.Background(), "sync", system.Options{})(p)
 	fmt.Fprintln(os.Stderr, err)
 }
@@ -205,8 +205,8 @@ func testProgram(t *testing.T, p *Program) (notes string) {
 	notes = t.TempDir()
 	t.Setenv("ONWIRE_NOTES", notes)
 	p.Command, p.Seeds, p.Clusters, p.Scale = os.Args[0], []uint64{1}, 1, attach.DefaultScale
-	p.Say = t.Logf
-	p.Told = func(Point) {}
+	p.Progress = t.Logf
+	p.OnPoint = func(Point) {}
 	if p.Lanes == 0 {
 		p.Lanes = p.Values + attach.Overhead
 	}
@@ -492,7 +492,7 @@ func TestInterruptedTrainingLeavesNothing(t *testing.T) {
 				defer os.RemoveAll(folder)
 				t.Setenv("TMPDIR", folder)
 				t.Setenv("ONWIRE_HANGS", role)
-				p.Say = func(format string, a ...any) {
+				p.Progress = func(format string, a ...any) {
 					if strings.HasSuffix(fmt.Sprintf(format, a...), role+" hangs") {
 						interrupt()
 					}

@@ -35,7 +35,7 @@ func (a *attempt) startIdeal(ctx context.Context, waits bool, seen func(worker i
 		server := c
 		server.Server = true
 		var err error
-		if n.updates, err = attach.NewUpdates(server, n.ended(-1), a.Say); err != nil {
+		if n.updates, err = attach.NewUpdates(server, n.ended(-1), a.Progress); err != nil {
 			return n, err
 		}
 		if err := n.listen(a.socket(-1), n.updates); err != nil {

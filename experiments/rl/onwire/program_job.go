@@ -56,7 +56,7 @@ func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, erro
 			if jobs.hasDaemons(name) {
 				where = "and a server as processes " + where
 			}
-			p.Say("%s, seed %d: %d workers %s", name, seed, p.Workers, where)
+			p.Progress("%s, seed %d: %d workers %s", name, seed, p.Workers, where)
 			r, err := p.runJob(ctx, jobs, name, seed)
 			if err != nil {
 				return nil, err
@@ -214,7 +214,7 @@ func (n *jobNet) finish(err error) {
 		}
 		n.answer(m)
 		if _, goesOn := m.rounds.Take(m.ctx); goesOn {
-			err = n.whyOver(k)
+			err = n.endReason(k)
 		}
 	}
 	if err != nil {
@@ -222,8 +222,8 @@ func (n *jobNet) finish(err error) {
 	}
 }
 
-// whyOver returns the reason why a worker whose program is still running receives no more sums.
-func (n *jobNet) whyOver(worker int) error {
+// endReason returns the reason why a worker whose program is still running receives no more sums.
+func (n *jobNet) endReason(worker int) error {
 	if slices.ContainsFunc(n.members, func(m *member) bool { return m.ctx.Err() != nil }) {
 		return fmt.Errorf("%w: another worker ended, and without it there are no more sums", attach.ErrBye)
 	}
@@ -287,7 +287,7 @@ func (n *jobNet) begin(k int, vector uint32) olaf.Duration {
 		return n.Compute
 	}
 	hint := time.AfterFunc(hintAfter, func() {
-		n.Say("worker %d computes for more than %v; if it waits for other programs beside the network, as DDP does, "+
+		n.Progress("worker %d computes for more than %v; if it waits for other programs beside the network, as DDP does, "+
 			"give the time with --compute", k, hintAfter)
 	})
 	defer hint.Stop()

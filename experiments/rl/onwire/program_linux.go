@@ -25,7 +25,7 @@ func (p *Program) RunSums(ctx context.Context, mode string) (_ *ProgramReport, e
 	defer func() { err = errors.Join(err, bed.Close()) }()
 	var runs []*ProgramRun
 	for _, seed := range p.Seeds {
-		p.Say("%s, seed %d: %d workers and a server as processes on %s", p.Systems[0], seed, p.Workers, p.Device)
+		p.Progress("%s, seed %d: %d workers and a server as processes on %s", p.Systems[0], seed, p.Workers, p.Device)
 		var r *ProgramRun
 		err := bed.Guard(ctx, func(ctx context.Context) (err error) {
 			r, err = p.run(ctx, p.sumStand(bed), p.Systems[0], seed)

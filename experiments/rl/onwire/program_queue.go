@@ -21,7 +21,7 @@ func (p *Program) RunQueues(ctx context.Context, bed *testbed.Testbed) (*Program
 	var runs []*ProgramRun
 	for _, system := range p.Systems {
 		for _, seed := range p.Seeds {
-			p.Say("%s, seed %d: %d workers and a server as processes", system, seed, p.Workers)
+			p.Progress("%s, seed %d: %d workers and a server as processes", system, seed, p.Workers)
 			s, err := &stand{computes: true, local: startIdealQueue}, error(nil)
 			if system != rl.Ideal {
 				s, err = p.queueStand(ctx, bed, system)

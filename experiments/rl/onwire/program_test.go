@@ -28,7 +28,7 @@ func TestProgramsFindThePackage(t *testing.T) {
 	t.Setenv("PERIOD", "0.001")
 	train := func(command string) (*ProgramReport, error) {
 		p := &Program{Command: command, Systems: []string{rl.Ideal}, Seeds: []uint64{1}, Workers: 2, Clusters: 1, Values: 608,
-			Lanes: 610, Scale: attach.DefaultScale, Say: t.Logf, Told: func(Point) {}}
+			Lanes: 610, Scale: attach.DefaultScale, Progress: t.Logf, OnPoint: func(Point) {}}
 		return p.RunQueues(t.Context(), nil)
 	}
 	r, err := train(interpreter + " " + example)

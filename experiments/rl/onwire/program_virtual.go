@@ -22,7 +22,7 @@ func (p *Program) RunVirtual(ctx context.Context, compute olaf.Duration) (*Progr
 	var runs []*ProgramRun
 	for _, name := range p.Systems {
 		for _, seed := range p.Seeds {
-			p.Say("%s, seed %d: %d workers and a server in virtual time", name, seed, p.Workers)
+			p.Progress("%s, seed %d: %d workers and a server in virtual time", name, seed, p.Workers)
 			r, err := p.run(ctx, &stand{computes: true, local: start}, name, seed)
 			if err != nil {
 				return nil, err
@@ -89,7 +89,7 @@ func (a *attempt) startVirtual(ctx context.Context, compute olaf.Duration) (*vir
 		return n, err
 	}
 	var err error
-	if n.updates, err = attach.NewUpdates(c, n.fail, a.Say); err != nil {
+	if n.updates, err = attach.NewUpdates(c, n.fail, a.Progress); err != nil {
 		return n, err
 	}
 	if err := n.listen(a.socket(-1), n.updates); err != nil {
@@ -162,15 +162,15 @@ func (n *virtual) play() {
 		n.now = next
 		handle()
 	}
-	n.err = n.whyEnded()
+	n.err = n.endReason()
 	if n.err != nil {
 		n.fail(n.err)
 		n.close(n.err)
 	}
 }
 
-// whyEnded returns the reason why the network stopped before its programs ended, or nil if they ended.
-func (n *virtual) whyEnded() error {
+// endReason returns the reason why the network stopped before its programs ended, or nil if they ended.
+func (n *virtual) endReason() error {
 	if why := context.Cause(n.ctx); why != nil {
 		if errors.Is(why, context.Canceled) {
 			return nil

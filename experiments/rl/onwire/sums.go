@@ -117,7 +117,7 @@ func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 			continue
 		}
 		t := c.Of(rl.Ideal, seed)
-		c.Say("%s, seed %d: %d workers and a server as processes on %s, as fast as they fly", name, seed, t.Workers,
+		c.Progress("%s, seed %d: %d workers and a server as processes on %s, as fast as they fly", name, seed, t.Workers,
 			c.Device)
 		real := &Training{System: name, Seed: seed, Real: true}
 		out, err := TrainSums(ctx, t, s.Mode, c.options())

@@ -40,7 +40,7 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 	}
 	r, err := demo.RunDemo(ctx, demo.Config{
 		Job: SumJob(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: dataplane.Mode(mode),
-		Say: func(string, ...any) {},
+		Progress: func(string, ...any) {},
 		Command: func(args ...string) *exec.Cmd {
 			if args[0] == workerProgram {
 				args = append(args, "--training", config)
@@ -81,9 +81,9 @@ func readSummed(c *rl.Config, r *demo.Report, o Options) (*Summed, error) {
 		if l.Digest != s.Digest {
 			return nil, fmt.Errorf("%w: worker %d ends with other weights than worker 0", ErrInvalid, k)
 		}
-		if o.Told != nil {
+		if o.OnUpdate != nil {
 			for _, p := range l.Curve {
-				o.Told(k, p)
+				o.OnUpdate(k, p)
 			}
 		}
 	}

@@ -36,8 +36,8 @@ type Options struct {
 	// Command returns the command of a worker or a server, given its name and arguments, for 'olafctl worker' and
 	// 'olafctl ps'.
 	Command func(args ...string) *exec.Cmd
-	// Told, if set, is called for every update from a worker, with no order between workers.
-	Told func(worker int, p rl.Point)
+	// OnUpdate, if set, is called for every update from a worker, with no order between workers.
+	OnUpdate func(worker int, p rl.Point)
 }
 
 // Vector is the line that a worker prints for each update.
@@ -271,8 +271,8 @@ func (r *run) recordUpdate(k int, line []byte) {
 	}
 	p := rl.Point{AtNS: v.AtNS, Reward: v.Reward}
 	r.out.Curves[k] = append(r.out.Curves[k], p)
-	if r.Told != nil {
-		r.Told(k, p)
+	if r.OnUpdate != nil {
+		r.OnUpdate(k, p)
 	}
 }
 

@@ -191,7 +191,7 @@ func (w *WireJob) PlayWorker(ctx context.Context, conn process.FrameConn, number
 	p.Waits = true
 	switch work := work.(type) {
 	case *attach.Rounds:
-		p.Check, p.OnLeave = work.Heard, work.HandleLeave
+		p.Check, p.OnLeave = work.CheckFrame, work.HandleLeave
 	case *attach.Pushes:
 		p.OnLeave = work.HandleLeave
 	}

@@ -33,7 +33,7 @@ func (p *Program) runAnswered(ctx context.Context, spec *job.Spec, seed uint64) 
 	if err != nil {
 		return nil, err
 	}
-	bed, err := w.OpenSwitch(nil, p.Say)
+	bed, err := w.OpenSwitch(nil, p.Progress)
 	if err != nil {
 		return nil, err
 	}

@@ -162,7 +162,7 @@ func TestControlReadsTheBit(t *testing.T) {
 		want      bool // it withholds some updates
 	}{{true, 0, true}, {false, 10, false}} {
 		k := tc.NewGate(law, cfg.Ack, 1, 2)
-		k.Heard(0, olaf.QueueStatus{ActiveClusters: 40, Slots: 10, Occupancy: c.occupancy, Full: c.full})
+		k.RecordStatus(0, olaf.QueueStatus{ActiveClusters: 40, Slots: 10, Occupancy: c.occupancy, Full: c.full})
 		withheld := false
 		for range 100 {
 			withheld = withheld || !k.Sends(0)
@@ -188,7 +188,7 @@ func TestControl(t *testing.T) {
 	if sends(0) != 1000 {
 		t.Error("a worker that heard nothing holds back")
 	}
-	k.Heard(0, olaf.QueueStatus{ActiveClusters: 40, Slots: 10})
+	k.RecordStatus(0, olaf.QueueStatus{ActiveClusters: 40, Slots: 10})
 	if n := sends(0); n < 180 || n > 320 {
 		t.Errorf("%d of 1000, want a quarter", n)
 	}

@@ -96,10 +96,10 @@ type worker struct {
 type leg uint8
 
 const (
-	there leg = iota // from a worker
-	back             // to a worker
-	above            // from the switch of a part to the server
-	below            // from the server to the switch of a part
+	toSwitch leg = iota // from a worker
+	back                // to a worker
+	above               // from the switch of a part to the server
+	below               // from the server to the switch of a part
 )
 
 // packet is a packet that is being sent over one leg of its path.
@@ -247,8 +247,8 @@ func (p *play) runEvents(ctx context.Context, begin func(*play, *job)) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if p.o.Tell != nil {
-				p.o.Tell(p.sent, p.total)
+			if p.o.OnProgress != nil {
+				p.o.OnProgress(p.sent, p.total)
 			}
 		}
 		e := p.future.Pop()
@@ -403,7 +403,7 @@ func (p *play) newPacket(w int32, q *program.Packet) int32 {
 func (p *play) wiresOf(q *packet) []int32 {
 	w := &p.workers[q.worker]
 	switch q.leg {
-	case there:
+	case toSwitch:
 		return w.there
 	case back:
 		return w.back
@@ -417,7 +417,7 @@ func (p *play) wiresOf(q *packet) []int32 {
 // packet is lost and its job cannot finish.
 func (p *play) transmitPacket(i int32) int64 {
 	q := &p.packets[i]
-	if q.leg == there && q.hop == 0 {
+	if q.leg == toSwitch && q.hop == 0 {
 		p.sent++
 	}
 	left, ok := p.wires[p.wiresOf(q)[q.hop]].sendFrame(p.now, q.sent, p.jobs[p.workers[q.worker].job].bits)

@@ -38,8 +38,8 @@ type Options struct {
 	Delay olaf.Duration
 	// Paced skips the simulation with windows.
 	Paced bool
-	// Tell, if set, is called as packets are sent.
-	Tell func(done, total int)
+	// OnProgress, if set, is called as packets are sent.
+	OnProgress func(done, total int)
 }
 
 // Report contains the results of PlayPlan.

@@ -34,12 +34,12 @@ type Traffic struct {
 	Mixed int    `json:"mixed"`
 	First string `json:"first_mixed,omitempty"`
 	// Lost counts frames that never left.
-	Lost int64  `json:"lost"`
-	Told []Told `json:"told"`
+	Lost    int64   `json:"lost"`
+	Batches []Batch `json:"told"`
 }
 
-// Told describes one batch of changes, and which tables the frames since the previous batch found.
-type Told struct {
+// Batch describes one batch of changes, and which tables the frames since the previous batch found.
+type Batch struct {
 	Slot    int  `json:"slot"`
 	Changes int  `json:"changes"`
 	Refused bool `json:"refused"` // one change was impossible, so none was made
@@ -288,7 +288,7 @@ func (w *watch) writeSlot(ctx context.Context, slot int, tables p4ctl.Tables) er
 	if changes.Empty() {
 		return nil
 	}
-	w.startBatch(Told{Slot: slot, Changes: changes.Len()}, tables)
+	w.startBatch(Batch{Slot: slot, Changes: changes.Len()}, tables)
 	if err := w.writeBatch(ctx, changes); err != nil {
 		return fmt.Errorf("slot %d: %w", slot, err)
 	}
@@ -301,7 +301,7 @@ func (w *watch) tryDuplicate(ctx context.Context, slot int, tables p4ctl.Tables)
 	without := w.tables.Canonical()
 	without.Workers = without.Workers[:len(without.Workers)-1]
 	changes := p4ctl.Diff(without, tables)
-	w.startBatch(Told{Slot: slot, Changes: changes.Len(), Refused: true}, tables)
+	w.startBatch(Batch{Slot: slot, Changes: changes.Len(), Refused: true}, tables)
 	w.never = true
 	refusal := (*p4ctl.BatchError)(nil)
 	switch err := w.writeBatch(ctx, changes); {
@@ -314,8 +314,8 @@ func (w *watch) tryDuplicate(ctx context.Context, slot int, tables p4ctl.Tables)
 	return w.stepTime(ctx)
 }
 
-func (w *watch) startBatch(t Told, tables p4ctl.Tables) {
-	w.report.Told = append(w.report.Told, t)
+func (w *watch) startBatch(t Batch, tables p4ctl.Tables) {
+	w.report.Batches = append(w.report.Batches, t)
 	w.before, w.after, w.since, w.turned = foundIn(w.tables), foundIn(tables), inFlight, [2]bool{}
 }
 
@@ -418,7 +418,7 @@ func (w *watch) judgeTables(kind int, old, now bool, at olaf.Time, what func() s
 }
 
 // currentBatch returns the current batch. Before the first batch, the old and the new tables are equal.
-func (w *watch) currentBatch() *Told { return &w.report.Told[len(w.report.Told)-1] }
+func (w *watch) currentBatch() *Batch { return &w.report.Batches[len(w.report.Batches)-1] }
 
 func (w *watch) recordMixed(what string) {
 	if w.report.Mixed++; w.report.Mixed == 1 {

@@ -70,7 +70,7 @@ func TestBatchesUnderTraffic(t *testing.T) {
 		t.Errorf("%d mixed (%s), %d lost, %d copies", seen.Mixed, seen.First, seen.Lost, seen.Copies)
 	}
 	told := 0
-	for _, b := range seen.Told {
+	for _, b := range seen.Batches {
 		if b.Refused && b.After != 0 || b.Before == 0 || !b.Refused && b.After == 0 {
 			t.Errorf("batch %+v", b)
 		}
@@ -78,8 +78,8 @@ func TestBatchesUnderTraffic(t *testing.T) {
 			told++
 		}
 	}
-	if told < 3 || len(seen.Told) != told+1 {
-		t.Errorf("%d batches, %d of them done", len(seen.Told), told)
+	if told < 3 || len(seen.Batches) != told+1 {
+		t.Errorf("%d batches, %d of them done", len(seen.Batches), told)
 	}
 }
 

@@ -36,7 +36,7 @@ type ExactOptions struct {
 	Progress func(string)
 }
 
-func (o *ExactOptions) say(format string, args ...any) {
+func (o *ExactOptions) reportProgress(format string, args ...any) {
 	if o.Progress != nil {
 		o.Progress(fmt.Sprintf(format, args...))
 	}
@@ -119,7 +119,7 @@ func (s *search) solve(ctx context.Context) error {
 		}
 	}
 	variables, integers, rows := b.Size()
-	s.o.say("%s: %d variables, %d of them integers, %d rows; %s has %v", s.o.Solver.Name(), variables, integers, rows,
+	s.o.reportProgress("%s: %d variables, %d of them integers, %d rows; %s has %v", s.o.Solver.Name(), variables, integers, rows,
 		s.from, s.best.Outcome.CTBTI)
 	began := time.Now()
 	a, err := s.o.Solver.Solve(ctx, &b.Model, s.o.Limits)
@@ -219,7 +219,7 @@ func (s *search) minimizeConnections(ctx context.Context) error {
 	cutoff := s.best.Outcome.CTBTI + s.in.Origin()
 	b := buildModel(s.in, s.o.Repairs, s.best.Slots, cutoff)
 	b.countRises(s.best.Outcome.Reconfigurations)
-	s.o.say("%s: the fewest reconfigurations of a schedule of %v; %d so far", s.o.Solver.Name(), s.best.Outcome.CTBTI,
+	s.o.reportProgress("%s: the fewest reconfigurations of a schedule of %v; %d so far", s.o.Solver.Name(), s.best.Outcome.CTBTI,
 		s.best.Outcome.Reconfigurations)
 	limits := s.o.Limits
 	if limits.Time > 0 {

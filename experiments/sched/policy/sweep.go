@@ -73,7 +73,7 @@ func (a *Axis) Values(text string) (values []float64, err error) {
 	of, unit := grid.Real, 1.0
 	switch {
 	case a.whole:
-		of = grid.Whole
+		of = grid.Integer
 	case a.time && strings.Trim(text, "0123456789.,:x/ ") != "":
 		of, unit = grid.Duration, 1e9
 	}

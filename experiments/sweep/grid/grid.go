@@ -28,7 +28,7 @@ type Type uint8
 
 const (
 	Word     Type = iota // names, such as those of systems; no ranges
-	Whole                // such as 8
+	Integer              // such as 8
 	Real                 // such as 0.25
 	Rate                 // such as 5G
 	Size                 // such as 256B
@@ -139,7 +139,7 @@ func (t Type) parseSpan(low, rest string) (r span, err error) {
 		if r.steps, err = strconv.Atoi(count); err != nil || r.steps < 1 || r.steps > maxSteps {
 			return r, fmt.Errorf("the number of steps is 1 to %d", maxSteps)
 		}
-	case t == Whole:
+	case t == Integer:
 		r.step = one
 	default:
 		r.steps = defaultSteps
@@ -186,7 +186,7 @@ func (r *span) values() ([]string, error) {
 // withUnit returns text with the unit of other appended if text is a bare number.
 func (t Type) withUnit(text, other string) string {
 	text = strings.TrimSpace(text)
-	if t == Whole || t == Real || text == "" || strings.Trim(text, "0123456789.-+") != "" {
+	if t == Integer || t == Real || text == "" || strings.Trim(text, "0123456789.-+") != "" {
 		return text
 	}
 	return text + strings.TrimLeft(strings.TrimSpace(other), "0123456789.-+ ")
@@ -239,13 +239,13 @@ func hasFiniteExponent(text string) bool {
 }
 
 // formatValue formats a value in a form that parseValue can read. It truncates fractions of the smallest unit, but
-// rejects a fraction for the type Whole.
+// rejects a fraction for the type Integer.
 func (t Type) formatValue(v *big.Rat) (string, error) {
 	if t == Real {
 		f, _ := v.Float64()
 		return strconv.FormatFloat(f, 'g', -1, 64), nil
 	}
-	if t == Whole && !v.IsInt() {
+	if t == Integer && !v.IsInt() {
 		return "", fmt.Errorf("%s is no whole number; give another step", v.FloatString(3))
 	}
 	n := new(big.Int).Quo(v.Num(), v.Denom())

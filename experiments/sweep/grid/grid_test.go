@@ -13,11 +13,11 @@ func TestValues(t *testing.T) {
 		of           Type
 		values, want string
 	}{
-		{Whole, "2..64:x2", "2 4 8 16 32 64"},
-		{Whole, "2..5", "2 3 4 5"},
-		{Whole, "1,2,8..10", "1 2 8 9 10"},
-		{Whole, "0..10:4", "0 4 8"},
-		{Whole, "0..10/2", "0 5 10"},
+		{Integer, "2..64:x2", "2 4 8 16 32 64"},
+		{Integer, "2..5", "2 3 4 5"},
+		{Integer, "1,2,8..10", "1 2 8 9 10"},
+		{Integer, "0..10:4", "0 4 8"},
+		{Integer, "0..10/2", "0 5 10"},
 		{Rate, "5G..40G:5G", "5Gbps 10Gbps 15Gbps 20Gbps 25Gbps 30Gbps 35Gbps 40Gbps"},
 		{Rate, "5..20G:x2", "5Gbps 10Gbps 20Gbps"},
 		{Rate, "1G, 2500M", "1Gbps 2.5Gbps"},
@@ -45,16 +45,16 @@ func TestRefusedValues(t *testing.T) {
 		of          Type
 		values, say string
 	}{
-		{Whole, "", "no whole number"}, {Whole, "2..", "no whole number"}, {Whole, "9..3", "9 is more than 3"},
-		{Whole, "2..64:x1", "a factor is above 1"},
-		{Whole, "0..64:x2", "begin above 0"}, {Whole, "2..64:0", "a step is above 0"}, {Whole, "2..64:-1", "a step is above 0"},
-		{Whole, "2..64/3:2", "not both"},
-		{Whole, "2..64/0", "number of steps"}, {Whole, "2..64/1001", "number of steps"},
-		{Whole, "0..10/3", "no whole number; give another step"},
-		{Whole, "1..10000000", "more than"}, {Whole, "2,4,2", "2 is in it twice"}, {Rate, "5..40", "has no unit"},
+		{Integer, "", "no whole number"}, {Integer, "2..", "no whole number"}, {Integer, "9..3", "9 is more than 3"},
+		{Integer, "2..64:x1", "a factor is above 1"},
+		{Integer, "0..64:x2", "begin above 0"}, {Integer, "2..64:0", "a step is above 0"}, {Integer, "2..64:-1", "a step is above 0"},
+		{Integer, "2..64/3:2", "not both"},
+		{Integer, "2..64/0", "number of steps"}, {Integer, "2..64/1001", "number of steps"},
+		{Integer, "0..10/3", "no whole number; give another step"},
+		{Integer, "1..10000000", "more than"}, {Integer, "2,4,2", "2 is in it twice"}, {Rate, "5..40", "has no unit"},
 		{Rate, "5G..40ms", "unknown unit"},
 		{Real, "1/3", "no number"}, {Real, "1e999999999", "no number"}, {Real, "nan", "no number"}, {Word, "a,,b", "empty"},
-		{Whole, "1.5..2.5", "no whole number"},
+		{Integer, "1.5..2.5", "no whole number"},
 	} {
 		if a, err := ParseAxis("x", c.of, c.values); !errors.Is(err, ErrSweep) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%q: %v, %v; want %q", c.values, a.Values, err, c.say)
@@ -74,8 +74,8 @@ func TestRefusedValues(t *testing.T) {
 // text.
 func TestValueRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		of := Type(rapid.IntRange(int(Whole), int(Duration)).Draw(t, "type"))
-		unit := map[Type][]string{Whole: {""}, Real: {""}, Rate: {"bps", "k", "M", "G"}, Size: {"B", "kB", "KiB"},
+		of := Type(rapid.IntRange(int(Integer), int(Duration)).Draw(t, "type"))
+		unit := map[Type][]string{Integer: {""}, Real: {""}, Rate: {"bps", "k", "M", "G"}, Size: {"B", "kB", "KiB"},
 			Duration: {"ps", "ns", "us", "ms", "s"}}[of]
 		u := rapid.SampledFrom(unit).Draw(t, "unit")
 		low := rapid.IntRange(1, 1000).Draw(t, "low")
@@ -122,7 +122,7 @@ func TestGrid(t *testing.T) {
 }
 
 func FuzzValues(f *testing.F) {
-	f.Add(uint8(Whole), "2..64:x2")
+	f.Add(uint8(Integer), "2..64:x2")
 	f.Add(uint8(Duration), "0..100ms/20")
 	f.Add(uint8(Rate), "5..40G:5G,1T")
 	f.Fuzz(func(t *testing.T, of uint8, text string) {

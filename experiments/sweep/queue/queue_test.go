@@ -61,7 +61,7 @@ func dial(t testing.TB, n *server.Server) *Queue {
 
 // numbers returns a command whose result is its parameter.
 func numbers() sweep.Commands {
-	return sweep.Commands{{Name: "numbers", Headline: []string{"m"}, Runs: 1, Fields: []sweep.Field{{Name: "n", Type: grid.Whole}},
+	return sweep.Commands{{Name: "numbers", Headline: []string{"m"}, Runs: 1, Fields: []sweep.Field{{Name: "n", Type: grid.Integer}},
 		Options: []string{"n"},
 		Metrics: []*metric.Metric{{Name: "m"}},
 		Resolve: func(string, []sweep.Option) (sweep.Resolver, error) { return cells{}, nil },

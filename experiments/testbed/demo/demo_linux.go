@@ -39,8 +39,8 @@ type Config struct {
 	Mode  dataplane.Mode
 	// Command returns the command of a worker or a server, given its name and arguments, for 'olafctl worker' and
 	// 'olafctl ps'.
-	Command func(args ...string) *exec.Cmd
-	Say     func(format string, args ...any) // reports progress
+	Command  func(args ...string) *exec.Cmd
+	Progress func(format string, args ...any) // reports progress
 }
 
 // Report is the result of the demo.
@@ -78,7 +78,7 @@ func RunDemo(ctx context.Context, c Config) (r *Report, err error) {
 	if err := b.openLab(); err != nil {
 		return nil, err
 	}
-	c.Say("%s", b.lab.Summary())
+	c.Progress("%s", b.lab.Summary())
 	started := time.Now()
 	if err := b.lab.Guard(ctx, func(ctx context.Context) (err error) {
 		r, err = b.runJob(ctx)
@@ -213,7 +213,7 @@ func (b *bench) runJob(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 	}
-	b.Say("%d workers and a parameter server, %d vectors of %d values in %d packets", b.Workers, b.Vectors, b.Values,
+	b.Progress("%d workers and a parameter server, %d vectors of %d values in %d packets", b.Workers, b.Vectors, b.Values,
 		b.Packets())
 	if err := r.gatherReports(ctx, workers, server); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		err = asProcess(os.Args[1:])
 	case os.Getenv(asDemo) != "":
 		c := exampleConfig(os.Args[0])
-		c.Say = func(string, ...any) {}
+		c.Progress = func(string, ...any) {}
 		_, err = RunDemo(context.Background(), c)
 	default:
 		os.Exit(m.Run())
@@ -101,7 +101,7 @@ func asProcess(args []string) error {
 		cfg := endpoint.Config{Job: job.ID, Worker: sums.Worker, Workers: job.Workers, Layout: job.Layout(),
 			Updates: uint32(job.Vectors), Line: line}
 		played, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
-			return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Beside: frame.XAgg.Size(0)}, h)
+			return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Overhead: frame.XAgg.Size(0)}, h)
 		})
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func config(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	c := exampleConfig(self)
-	c.Say = t.Logf
+	c.Progress = t.Logf
 	return c
 }
 
@@ -197,7 +197,7 @@ func TestKilledHost(t *testing.T) {
 				started[args[0]] = append(started[args[0]], cmd)
 				return cmd
 			}
-			c.Say = func(string, ...any) {
+			c.Progress = func(string, ...any) {
 				if len(started[k.role]) > 0 { // all are running
 					if err := started[k.role][0].Process.Kill(); err != nil {
 						t.Error(err)
@@ -234,7 +234,7 @@ func TestDetachedProgramEndsJob(t *testing.T) {
 				started = append(started, start(args...))
 				return started[len(started)-1]
 			}
-			c.Say = func(string, ...any) {
+			c.Progress = func(string, ...any) {
 				if len(started) == 0 {
 					return
 				}

@@ -60,9 +60,9 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	}
 	node := a.Planned.Node
 	g.station = process.Station{Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number,
-		Every: look, Beside: g.checks}
+		Every: look, BeforeWait: g.checks}
 	if a.runsInKernel() {
-		g.station.Heard = g.hears
+		g.station.Accept = g.hears
 		g.server.SetEpochs(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 			return l.epochs.HandleRequest(endpoint.Seat{Node: node, Child: child}, action, vectors, ticket)
 		})

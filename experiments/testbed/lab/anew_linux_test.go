@@ -113,7 +113,7 @@ func (h *hand) work(t *testing.T, number, packets int, at func(*net.UDPConn)) <-
 	}
 	cfg := endpoint.Config{Job: h.job.ID, Worker: sums.sums.Worker, Workers: h.job.Workers, Layout: h.job.Layout(), Updates: uint32(h.job.Vectors), Line: h.line}
 	h.ticket++
-	x := endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Ticket: h.ticket, Beside: frame.XAgg.Size(0)}
+	x := endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Ticket: h.ticket, Overhead: frame.XAgg.Size(0)}
 	if !h.Adders[0].runsInKernel() {
 		x.Ticket = 0 // no epochs are assigned in user space
 	}

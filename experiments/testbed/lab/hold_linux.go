@@ -73,8 +73,8 @@ func (h *Holder) Build(p *Plan, o Options) error {
 // later are called first.
 func (h *Holder) OnRemove(f func() error) { h.removals = append(h.removals, f) }
 
-// OnShow adds a function that completes the state of the testbed in the holder's answers.
-func (h *Holder) OnShow(f func(*State)) { h.shows = append(h.shows, f) }
+// CompleteStateWith adds a function that completes the state of the testbed in the holder's answers.
+func (h *Holder) CompleteStateWith(f func(*State)) { h.shows = append(h.shows, f) }
 
 // listenAs claims the name of a testbed on this host. The returned listener accepts requests. The error matches
 // ErrExists.

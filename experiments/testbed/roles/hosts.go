@@ -158,7 +158,7 @@ type Examination struct {
 	Roles        []string              `json:"roles"`
 	Clock        testbed.Offset        `json:"clock"`
 	Reservations []testbed.Reservation `json:"reservations"`
-	Held         *lab.State            `json:"held,omitempty"` // the part of a testbed that is up, with its nodes
+	Testbed      *lab.State            `json:"held,omitempty"` // the part of a testbed that is up, with its nodes
 	// Holder is the testbed's reservation, or another one that prevents it; nil if there is neither.
 	Holder *testbed.Reservation `json:"-"`
 }

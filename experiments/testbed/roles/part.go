@@ -99,13 +99,15 @@ func letGoHere(name string) error {
 // holder is implemented by connections to hosts on which holders can be started and ended.
 type holder interface {
 	hold(ctx context.Context, part *HostPart) error
-	held(ctx context.Context, name string) (*lab.State, error)
+	testbedState(ctx context.Context, name string) (*lab.State, error)
 	letGo(ctx context.Context, name string) error
 }
 
-func (l localHost) hold(ctx context.Context, part *HostPart) error        { return holdHere(ctx, part, l.a) }
-func (localHost) held(_ context.Context, name string) (*lab.State, error) { return stateHere(name) }
-func (localHost) letGo(_ context.Context, name string) error              { return letGoHere(name) }
+func (l localHost) hold(ctx context.Context, part *HostPart) error { return holdHere(ctx, part, l.a) }
+func (localHost) testbedState(_ context.Context, name string) (*lab.State, error) {
+	return stateHere(name)
+}
+func (localHost) letGo(_ context.Context, name string) error { return letGoHere(name) }
 
 // farHost is the hostLink for another host.
 type farHost struct{ *testbed.Host }
@@ -114,7 +116,7 @@ func (h farHost) hold(ctx context.Context, part *HostPart) error {
 	return h.Call(ctx, callHold, part, new(any))
 }
 
-func (h farHost) held(ctx context.Context, name string) (s *lab.State, err error) {
+func (h farHost) testbedState(ctx context.Context, name string) (s *lab.State, err error) {
 	return s, h.Call(ctx, callHeld, name, &s)
 }
 
@@ -126,7 +128,7 @@ func (h farHost) letGo(ctx context.Context, name string) error {
 func (s *Hosts) readStates(ctx context.Context) (all []*lab.State, err error) {
 	all = make([]*lab.State, len(s.links))
 	return all, s.each(func(i int) (err error) {
-		all[i], err = s.links[i].held(ctx, s.plan.Name)
+		all[i], err = s.links[i].testbedState(ctx, s.plan.Name)
 		return err
 	})
 }

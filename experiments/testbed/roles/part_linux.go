@@ -67,9 +67,9 @@ func (p *HostPart) lendDevices(ctx context.Context, h *lab.Holder, a testbed.Acc
 		}
 		h.OnRemove(end)
 		lent[d.Role] = s.Target
-		h.OnShow(reportLost(d.Address, s.LostDevice()))
+		h.CompleteStateWith(reportLost(d.Address, s.LostDevice()))
 	}
-	h.OnShow(func(s *lab.State) { s.Lines, s.Lent = p.lines(), lent })
+	h.CompleteStateWith(func(s *lab.State) { s.Lines, s.Lent = p.lines(), lent })
 	return nil
 }
 

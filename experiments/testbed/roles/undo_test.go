@@ -20,7 +20,7 @@ type heldHost struct {
 	refuses error // error from starting the holder
 }
 
-func (h heldHost) held(context.Context, string) (*lab.State, error) {
+func (h heldHost) testbedState(context.Context, string) (*lab.State, error) {
 	if *h.isHeld {
 		return new(lab.State), nil
 	}

@@ -245,7 +245,7 @@ func DescribeHosts(ctx context.Context, p *Plan, isUp bool, a testbed.Access) (a
 			all[i].Faults = append(all[i].Faults, p.missingHolder())
 			continue
 		}
-		all[i].Held = part
+		all[i].Testbed = part
 		all[i].Faults = append(all[i].Faults, part.Faults...)
 	}
 	return all, nil

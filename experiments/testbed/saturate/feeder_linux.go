@@ -247,7 +247,7 @@ func (k *run) runAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	root.Heard = k.recordArrival
+	root.Accept = k.recordArrival
 	var server errgroup.Group
 	playing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -314,7 +314,7 @@ func (k *run) workersPlay(ctx context.Context) error {
 			Job: k.job.ID, Worker: olaf.WorkerID(number), Workers: k.job.Workers, Layout: k.job.Layout(),
 			Updates: uint32(k.job.Vectors), Line: k.config.Line,
 		}
-		x := endpoint.XAgg{Timeout: silence, Beside: frame.XAgg.Size(0) + system.LineOverhead, Epoch: k.epoch}
+		x := endpoint.XAgg{Timeout: silence, Overhead: frame.XAgg.Size(0) + system.LineOverhead, Epoch: k.epoch}
 		g.Go(func() error {
 			r, err := p.Run(within, conn, func(h endpoint.Host) (endpoint.Endpoint,
 				error) {

@@ -20,13 +20,13 @@ type Report struct {
 	System     string
 	Plan       *lab.Plan
 	Config     Config
-	Asked      int // requested runs
+	Requested  int // requested runs
 	Runs       []*Run
 	Statements []string
 }
 
 // IsPartial reports whether fewer runs were carried out than requested.
-func (r *Report) IsPartial() bool { return len(r.Runs) < r.Asked }
+func (r *Report) IsPartial() bool { return len(r.Runs) < r.Requested }
 
 // number is one of the numbers that describe a run.
 type number struct {
@@ -110,7 +110,7 @@ func (r *Report) Result(by results.Provenance) *result.Result {
 	d.Rows = []result.Row{r.makeRow(d.Metrics, &of)}
 	d.Statements = slices.Concat([]string{about}, r.Plan.LocalCables(), r.Statements)
 	d.Closing = fmt.Sprintf("%s: %d of %s, %s of %s a worker, lines of %v, seed %d", r.describeValidity(&of),
-		d.Rows[0].Runs, olaf.Plural(r.Asked, "run"),
+		d.Rows[0].Runs, olaf.Plural(r.Requested, "run"),
 		olaf.Plural(r.Config.Vectors, "vector"), olaf.Plural(r.Plan.Fragments, "fragment"), r.Config.Line,
 		r.Config.Seed)
 	d.Fail(r.err())

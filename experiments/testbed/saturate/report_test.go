@@ -14,7 +14,7 @@ import (
 // ones: a wrong value in the first run still counts if the last run has none.
 func TestReportAddsUpRuns(t *testing.T) {
 	plan := &lab.Plan{Lanes: 4, Fragments: 2, Nodes: []lab.PlannedNode{{Role: lab.Aggregator}}, Adders: []lab.PlannedAdder{{}}}
-	r := &Report{System: "xagg", Plan: plan, Config: Config{Vectors: 5}, Asked: 3, Runs: []*Run{
+	r := &Report{System: "xagg", Plan: plan, Config: Config{Vectors: 5}, Requested: 3, Runs: []*Run{
 		{TookNS: 1, Sums: 10, Checked: 40, Wrong: 3, Invalid: []string{"3 of 40 values of sums are wrong"}},
 		{TookNS: 1, Sums: 10, Checked: 40, Wrong: 2, Invalid: []string{"2 of 40 values of sums are wrong"}},
 		{TookNS: 1, Sums: 10, Checked: 40},
@@ -39,7 +39,7 @@ func TestReportCountsWhatWasAsked(t *testing.T) {
 		"INVALID: 2 of 3 runs": {[]*Run{done(), done("a sum is wrong"), done()}, false},
 		"INVALID: 1 of 3 runs": {[]*Run{done(), done("a sum is wrong")}, true},
 	} {
-		r := (&Report{System: "xagg", Plan: plan, Config: Config{Vectors: 5}, Asked: 3, Runs: c.runs}).Result(results.Provenance{})
+		r := (&Report{System: "xagg", Plan: plan, Config: Config{Vectors: 5}, Requested: 3, Runs: c.runs}).Result(results.Provenance{})
 		var b strings.Builder
 		if err := r.WriteText(&b, text.View{}); err != nil || !strings.Contains(b.String(), "\n"+want+", 5 vectors") {
 			t.Errorf("want %s: %v\n%s", want, err, &b)

@@ -49,8 +49,8 @@ type Link struct {
 	lines  chan string
 	done   chan struct{}
 
-	mu  sync.Mutex
-	why error // set before done is closed
+	mu    sync.Mutex
+	cause error // set before done is closed
 }
 
 // maxSocketPath is the maximum length of the path in the address of a unix socket.
@@ -156,8 +156,8 @@ func (l *Link) read(out io.Reader) {
 	patience.Stop()
 	_ = l.cmd.Wait() // the exit code is in the state
 	l.mu.Lock()
-	if l.why == nil {
-		l.why = explainEnd(l.Address, l.cmd.ProcessState.ExitCode(), l.words.all())
+	if l.cause == nil {
+		l.cause = explainEnd(l.Address, l.cmd.ProcessState.ExitCode(), l.words.all())
 	}
 	l.mu.Unlock()
 	close(l.done)
@@ -166,8 +166,8 @@ func (l *Link) read(out io.Reader) {
 // fail ends the link because of an error on this side.
 func (l *Link) fail(why error) {
 	l.mu.Lock()
-	if l.why == nil {
-		l.why = why
+	if l.cause == nil {
+		l.cause = why
 	}
 	l.mu.Unlock()
 	l.kill()
@@ -282,7 +282,7 @@ func (l *Link) Err() error {
 	case <-l.done:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.why
+		return l.cause
 	default:
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 
 // olafRule returns the class of an arrival for which update w of the same cluster is waiting. It implements rule 1 of
 // docs/reference/semantics.md, Enqueue.
-func olafRule(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
+func olafRule(r *Reference, w *heldUpdate, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
 	if w.u.Lanes != a.Lanes {
 		return engine.DroppedMismatch
 	}

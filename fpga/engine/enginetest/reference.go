@@ -16,8 +16,8 @@ type Reference struct {
 	cfg  engine.Config
 	out  engine.Output
 
-	list    []*held // in departure order; a leaving frame is first
-	leaving *held
+	list    []*heldUpdate // in departure order; a leaving frame is first
+	leaving *heldUpdate
 	r       map[olaf.ClusterID]owner // the map R in semantics.md
 
 	cycle  int64
@@ -34,7 +34,7 @@ type Reference struct {
 type rule struct {
 	// meet decides about an arrival that finds update w of its cluster waiting. It is nil for a discipline without
 	// merging.
-	meet func(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class
+	meet func(r *Reference, w *heldUpdate, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class
 	// place returns the position at which an arrival joins the n waiting updates; 0 is the next one to leave. nil means
 	// position n.
 	place func(n int) int
@@ -48,7 +48,7 @@ type owner struct {
 	worker olaf.WorkerID
 }
 
-type held struct {
+type heldUpdate struct {
 	u        olaf.Update
 	lanes    []int32
 	inside   []olaf.Contributor
@@ -106,7 +106,7 @@ func (r *Reference) ActiveClusters() int {
 	return len(seen)
 }
 
-func (r *Reference) waiting(u olaf.ClusterID) *held {
+func (r *Reference) waiting(u olaf.ClusterID) *heldUpdate {
 	for _, h := range r.list {
 		if h != r.leaving && h.u.Cluster == u {
 			return h
@@ -158,13 +158,13 @@ func (r *Reference) decide(cycle int64, a olaf.Update, lanes []int32, inside []o
 	if r.Occupancy() == r.cfg.Slots {
 		return engine.DroppedFull
 	}
-	r.insert(&held{u: a, lanes: lanes, inside: slices.Clone(inside), appended: cycle})
+	r.insert(&heldUpdate{u: a, lanes: lanes, inside: slices.Clone(inside), appended: cycle})
 	r.r[a.Cluster] = owner{true, a.Worker}
 	return engine.Appended
 }
 
 // insert puts an arrival among the waiting updates. The update on the wire stays before them.
-func (r *Reference) insert(arrival *held) {
+func (r *Reference) insert(arrival *heldUpdate) {
 	first := 0
 	if r.leaving != nil {
 		first = 1

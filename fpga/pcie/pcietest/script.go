@@ -45,13 +45,13 @@ type Met struct {
 func (m Met) String() string {
 	verb := map[bool]string{true: "write", false: "read"}[m.Write]
 	if m.Kind == Flip {
-		return fmt.Sprintf("access %d, %s of %s: flip of bit %d", m.Access, verb, m.Where(), m.Bit)
+		return fmt.Sprintf("access %d, %s of %s: flip of bit %d", m.Access, verb, m.Location(), m.Bit)
 	}
-	return fmt.Sprintf("access %d, %s of %s: %v", m.Access, verb, m.Where(), m.Kind)
+	return fmt.Sprintf("access %d, %s of %s: %v", m.Access, verb, m.Location(), m.Kind)
 }
 
-// Where returns the name of the accessed register, or its offset if there is no register.
-func (m Met) Where() string {
+// Location returns the name of the accessed register, or its offset if there is no register.
+func (m Met) Location() string {
 	if ref, _, ok := regmap.RegisterAt(m.Offset); ok {
 		return ref.Name()
 	}

@@ -211,7 +211,7 @@ func (s *Switch) Slot(i int) program.Slot {
 		return program.Slot{}
 	}
 	return program.Slot{
-		Held: true, Job: olaf.ClusterID((t.key - 1) >> 48), Seg: (t.key - 1) & (1<<48 - 1), Bitmap: uint64(t.bitmap),
+		Occupied: true, Job: olaf.ClusterID((t.key - 1) >> 48), Seg: (t.key - 1) & (1<<48 - 1), Bitmap: uint64(t.bitmap),
 		Count: bits.OnesCount32(t.bitmap), Since: t.since, Trace: t.trace, Lanes: s.buffer(i),
 	}
 }

@@ -99,11 +99,11 @@ func TestLastSequence(t *testing.T) {
 	}
 	for _, remove := range []olaf.ClusterID{1, 0} {
 		s.Receive(0, 0, &program.Packet{Kind: program.Data, Seg: last}, nil, nil)
-		if v := s.Slot(0); !v.Held || v.Job != 0 || v.Seg != last {
+		if v := s.Slot(0); !v.Occupied || v.Job != 0 || v.Seg != last {
 			t.Fatalf("%+v", v)
 		}
-		if s.Remove(remove); s.Slot(0).Held != (remove == 1) {
-			t.Errorf("job %d is removed: held %t", remove, s.Slot(0).Held)
+		if s.Remove(remove); s.Slot(0).Occupied != (remove == 1) {
+			t.Errorf("job %d is removed: held %t", remove, s.Slot(0).Occupied)
 		}
 	}
 }

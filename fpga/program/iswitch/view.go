@@ -27,8 +27,8 @@ func (s *Switch) Memory() olaf.Size {
 // Slot returns the contents of segment i.
 func (s *Switch) Slot(i int) program.Slot {
 	t := &s.slots[i]
-	v := program.Slot{Held: t.count > 0}
-	if v.Held {
+	v := program.Slot{Occupied: t.count > 0}
+	if v.Occupied {
 		v.Count, v.Bitmap, v.Since, v.Trace = int(t.count), t.sum.Bitmap, t.since, t.sum.Trace
 	}
 	for _, k := range s.jobs {
@@ -36,7 +36,7 @@ func (s *Switch) Slot(i int) program.Slot {
 			v.Job, v.Seg = k.ID, uint64(i-k.Base)
 		}
 	}
-	if v.Held {
+	if v.Occupied {
 		v.Lanes = s.buffer(t)
 	}
 	return v

@@ -156,7 +156,7 @@ func (s *Switch) Slot(i int) program.Slot {
 		return program.Slot{}
 	}
 	return program.Slot{
-		Held: true, Job: s.ownerOf(i), Seg: t.seg, Bitmap: uint64(t.bitmap), Count: bits.OnesCount32(t.bitmap),
+		Occupied: true, Job: s.ownerOf(i), Seg: t.seg, Bitmap: uint64(t.bitmap), Count: bits.OnesCount32(t.bitmap),
 		Since: t.since, Trace: t.trace,
 		Lanes: s.buffer(i, 0, t.lanes),
 	}

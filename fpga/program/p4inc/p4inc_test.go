@@ -144,7 +144,7 @@ func TestChangedJob(t *testing.T) {
 		if err := s.Configure(job); err != nil {
 			t.Fatal(err)
 		}
-		if s.CountOccupied() > 0 || s.Slot(0).Held || s.Slot(1).Held {
+		if s.CountOccupied() > 0 || s.Slot(0).Occupied || s.Slot(1).Occupied {
 			t.Errorf("round %d begins with %d aggregators held", round, s.CountOccupied())
 		}
 		d := Describe()
@@ -167,7 +167,7 @@ func TestWithoutLanes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Receive(0, 0, &program.Packet{Kind: program.Data, Lanes: 1}, []uint32{7}, nobody{})
-	if view := s.Slot(0); !view.Held || view.Lanes != nil {
+	if view := s.Slot(0); !view.Occupied || view.Lanes != nil {
 		t.Errorf("%+v", view)
 	}
 }

@@ -173,7 +173,7 @@ func (s *teller) writeState(what string) {
 	s.text.WriteByte('\n')
 	for i := range s.p.Slots() {
 		v := s.p.Slot(i)
-		fmt.Fprintf(&s.text, "  %d held=%t job=%d seg=%d bitmap=%b count=%d since=%d %s %s\n", i, v.Held, v.Job, v.Seg,
+		fmt.Fprintf(&s.text, "  %d held=%t job=%d seg=%d bitmap=%b count=%d since=%d %s %s\n", i, v.Occupied, v.Job, v.Seg,
 			v.Bitmap, v.Count, v.Since,
 			formatLanes(s.d.Arithmetic, v.Lanes), formatTrace(v.Trace))
 	}

@@ -149,7 +149,7 @@ func (s *Switch) Slot(i int) program.Slot {
 		v = 1
 	}
 	t := &s.sets[i][v]
-	view := program.Slot{Held: t.count > 0, Seg: uint64(i), Bitmap: uint64(t.bitmap), Count: bits.OnesCount32(t.bitmap),
+	view := program.Slot{Occupied: t.count > 0, Seg: uint64(i), Bitmap: uint64(t.bitmap), Count: bits.OnesCount32(t.bitmap),
 		Since: t.since, Trace: t.trace}
 	if k := s.jobs.OwnerOf(i); k != nil {
 		view.Job = k.ID

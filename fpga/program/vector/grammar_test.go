@@ -282,7 +282,7 @@ func TestWords(t *testing.T) {
 // TestSlotLines checks that a slot line compares each of its fields with the slot that it names.
 func TestSlotLines(t *testing.T) {
 	r := &recorder{table: make([]program.Slot, 10)}
-	r.table[9] = program.Slot{Held: true, Job: 2, Seg: 3, Bitmap: 4, Count: 5, Lanes: []uint32{6, 7}}
+	r.table[9] = program.Slot{Occupied: true, Job: 2, Seg: 3, Bitmap: 4, Count: 5, Lanes: []uint32{6, 7}}
 	if err := r.play(program.Wrapping, "program recorder\nslot 9 held=1 job=2 seg=3 key=3 bitmap=0x4 count=5 data=6,7\nslot 8 held=0 count=0\nend\n"); err != nil {
 		t.Error(err)
 	}

@@ -329,7 +329,7 @@ func (p *player) compareSlot(s *Step) error {
 		}
 		have, known := map[string]uint64{
 			"count": uint64(v.Count), "bitmap": v.Bitmap, "seg": v.Seg, "key": v.Seg, "job": uint64(v.Job),
-			"held": uint64(map[bool]int{true: 1}[v.Held]),
+			"held": uint64(map[bool]int{true: 1}[v.Occupied]),
 		}[f.Name]
 		want, err := olaf.ParseWord(f.Value, 64)
 		if err != nil || !known {

@@ -279,7 +279,7 @@ func (s *Server) Memory() olaf.Size {
 // Slot returns the contents of fragment i.
 func (s *Server) Slot(i int) program.Slot {
 	t := &s.slots[i]
-	view := program.Slot{Held: t.inside > 0, Seg: uint64(i), Bitmap: t.bitmap, Count: int(t.inside), Since: t.since,
+	view := program.Slot{Occupied: t.inside > 0, Seg: uint64(i), Bitmap: t.bitmap, Count: int(t.inside), Since: t.since,
 		Trace: t.trace, Lanes: s.buffer(i)}
 	if k := s.jobs.OwnerOf(i); k != nil {
 		view.Job, view.Seg = k.ID, uint64(i-k.Base)

@@ -155,9 +155,9 @@ func (r *reader) expect(text string) {
 	}
 }
 
-// until returns the tokens before the first occurrence of one of ends, which is not consumed. Bracketed tokens in
+// readUntil returns the tokens before the first occurrence of one of ends, which is not consumed. Bracketed tokens in
 // between are skipped as a unit.
-func (r *reader) until(ends ...string) (taken []string) {
+func (r *reader) readUntil(ends ...string) (taken []string) {
 	for depth := 0; r.err == nil; {
 		t := r.peek()
 		for _, end := range ends {
@@ -179,7 +179,7 @@ func (r *reader) until(ends ...string) (taken []string) {
 // readBlock returns the tokens between { and }.
 func (r *reader) readBlock() []string {
 	r.expect("{")
-	inside := r.until("}")
+	inside := r.readUntil("}")
 	r.expect("}")
 	return inside
 }
@@ -190,7 +190,7 @@ func (r *reader) readAnnotations() (all []annotation) {
 		a := annotation{name: r.next()}
 		if r.peek() == "(" {
 			r.next()
-			a.text = joinTokens(r.until(")"))
+			a.text = joinTokens(r.readUntil(")"))
 			r.expect(")")
 		}
 		all = append(all, a)
@@ -228,10 +228,10 @@ func (r *reader) readDeclaration(p *program) {
 	case "control":
 		r.readControl(p)
 	case "parser":
-		r.until("{")
+		r.readUntil("{")
 		r.readBlock()
 	default: // a constant or a package
-		r.until(";")
+		r.readUntil(";")
 		r.expect(";")
 	}
 }
@@ -267,7 +267,7 @@ func (r *reader) readControl(p *program) {
 	scope := make(map[string]string) // parameter → type
 	r.expect("(")
 	for r.err == nil && r.peek() != ")" {
-		words := r.until(",", ")")
+		words := r.readUntil(",", ")")
 		if n := len(words); n >= 2 {
 			scope[words[n-1]] = words[n-2]
 		}
@@ -294,7 +294,7 @@ func (r *reader) readControl(p *program) {
 			r.next()
 			countApplies(r.readBlock(), applied)
 		default:
-			r.until(";")
+			r.readUntil(";")
 			r.expect(";")
 		}
 	}
@@ -365,7 +365,7 @@ func (r *reader) readTable(p *program, control string, notes []annotation, scope
 		case "default_action":
 			r.expect("=")
 			t.defaultName = control + "." + r.next()
-			r.until(";")
+			r.readUntil(";")
 			r.expect(";")
 		case "size":
 			r.expect("=")
@@ -382,7 +382,7 @@ func (r *reader) readTable(p *program, control string, notes []annotation, scope
 func (r *reader) readKeys(p *program, t *table, scope map[string]string) {
 	r.expect("{")
 	for r.err == nil && r.peek() != "}" {
-		words := r.until(":")
+		words := r.readUntil(":")
 		r.expect(":")
 		k := key{match: strings.ToUpper(r.next()), expression: strings.Join(words, "")}
 		notes := r.readAnnotations()
