@@ -34,7 +34,8 @@ type Switch struct {
 	Passes  bool           // the program also sees frames addressed to hosts, but only counts them
 	// Ports lists the workers' ports, in the order of the program's member numbers, followed by the servers' ports.
 	Ports []Port
-	// Beside, if set, is a second format. Its frames are forwarded by address, and the program does not see them.
+	// Beside, if set, is a second format. Its control frames are forwarded by address, and neither counted nor seen by
+	// the program.
 	Beside *frame.Format
 	// Accepts, if set, reports whether a host's frame may pass. Other frames are counted as strange.
 	Accepts func(port int, outer *frame.Outer) bool
@@ -122,12 +123,11 @@ func (s *Switch) drain(port int) {
 
 // take passes a frame that arrived at a port to the program, or forwards it by its address.
 func (s *Switch) take(port int, b []byte) {
+	if s.forwardBeside(port, b) {
+		return
+	}
 	now, at := s.Now(), &s.Ports[port]
 	v, err := s.Format.Decode(b)
-	beside := err != nil && s.Beside != nil
-	if beside {
-		v, err = s.Beside.Decode(b)
-	}
 	var outer frame.Outer
 	if err == nil {
 		outer = v.Outer()
@@ -142,10 +142,10 @@ func (s *Switch) take(port int, b []byte) {
 	if p.Job == 0 {
 		p.Job = at.Job
 	}
-	if s.OnArrival != nil && !beside {
+	if s.OnArrival != nil {
 		s.OnArrival(now, port, &v, p, lanes)
 	}
-	if beside || outer.DstIP != s.Own.SrcIP {
+	if outer.DstIP != s.Own.SrcIP {
 		s.pass(now, port, outer.DstIP, b, lanes)
 		return
 	}
@@ -161,6 +161,23 @@ func (s *Switch) take(port int, b []byte) {
 		c.SlotIntegral += float64(float64(c.Slots) * float64(now.Sub(c.Since)))
 		c.Since, c.Slots, c.Most = now, held, max(c.Most, held)
 	})
+}
+
+// forwardBeside forwards a frame by its address if it is a control frame of the second format, and reports whether it is
+// one.
+func (s *Switch) forwardBeside(port int, b []byte) bool {
+	if s.Beside == nil {
+		return false
+	}
+	v, err := s.Beside.Decode(b)
+	if err != nil || v.Message.Kind != program.Control {
+		return false
+	}
+	outer := v.Outer()
+	if to, known := s.hosts[outer.DstIP]; known && (s.Accepts == nil || s.Accepts(port, &outer)) {
+		s.Links.Send(s.Ports[to].Link, b)
+	}
+	return true
 }
 
 // programPort returns the port's number as the program knows it, which is program.Uplink for the server's port.

@@ -56,9 +56,7 @@ func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, i
 		err = s.useInterfaces(interfaces)
 	}
 	if err == nil {
-		if r.sw.Accepts = s.accept; r.parts.Frame != frame.Baseline {
-			r.sw.Beside = frame.Baseline
-		}
+		r.sw.Accepts, r.sw.Beside = s.accept, frame.Baseline
 		arrive := r.sw.OnArrival
 		r.sw.OnArrival = func(now olaf.Time, port int, v *frame.View, p *program.Packet, lanes []uint32) {
 			arrive(now, port, v, p, lanes)
