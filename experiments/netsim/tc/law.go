@@ -17,7 +17,7 @@ type Law interface {
 type LawName string
 
 const (
-	// PaperLaw is the law in Config. It sends with probability Qmax/N, corrected by the ACK's age, while there are more
+	// PaperLaw is the law of Config.SendProbability. It sends with probability Qmax/N, corrected by the ACK's age, while there are more
 	// clusters than slots (paper §5).
 	PaperLaw LawName = "paper"
 	// FullLaw is the paper's law if the queue was full at the last ACK, and 1 otherwise. It corresponds to the binary
@@ -98,11 +98,11 @@ func newNumberLaw(name LawName, c Config) (Law, error) {
 	}
 	switch name {
 	case "", PaperLaw:
-		return c, nil
+		return c.linear(), nil
 	case FullLaw:
-		return binary{c}, nil
+		return binary{c.linear()}, nil
 	case ExtrapolateLaw:
-		return extrapolation{c}, nil
+		return extrapolation{c.linear()}, nil
 	case NoLaw:
 		return Free{}, nil
 	}
@@ -116,30 +116,30 @@ type Free struct{}
 func (Free) Probability(*Acks, olaf.Time) float64 { return 1 }
 
 // binary is a law that uses only whether the queue was full.
-type binary struct{ Config }
+type binary struct{ linear }
 
 // Probability implements Law.
 func (b binary) Probability(a *Acks, now olaf.Time) float64 {
 	if !a.Last.Full() {
 		return 1
 	}
-	return b.Config.Probability(a, now)
+	return b.linear.Probability(a, now)
 }
 
 // maxActive is the largest extrapolated occupancy.
 const maxActive = 1 << 24
 
 // extrapolation is a law that extends the line through the occupancies in the last two ACKs, for at most the threshold.
-type extrapolation struct{ Config }
+type extrapolation struct{ linear }
 
 // Probability implements Law.
 func (e extrapolation) Probability(a *Acks, now olaf.Time) float64 {
 	s := a.Last
 	s.Active = s.Occupancy
 	if a.Followed {
-		ahead := min(a.age(now), e.Threshold).Seconds() / a.At.Sub(a.BeforeAt).Seconds()
+		ahead := min(a.age(now), e.threshold).Seconds() / a.At.Sub(a.BeforeAt).Seconds()
 		rise := float64(ahead * (float64(s.Occupancy) - float64(a.Before))) // no fused add, which would differ by machine
 		s.Active = uint32(min(max(float64(s.Occupancy)+rise, 0), maxActive))
 	}
-	return e.SendProbability(s, a.age(now))
+	return e.sendProbability(s, a.age(now))
 }

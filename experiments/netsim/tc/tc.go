@@ -90,19 +90,32 @@ func (c Config) perSecond() float64 {
 // SendProbability returns Ps for a worker whose last ACK had status s and is sinceAck old (paper §5). Ps is 1 while
 // Qmax ≥ N.
 func (c Config) SendProbability(s Status, sinceAck olaf.Duration) float64 {
+	return c.linear().sendProbability(s, sinceAck)
+}
+
+// linear returns the paper's law.
+func (c Config) linear() linear { return linear{c.Threshold, c.perSecond()} }
+
+// linear is the paper's law. Simulations call it for every update, so it stores the slope.
+type linear struct {
+	threshold olaf.Duration
+	perSecond float64
+}
+
+func (l linear) sendProbability(s Status, sinceAck olaf.Duration) float64 {
 	if !s.Congested() {
 		return 1
 	}
 	p := float64(s.Slots) / float64(s.Active)
-	if late := sinceAck - c.Threshold; late > 0 {
-		p += float64(c.perSecond() * late.Seconds()) // the conversion forbids a fused add, which would differ by machine
+	if late := sinceAck - l.threshold; late > 0 {
+		p += float64(l.perSecond * late.Seconds()) // the conversion forbids a fused add, which would differ by machine
 	}
 	return min(p, 1)
 }
 
-// Probability implements Law. It is the paper's law.
-func (c Config) Probability(a *Acks, now olaf.Time) float64 {
-	return c.SendProbability(a.Last, a.age(now))
+// Probability implements Law.
+func (l linear) Probability(a *Acks, now olaf.Time) float64 {
+	return l.sendProbability(a.Last, a.age(now))
 }
 
 // Acks contains what a worker has learnt from its ACKs. A law may assume that the worker has received at least one ACK.

@@ -178,14 +178,14 @@ func TestPassKeepsTheWorstHop(t *testing.T) {
 }
 
 func TestController(t *testing.T) {
-	cfg := Config{Threshold: 50 * olaf.Millisecond}
+	law := Config{Threshold: 50 * olaf.Millisecond}.linear()
 	var c Controller
-	if !c.Decide(cfg, 0, 0.999) {
+	if !c.Decide(law, 0, 0.999) {
 		t.Error("a worker that has heard nothing must send")
 	}
 	at := olaf.Time(olaf.Second)
 	c.OnAck(at, Status{Active: 10, Slots: 8})
-	if c.Decide(cfg, at, 0.8) || !c.Decide(cfg, at, 0.79) {
+	if c.Decide(law, at, 0.8) || !c.Decide(law, at, 0.79) {
 		t.Error("Ps is not 0.8 after the ACK")
 	}
 	c.OnAck(at-1, Status{Active: 1, Slots: 8})
@@ -205,13 +205,13 @@ func TestSlopeText(t *testing.T) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	cfg := Config{Threshold: 50 * olaf.Millisecond}
+	law := Config{Threshold: 50 * olaf.Millisecond}.linear()
 	var c Controller
 	c.OnAck(0, Status{Active: 100, Slots: 8})
 	b.ReportAllocs()
 	sent := 0
 	for b.Loop() {
-		if c.Decide(cfg, olaf.Time(70*olaf.Millisecond), 0.3) {
+		if c.Decide(law, olaf.Time(70*olaf.Millisecond), 0.3) {
 			sent++
 		}
 	}

@@ -176,7 +176,11 @@ func TestControlReadsTheBit(t *testing.T) {
 // TestControl checks that a worker withholds updates after a status that reports congestion, and sends again after some
 // time without an ACK.
 func TestControl(t *testing.T) {
-	k := tc.NewGate(tc.Config{Threshold: 10 * olaf.Millisecond}, tc.NumberAck, 1, 2)
+	law, err := tc.NewLaw(tc.PaperLaw, tc.Config{Threshold: 10 * olaf.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := tc.NewGate(law, tc.NumberAck, 1, 2)
 	sends := func(now olaf.Time) (n int) {
 		for range 1000 {
 			if k.Sends(now) {
