@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/olafctl/olaf/results"
@@ -32,7 +33,8 @@ func captureWith(t *testing.T, shift time.Duration, from ...Interface) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ng, err := pcapgo.NewNgWriterInterface(&shifted, from[0].toSection(), pcapgo.NgWriterOptions{})
+	ng, err := pcapgo.NewNgWriterInterface(&shifted, pcapgo.NgInterface{LinkType: layers.LinkTypeEthernet},
+		pcapgo.NgWriterOptions{})
 	for err == nil {
 		data, info, options, failed := r.ReadPacketDataWithOptions()
 		if failed == io.EOF {

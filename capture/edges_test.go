@@ -336,8 +336,8 @@ func TestWrappedErrIdleIsIdle(t *testing.T) {
 // TestCloseReportsFullDisk checks the error if the disk fills up while a file that exceeds its buffer writes its
 // statistics.
 func TestCloseReportsFullDisk(t *testing.T) {
-	for size := 3000; size < 4200; size += 4 {
-		w, err := newWriter(&full{0}, PCAPNG, 0, Interface{Name: "a", SnapBytes: 9000}, Interface{Name: "b", SnapBytes: 9000})
+	for size := bufferBytes - 1100; size < bufferBytes+100; size += 4 {
+		w, err := newWriter(&full{400}, PCAPNG, 0, Interface{Name: "a", SnapBytes: 9000}, Interface{Name: "b", SnapBytes: 9000})
 		if err == nil {
 			err = errors.Join(w.WritePacket(&Packet{UnixNS: 1, Data: make([]byte, size), Wire: size}), w.Finish())
 		}

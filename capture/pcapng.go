@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/gopacket/gopacket/layers"
+	"math"
 )
 
 // Types of pcapng blocks.
@@ -17,17 +16,23 @@ const (
 	blockStatistics = 5
 	blockEnhanced   = 6
 	blockSection    = 0x0a0d0d0a
+	byteOrderMagic  = 0x1a2b3c4d // of a section
 )
 
 // Options of pcapng blocks.
 const (
+	optionEnd        = 0
 	optionComment    = 1
 	optionFlags      = 2 // option of a packet
 	optionDropCount  = 4 // option of a packet
-	optionResolution = 9 // option of an interface
+	optionProgram    = 4 // option of a section
+	optionName       = 2 // option of an interface
+	optionResolution = 9
+	optionFilter     = 11
 	optionFCSLength  = 13
 	optionOffset     = 14
-	optionIfDrop     = 5 // option of interface statistics
+	optionReceived   = 4 // option of interface statistics
+	optionIfDrop     = 5
 	optionOSDrop     = 7
 )
 
@@ -47,7 +52,7 @@ var errDamaged = errors.New("the file is damaged")
 
 // ngInterface is an interface in a section, with the losses that the section's blocks report for it.
 type ngInterface struct {
-	link     layers.LinkType
+	link     linkType
 	stamps   resolution
 	offset   int64 // seconds to add to every stamp
 	fcsBytes int
@@ -60,8 +65,7 @@ type ngInterface struct {
 // between its packets.
 func (i *ngInterface) lostPackets() int64 { return max(i.stated, i.atPackets) }
 
-// ngReader reads the packets in a pcapng file. It checks the lengths of all blocks. It also reads the options for
-// timestamps and losses, which the library's reader ignores.
+// ngReader reads the packets in a pcapng file. It checks the lengths of all blocks.
 type ngReader struct {
 	in         io.Reader
 	order      binary.ByteOrder
@@ -95,7 +99,7 @@ func (r *ngReader) readBlock() error {
 			return cutShort(err)
 		}
 		known = 4
-		switch uint32(0x1a2b3c4d) {
+		switch uint32(byteOrderMagic) {
 		case binary.LittleEndian.Uint32(head[8:]):
 			r.order = binary.LittleEndian
 		case binary.BigEndian.Uint32(head[8:]):
@@ -191,7 +195,7 @@ func (r *ngReader) addInterface() error {
 	if len(r.body) < 8 {
 		return fmt.Errorf("an interface description of %d bytes is too short; %w", len(r.body), errDamaged)
 	}
-	i := ngInterface{link: layers.LinkType(r.order.Uint16(r.body)), stamps: 6}
+	i := ngInterface{link: linkType(r.order.Uint16(r.body)), stamps: 6}
 	err := r.readOptions(r.body[8:], func(code uint16, v []byte) {
 		switch {
 		case code == optionResolution && len(v) >= 1:
@@ -305,7 +309,7 @@ func (r *ngReader) readPacket() (rawPacket, error) {
 func (r *ngReader) readOptions(b []byte, take func(code uint16, value []byte)) error {
 	for len(b) >= 4 {
 		code, length := r.order.Uint16(b), int(r.order.Uint16(b[2:]))
-		if code == 0 {
+		if code == optionEnd {
 			return nil
 		}
 		padded := (length + 3) &^ 3
@@ -316,4 +320,83 @@ func (r *ngReader) readOptions(b []byte, take func(code uint16, value []byte)) e
 		b = b[4+padded:]
 	}
 	return nil
+}
+
+// Every block that follows starts with its type and four bytes for its length, which endBlock sets.
+
+// appendSection appends the header of a section without a stated length.
+func appendSection(b []byte) []byte {
+	start := len(b)
+	b = appendWords(b, blockSection, 0, byteOrderMagic, 1) // version 1.0
+	b = binary.LittleEndian.AppendUint64(b, math.MaxUint64)
+	b = appendOption(b, optionProgram, "olafctl")
+	return endBlock(appendOption(b, optionEnd, ""), start)
+}
+
+// appendInterface appends the description of an interface whose stamps are in nanoseconds.
+func appendInterface(b []byte, i *Interface) []byte {
+	start := len(b)
+	b = appendWords(b, blockInterface, 0, uint32(linkEthernet), uint32(i.SnapBytes))
+	if i.Name != "" {
+		b = appendOption(b, optionName, i.Name)
+	}
+	if i.Comment != "" {
+		b = appendOption(b, optionComment, i.Comment)
+	}
+	if i.Filter != "" {
+		b = appendOption(b, optionFilter, "\x00"+i.Filter) // 0 announces a filter as text
+	}
+	b = appendOption(b, optionResolution, "\x09")
+	return endBlock(appendOption(b, optionEnd, ""), start)
+}
+
+// appendPacket appends a packet of an interface.
+func appendPacket(b []byte, from int, unixNS int64, kept []byte, wire int, comments []string) []byte {
+	start := len(b)
+	b = appendWords(b, blockEnhanced, 0, uint32(from), uint32(unixNS>>32), uint32(unixNS), uint32(len(kept)), uint32(wire))
+	b = appendPadded(b, string(kept))
+	for _, c := range comments {
+		b = appendOption(b, optionComment, c)
+	}
+	if len(comments) > 0 {
+		b = appendOption(b, optionEnd, "")
+	}
+	return endBlock(b, start)
+}
+
+// appendStatistics appends the statistics of an interface at the given time.
+func appendStatistics(b []byte, from int, unixNS int64, received, dropped uint64) []byte {
+	start := len(b)
+	b = appendWords(b, blockStatistics, 0, uint32(from), uint32(unixNS>>32), uint32(unixNS))
+	b = appendOption(b, optionIfDrop, string(binary.LittleEndian.AppendUint64(nil, dropped)))
+	b = appendOption(b, optionReceived, string(binary.LittleEndian.AppendUint64(nil, received)))
+	return endBlock(appendOption(b, optionEnd, ""), start)
+}
+
+// appendWords appends words of 32 bits.
+func appendWords(b []byte, words ...uint32) []byte {
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	return b
+}
+
+// appendOption appends an option of a block.
+func appendOption(b []byte, code uint16, value string) []byte {
+	b = binary.LittleEndian.AppendUint16(b, code)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(value)))
+	return appendPadded(b, value)
+}
+
+// appendPadded appends a value and zeros up to a multiple of four bytes.
+func appendPadded(b []byte, value string) []byte {
+	b = append(b, value...)
+	return append(b, "\x00\x00\x00"[:-len(value)&3]...)
+}
+
+// endBlock appends the length of the block that begins at start, and sets its length field.
+func endBlock(b []byte, start int) []byte {
+	length := uint32(len(b) - start + 4)
+	binary.LittleEndian.PutUint32(b[start+4:], length)
+	return binary.LittleEndian.AppendUint32(b, length)
 }

@@ -12,10 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
-
 	"github.com/olafctl/olaf"
 )
 
@@ -43,7 +39,7 @@ type Reader struct {
 type rawPacket struct {
 	data     []byte
 	wire     int
-	link     layers.LinkType
+	link     linkType
 	fcsBytes int // length of the FCS at the end of data, unless cut
 	stamps   resolution
 	ticks    uint64
@@ -123,45 +119,15 @@ func (r *Reader) refuseCompressed(in *bufio.Reader) error {
 	return nil
 }
 
-// Fields of the last word of a classic file's header.
-const (
-	classicHeader  = 24
-	classicHasFCS  = 0x04000000
-	classicLinkLow = 0xffff
-)
-
-func (r *Reader) openClassic(in *bufio.Reader) error {
-	head, _ := in.Peek(classicHeader) // the library does not expose the FCS flags
-	p, err := pcapgo.NewReader(in)
+func (r *Reader) openClassic(in io.Reader) error {
+	classic, err := newClassicReader(in)
 	if err != nil {
 		return r.wrapError(err)
 	}
-	order := binary.ByteOrder(binary.LittleEndian)
-	if head[0] == 0xa1 {
-		order = binary.BigEndian
+	if classic.form.link != linkEthernet {
+		return r.wrongLink(classic.form.link)
 	}
-	word := order.Uint32(head[classicHeader-4:])
-	raw := rawPacket{link: layers.LinkType(word & classicLinkLow), stamps: 6}
-	if p.Resolution() == gopacket.TimestampResolutionNanosecond {
-		raw.stamps = 9
-	}
-	if word&classicHasFCS != 0 && word>>28 != 0 {
-		raw.fcsBytes = 4 // every Ethernet FCS has four bytes
-	}
-	if raw.link != layers.LinkTypeEthernet {
-		return r.wrongLink(raw.link)
-	}
-	r.next = func() (rawPacket, error) {
-		data, info, err := p.ZeroCopyReadPacketData()
-		if err != nil {
-			return rawPacket{}, err
-		}
-		next := raw
-		next.data, next.wire = data, info.Length
-		next.ticks = uint64(info.Timestamp.Unix())*raw.stamps.perSecond() +
-			uint64(info.Timestamp.Nanosecond())*raw.stamps.perSecond()/nsPerSecond
-		return next, nil
-	}
+	r.next = classic.nextPacket
 	return nil
 }
 
@@ -229,7 +195,7 @@ func (r *Reader) readPacket(p *Packet) error {
 		return &Error{r.name, r.number, kind, fmt.Sprintf(format, args...)}
 	}
 	switch {
-	case raw.link != layers.LinkTypeEthernet:
+	case raw.link != linkEthernet:
 		return r.wrongLink(raw.link)
 	case len(raw.data) > maxPacket || raw.wire > maxPacket:
 		return refuse(ErrFormat, "it claims %d bytes, more than any frame has; the file is damaged",
@@ -284,7 +250,7 @@ func (p *rawPacket) removeFCS() {
 	p.data = p.data[:min(len(p.data), p.wire)]
 }
 
-func (r *Reader) wrongLink(link layers.LinkType) error {
+func (r *Reader) wrongLink(link linkType) error {
 	return &Error{r.name, r.number, ErrLink,
 		fmt.Sprintf("its link type is %v; capture on one Ethernet interface, not on \"any\"", link)}
 }

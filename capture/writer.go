@@ -9,12 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/google/renameio/v2"
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/olafctl/olaf"
 )
@@ -53,9 +49,9 @@ var queueOutput = Interface{Name: "olaf", SnapBytes: int(olaf.MaxFrame)}
 
 // Writer writes frames to a capture. The same frames always produce the same bytes. It is not safe for concurrent use.
 type Writer struct {
-	classic *pcapgo.Writer
-	ng      *pcapgo.NgWriter
-	buf     *bufio.Writer // buffer for the classic format; ng has its own
+	format  Format
+	buf     *bufio.Writer
+	block   []byte // the last block
 	origin  int64
 	packets uint64
 	kept    []uint64 // packets per interface
@@ -73,27 +69,26 @@ func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
 
 // newWriter writes the header of a capture from one or several interfaces. The pcap format supports only one interface.
 func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*Writer, error) {
-	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame), kept: make([]uint64, len(from)), from: from}
+	out := &Writer{format: format, buf: bufio.NewWriterSize(w, bufferBytes), origin: originNS,
+		frame: make([]byte, olaf.MaxFrame), kept: make([]uint64, len(from)), from: from}
+	var head []byte
 	if format == PCAP {
-		out.buf = bufio.NewWriterSize(w, bufferBytes)
-		out.classic = pcapgo.NewWriterNanos(out.buf)
-		return out, out.classic.WriteFileHeader(uint32(from[0].SnapBytes), layers.LinkTypeEthernet)
+		head = appendClassicHeader(nil, from[0].SnapBytes)
+	} else {
+		head = appendSection(nil)
+		for i := range from {
+			head = appendInterface(head, &from[i])
+		}
 	}
-	var err error
-	out.ng, err = pcapgo.NewNgWriterInterface(w, from[0].toSection(),
-		pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "olafctl"}})
-	for i := 1; i < len(from) && err == nil; i++ {
-		_, err = out.ng.AddInterface(from[i].toSection())
-	}
+	_, err := w.Write(head) // at once, so that a full disk is noticed before the first packet
 	return out, err
 }
 
-// toSection returns the interface's description in the form that pcapgo writes.
-func (i *Interface) toSection() pcapgo.NgInterface {
-	return pcapgo.NgInterface{
-		Name: i.Name, Comment: i.Comment, Filter: i.Filter,
-		LinkType: layers.LinkTypeEthernet, SnapLength: uint32(i.SnapBytes), TimestampResolution: 9,
-	}
+// write writes a block and keeps its memory for the next one.
+func (w *Writer) write(block []byte) error {
+	w.block = block[:0]
+	_, err := w.buf.Write(block)
+	return err
 }
 
 // WriteFrame writes a frame whose last bit was received at the given time.
@@ -129,6 +124,12 @@ func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, st
 }
 
 func (w *Writer) writePacket(from int, unixNS int64, kept []byte, wire int, comment string) error {
+	switch {
+	case len(kept) > wire:
+		return fmt.Errorf("%d bytes were kept of a packet of %d", len(kept), wire)
+	case w.format == PCAPNG && from >= len(w.from):
+		return fmt.Errorf("a packet belongs to interface %d, but the capture describes only %d", from, len(w.from))
+	}
 	w.packets++
 	w.last = unixNS
 	var comments []string
@@ -141,12 +142,10 @@ func (w *Writer) writePacket(from int, unixNS int64, kept []byte, wire int, comm
 		}
 		w.kept[from]++
 	}
-	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, w.last), CaptureLength: len(kept), Length: wire,
-		InterfaceIndex: from}
-	if w.classic != nil {
-		return w.classic.WritePacket(ci, kept)
+	if w.format == PCAP {
+		return w.write(appendClassicPacket(w.block, unixNS, kept, wire))
 	}
-	return w.ng.WritePacketWithOptions(ci, kept, pcapgo.NgPacketOptions{Comments: comments})
+	return w.write(appendPacket(w.block, from, unixNS, kept, wire, comments))
 }
 
 // Packets returns the number of packets written.
@@ -158,19 +157,19 @@ func (w *Writer) PacketsOf(from int) uint64 { return w.kept[from] }
 // Finish writes the end of the capture and flushes the buffer. In a pcapng file, the end contains the number of dropped
 // packets and the number of packets received at each interface.
 func (w *Writer) Finish() error {
-	if w.classic != nil {
-		return w.buf.Flush()
-	}
 	for i, n := range w.kept {
-		stats := pcapgo.NgInterfaceStatistics{LastUpdate: time.Unix(0, w.last), PacketsReceived: n}
-		if i == 0 {
-			stats.PacketsReceived, stats.PacketsDropped = n+w.dropped, w.dropped
+		if w.format == PCAP {
+			break // the format has no place for counts
 		}
-		if err := w.ng.WriteInterfaceStats(i, stats); err != nil {
+		dropped := uint64(0)
+		if i == 0 {
+			dropped = w.dropped
+		}
+		if err := w.write(appendStatistics(w.block, i, w.last, n+dropped, dropped)); err != nil {
 			return err
 		}
 	}
-	return w.ng.Flush()
+	return w.buf.Flush()
 }
 
 // File is a Writer that writes to a file. The file appears under its name only when it is complete.
