@@ -150,3 +150,29 @@ func TestUpdatesWithoutClientEndWithTheirContext(t *testing.T) {
 		}
 	}
 }
+
+// TestClientThatDiesAfterItsVectorIsInTheSum kills a worker's client that waits for a sum: the other worker gets the sum
+// with the dead client's vector, and the next client begins with the next round.
+func TestClientThatDiesAfterItsVectorIsInTheSum(t *testing.T) {
+	j := newSumming(t, usual, usual)
+	first, other := dial(t, j.addresses[0]), dial(t, j.addresses[1])
+	go func() { _, _, _ = first.Sum([]float32{1, 2}, 0) }()
+	for j.workers[0].Accepted() == 0 { // until it waits for the other worker
+	}
+	_ = first.conn.Close() // it crashes
+	if _, got, err := other.Sum([]float32{8, 8}, 0); err != nil || got[0] != 9 || got[1] != 10 {
+		t.Errorf("the other worker gets %v, %v; want the sum of both vectors", got, err)
+	}
+	var next *Client
+	for next == nil { // until the port has noticed
+		next, _ = Dial(j.addresses[0])
+	}
+	defer next.Close()
+	if next.Round != 1 {
+		t.Errorf("the next client begins with round %d, want 1", next.Round)
+	}
+	heads, all, errs := sums(t, []*Client{next, other}, [][]float32{{3}, {4}})
+	if errs[0] != nil || errs[1] != nil || heads[0].Round != 1 || all[0][0] != 7 || all[1][0] != 7 {
+		t.Errorf("in round %d they get %v, %v; want 7 in round 1", heads[0].Round, all, errs)
+	}
+}

@@ -69,6 +69,37 @@ func runPython(t *testing.T, file string, modules ...string) {
 	}
 }
 
+// TestPipInstallsThePackage installs the package by pip into an environment with the system's packages, without build
+// isolation and the network, and imports it from there.
+func TestPipInstallsThePackage(t *testing.T) {
+	interpreter := python(t, "numpy")
+	if out, err := exec.Command(interpreter, "-c", "import setuptools, pip, venv").CombinedOutput(); err != nil {
+		t.Skipf("%s cannot install packages (apt-get install python3-pip python3-setuptools python3-venv): %s", interpreter, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), pythonTime)
+	defer cancel()
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir = t.TempDir()
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	source, env := filepath.Join(t.TempDir(), "python"), t.TempDir()
+	if err := os.CopyFS(source, os.DirFS("../../clients/python")); err != nil { // pip writes into it
+		t.Fatal(err)
+	}
+	run(interpreter, "-m", "venv", "--system-site-packages", "--without-pip", env)
+	own := filepath.Join(env, "bin", "python")
+	run(own, "-m", "pip", "install", "--no-build-isolation", "--no-index", source)
+	if at := run(own, "-c", "import olaf; print(olaf.__file__, olaf.Worker)"); !strings.HasPrefix(at, env) {
+		t.Errorf("the package is imported from %s, want it in %s", at, env)
+	}
+}
+
 // recording starts a recording and returns it with its address and a channel that receives its end.
 func recording(t *testing.T) (r *Records, address string, complete <-chan error) {
 	t.Helper()

@@ -59,3 +59,22 @@ func TestPythonExceptionsAreExtracted(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramsGetTorchrunsEnvironment checks the environment of each program: its role, its seed, and for workers the
+// variables that torchrun sets.
+func TestProgramsGetTorchrunsEnvironment(t *testing.T) {
+	folder := t.TempDir()
+	command := "sh -c '[ $OLAF_ROLE = worker ] || exec sleep 60; echo $OLAF_ROLE $OLAF_SEED $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR $((MASTER_PORT > 0)) $" +
+		"(test -S ${OLAF_ATTACH#unix:} && echo socket) > " + folder + "/$OLAF_ROLE$RANK'"
+	p := &Program{Command: command, Systems: []string{rl.Ideal}, Seeds: []uint64{7}, Workers: 2, Clusters: 1, Values: 4,
+		Lanes: 6, Scale: attach.DefaultScale, Progress: t.Logf, OnPoint: func(Point) {}}
+	if _, err := p.RunQueues(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"worker0": "worker 7 0 0 2 127.0.0.1 1 socket", "worker1": "worker 7 1 1 2 127.0.0.1 1 socket"} {
+		got, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("%s has %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
