@@ -328,3 +328,111 @@ func waitAtEndedServer(t *testing.T, j *daemonJob) error {
 	}
 	return <-pushed
 }
+
+// startAttachable starts a worker with a socket and waits until a program can attach to it.
+func startAttachable(ctx context.Context, t *testing.T, args string) (d *daemon, socket string) {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "daemons") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	t.Setenv("PATH", pathOfOlafctl(t)+":"+os.Getenv("PATH"))
+	socket = "unix:" + folder + "/w.sock"
+	d = startDaemon(ctx, t, "worker", "olafctl testbed worker "+args+" -o jsonl --listen 127.0.0.1:0 --attach "+socket, "A=1")
+	if line, err := d.out.ReadString('\n'); err != nil || !strings.Contains(line, "listening") {
+		_, _ = d.end(t)
+		t.Fatalf("the worker begins with %q, %v: %s", line, err, &d.said)
+	}
+	return d, socket
+}
+
+// TestPatienceLimitsTheWaitForASum attaches a program to a worker whose aggregator never answers: the worker exits after
+// --patience, and its program gets the reason.
+func TestPatienceLimitsTheWaitForASum(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	d, socket := startAttachable(ctx, t, "--aggregator 127.0.0.1:1 --patience 1s")
+	c, err := attach.Dial(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "the job stands still: no answer for 1s"
+	_, _, err = c.Sum([]float32{1}, 0)
+	if code, _ := d.end(t); err == nil || !strings.Contains(err.Error(), want) || code != 1 || !strings.Contains(d.said.String(), want) {
+		t.Errorf("the program gets %v, and the worker exits with %d: %s; want 1 and %q", err, code, &d.said, want)
+	}
+}
+
+// TestVectorsEndAnAttachedWorker checks that a worker with --vectors exits after that many updates of its program.
+func TestVectorsEndAnAttachedWorker(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	d, socket := startAttachable(ctx, t, "--system olaf --server 127.0.0.1:1 --vectors 2")
+	c, err := attach.Dial(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := c.Push([]float32{1}, 0); err != nil {
+			t.Error(err)
+		}
+	}
+	code, out := d.end(t)
+	if code != 1 || !strings.Contains(out, `"vectors_sent":2`) || !strings.Contains(d.said.String(), "nothing answered 2 packets") {
+		t.Errorf("the worker exits with %d: %s%s; want 1, because no server answers its two vectors", code, out, &d.said)
+	}
+}
+
+// TestRecordersMakeTraces records the same updates of two Python workers to 'trace record --attach', and into files for
+// 'trace convert'.
+func TestRecordersMakeTraces(t *testing.T) {
+	python := cmp.Or(os.Getenv("OLAFCTL_PYTHON"), "/usr/bin/python3")
+	if out, err := exec.Command(python, "-c", "import numpy").CombinedOutput(); err != nil {
+		t.Skipf("%s has no numpy: %s", python, out)
+	}
+	client, err := filepath.Abs("../../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("", "daemons") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	run := func(name string, env []string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir, cmd.Env = folder, append(append(os.Environ(), "PYTHONPATH="+client, "OLAFCTL_HOME="+folder), env...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	const record = `
+import numpy as np, olaf
+with olaf.Recorder("mlp", 0, 2) as a, olaf.Recorder("mlp", 1, 2) as b:
+    for i in range(3):
+        a.update(np.full(5, i, np.float32), reward=i)
+        b.update(np.full(5, -i, np.float32), reward=i)
+`
+	t.Setenv("PATH", pathOfOlafctl(t)+":"+os.Getenv("PATH"))
+	d := startDaemon(ctx, t, "recording", "olafctl trace record --attach unix:"+folder+"/rec.sock -w "+folder+"/sent.trace", "A=1")
+	for _, err := os.Stat(folder + "/rec.sock"); err != nil && ctx.Err() == nil; _, err = os.Stat(folder + "/rec.sock") {
+	}
+	run(python, []string{"OLAF_RECORD=unix:" + folder + "/rec.sock"}, "-c", record)
+	if code, out := d.end(t); code != 0 {
+		t.Errorf("the recording exits with %d: %s%s", code, out, &d.said)
+	}
+	run(python, nil, "-c", record)
+	run("olafctl", nil, "trace", "convert", "mlp.0.olafrec", "written.trace")
+	for _, name := range []string{"sent.trace", "written.trace"} {
+		if info := run("olafctl", nil, "trace", "info", name); !strings.Contains(info, "6 updates of 2 workers in 1 cluster, 5 gradients each") ||
+			!strings.Contains(info, "mlp") {
+			t.Errorf("%s contains %s, want 6 updates of mlp", name, info)
+		}
+	}
+}
