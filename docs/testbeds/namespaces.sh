@@ -1,7 +1,7 @@
 #!/bin/sh
-# Three hosts without machines: network namespaces gen, q and ps, each with its own sshd, and a head from which to reach them.
-# Cables lead from gen's gen0 to q's in, and from q's out to ps's ps0. Needs root and openssh-server.
-#   sudo sh namespaces.sh up              makes them, and testbed.yaml in ./namespaces
+# Simulates three hosts by the network namespaces gen, q and ps, each with its own sshd, and a head that reaches them by ssh.
+# Cables connect gen's gen0 to q's in, and q's out to ps's ps0. The script needs root and openssh-server.
+#   sudo sh namespaces.sh up              creates them, and ./namespaces/testbed.yaml
 #   sudo sh namespaces.sh run olafctl …   runs olafctl on the head
 #   sudo sh namespaces.sh down            removes them
 set -e
@@ -9,7 +9,7 @@ here=$PWD/namespaces
 hosts="gen q ps"
 
 up() {
-	ip netns add olaf-head # fails if they are there; the script's down removes them
+	ip netns add olaf-head # fails if the namespaces exist; remove them with 'down'
 	mkdir -p "$here" /run/sshd
 	cd "$here"
 	ssh-keygen -q -t ed25519 -N '' -f host

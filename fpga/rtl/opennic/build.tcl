@@ -1,6 +1,6 @@
-# Vivado out of context: synthesis and placement of the plugin for a U55C at 250 MHz, with reports of area and timing.
-#   vivado -mode batch -source opennic/build.tcl        (from fpga/rtl)
-# This script was never run: the project has no Vivado. What it reports takes the place of yosys' estimates in docs/notes/rtl.md.
+# Synthesises and places the plugin out of context for a U55C at 250 MHz, and reports area and timing. In fpga/rtl, run:
+#   vivado -mode batch -source opennic/build.tcl
+# This script was never run, because the project has no Vivado. Its reports replace yosys' estimates in docs/notes/rtl.md.
 set part xcu55c-fsvh2892-2L-e
 set top olaf_opennic_250mhz
 read_verilog -sv [concat sv/olaf_pkg.sv ../regmap/olaf_regs.svh \
@@ -8,7 +8,7 @@ read_verilog -sv [concat sv/olaf_pkg.sv ../regmap/olaf_regs.svh \
 synth_design -top $top -part $part -mode out_of_context -flatten_hierarchy rebuilt
 create_clock -name axis_aclk -period 4.000 [get_ports axis_aclk]
 create_clock -name axil_aclk -period 8.000 [get_ports axil_aclk]
-# Accesses cross by toggles through two flip-flops; what they carry holds still.
+# Register accesses cross clock domains by toggles through two flip-flops; their data is stable meanwhile.
 set_clock_groups -asynchronous -group axis_aclk -group axil_aclk
 opt_design
 place_design
