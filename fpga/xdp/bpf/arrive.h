@@ -1,14 +1,14 @@
-// An arriving frame: judged, identified by the tables, decided by the discipline, counted and logged.
+// Processes an arriving frame: checks it, identifies it by the tables, lets the discipline decide, counts and logs.
 #pragma once
 #include "queue.h"
 
-// decide is the discipline. It runs under the queue's lock and moves all but header and lanes. o is the queue's outcome.
+// decide implements the discipline. It runs under the queue's lock and writes all but header and lanes. o is the queue's outcome.
 INLINE void decide(struct memory *m, struct cluster *c, const struct update *u, u64 now, struct outcome *o);
 
-// merges says whether an update of the cluster will meet one that waits; without the lock it is a guess.
+// merges reports whether an update of the cluster will meet a waiting one; without the lock, it is a guess.
 INLINE bool merges(const struct cluster *c);
 
-// append takes the place behind the last waiting update, if a slot is free.
+// append puts an update behind the last waiting one, if a slot is free.
 INLINE void append(struct memory *m, struct cluster *c, const struct update *u, u64 now, struct outcome *o)
 {
 	struct queue *q = m->queue;
@@ -34,7 +34,7 @@ INLINE void append(struct memory *m, struct cluster *c, const struct update *u, 
 	PLACE(m->slots, i)->appended = now;
 }
 
-// collides says whether the cluster's only frame inside is the one on the wire.
+// collides reports whether the cluster's only frame in the queue is the one on the wire.
 INLINE bool collides(struct memory *m, struct cluster *c, const struct update *u)
 {
 	s32 leaving = m->queue->leaving;
@@ -43,7 +43,7 @@ INLINE bool collides(struct memory *m, struct cluster *c, const struct update *u
 	return PLACE(m->slots, leaving)->cluster == u->cluster;
 }
 
-// put writes an update that takes a place over.
+// put writes an update into a place and replaces its content.
 INLINE void put(struct place *p, const struct update *u)
 {
 	p->gen = u->gen;
@@ -86,7 +86,7 @@ INLINE void tell_arrival(const struct update *u, const struct outcome *o, u64 nu
 	tell(&r, b);
 }
 
-// place_update moves header and lanes to where the discipline put the update.
+// place_update copies header and lanes to the update's place.
 INLINE void place_update(struct memory *m, struct xdp_md *ctx, void *data, struct outcome *o)
 {
 	u32 i = o->place;
@@ -100,18 +100,18 @@ INLINE void place_update(struct memory *m, struct xdp_md *ctx, void *data, struc
 		store_lanes(ctx, HEADER_BYTES, LANES_OF(p), &p->lanes, LANES);
 }
 
-// admit brings an identified update to the discipline.
+// admit passes an identified update to the discipline.
 INLINE void admit(struct memory *m, struct xdp_md *ctx, void *data, const struct update *u, bool lies)
 {
 	struct queue *q = m->queue;
 	struct outcome o;
 	struct cluster *c = m->clusters + u->cluster;
-	// The clock is the dearest thing here. A merge whose time nobody logs does without.
+	// Reading the clock is the most expensive step, so a merge that is not logged skips it.
 	u64 now = LOGGED || !merges(c) ? bpf_ktime_get_ns() : 0;
 
 	bpf_spin_lock(&q->lock);
 	enter(c, q);
-	if (!now && !merges(c)) { // what waited has left meanwhile
+	if (!now && !merges(c)) { // the waiting update has left meanwhile
 		bpf_spin_unlock(&q->lock);
 		now = bpf_ktime_get_ns();
 		bpf_spin_lock(&q->lock);
@@ -145,10 +145,10 @@ INLINE void admit(struct memory *m, struct xdp_md *ctx, void *data, const struct
 		tell_arrival(u, &o, number, now, b);
 }
 
-// fate is what becomes of a frame before the queue.
+// fate is the outcome for a frame before the queue.
 enum fate { ADMITTED, FATE_BYPASSED, FATE_FOREIGN, FATE_MALFORMED, BEYOND, LOST };
 
-// judge says what becomes of a frame before the queue, and identifies an update that is admitted.
+// judge returns a frame's fate before the queue, and identifies an update that is admitted.
 INLINE enum fate judge(struct memory *m, struct xdp_md *ctx, void *data, void *end, struct update *u, bool *lies)
 {
 	u32 bytes = FRAME_LANES > PIECE_LANES ? bpf_xdp_get_buff_len(ctx) : end - data;
@@ -168,14 +168,14 @@ INLINE enum fate judge(struct memory *m, struct xdp_md *ctx, void *data, void *e
 		return LOST;
 	u32 kept = u->lanes < LANES ? u->lanes : LANES;
 	if (data + HEADER_BYTES + kept * LANE_BYTES > end)
-		return FATE_MALFORMED; // its lanes are not in one piece
+		return FATE_MALFORMED; // its lanes are not contiguous
 	*lies = u->cluster != s->cluster || u->worker != s->worker;
 	u->cluster = s->cluster;
 	u->worker = s->worker;
 	return ADMITTED;
 }
 
-// turn_away counts a frame that does not reach the queue, and says where it goes.
+// turn_away counts a frame that does not reach the queue, and returns its verdict.
 INLINE int turn_away(enum fate f, struct bank *b)
 {
 	if (!b)

@@ -1,5 +1,5 @@
-// Counters in two banks: while one is counted in, user space takes the sums out of the other. Included after struct bank, whose
-// members are the counters.
+// Counters in two banks: while the program counts in one, user space reads the other. This file must be included after struct
+// bank, whose members are the counters.
 #pragma once
 #include "kernel.h"
 
@@ -12,7 +12,7 @@ struct {
 	UINT(max_entries, 2);
 } banks SEC(".maps");
 
-// bank_of is this processor's counters in the bank that is counted in.
+// bank_of returns this processor's counters in the given bank.
 INLINE struct bank *bank_of(u32 bank)
 {
 	bank &= 1;

@@ -1,10 +1,10 @@
-// fanout copies what the server sends to a group to every child of an aggregator, as a switch's multicast group does. It runs where
-// the network stack receives, so that a batch of results that was sent in one piece stays one.
+// fanout copies packets from the server to a group to every child of an aggregator, like a switch's multicast group. It runs in
+// the receive path of the network stack, so that a batch of results that was sent as one piece stays one piece.
 #include "kernel.h"
 #include "wire.h"
 
 const volatile u32 COPIES = 1;
-const volatile u32 GROUP = 0; // address, as on the wire
+const volatile u32 GROUP = 0; // IPv4 address in network byte order
 
 enum { MAX_COPIES = 64 };
 
@@ -12,11 +12,11 @@ enum { TC_DROP = 2, TCX_NEXT = -1 };
 
 static const u32 zero = 0;
 
-// copy is where one copy goes.
+// copy describes the destination of one copy.
 struct copy {
 	u32 interface;
-	u32 address; // of a worker; 0 leaves the group's, for an aggregator below
-	u8 mac[8];   // and two bytes of padding
+	u32 address; // of a worker; 0 keeps the group's address, for an aggregator below
+	u8 mac[8];   // followed by two bytes of padding
 };
 
 struct {
@@ -26,7 +26,7 @@ struct {
 	UINT(max_entries, 1); // COPIES
 } copies SEC(".maps");
 
-// counts are in frames: a piece that the sender's stack joined has as many as it is cut into.
+// counts are in frames. A piece that the sender's stack joined counts as the frames into which it is split.
 struct counts {
 	u64 frames;
 	u64 copied;
@@ -40,7 +40,7 @@ struct {
 	UINT(max_entries, 1);
 } counts SEC(".maps");
 
-// address sets the destination. from is the address that is there.
+// address sets the destination. from is the current address.
 INLINE void address(struct __sk_buff *skb, u32 from, u32 to, const u8 *mac)
 {
 	bpf_skb_store_bytes(skb, 0, mac, 6, 0);

@@ -1,4 +1,4 @@
-// fifo appends while there is room and drops what comes after.
+// fifo appends updates while there is room, and drops them otherwise.
 #include "arrive.h"
 #include "mark.h"
 #include "serve.h"

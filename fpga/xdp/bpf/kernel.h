@@ -1,5 +1,5 @@
-// What the programs need of the kernel's interface (uapi/linux/bpf.h): types, and the numbers of maps, helpers and verdicts.
-// It stands here so that objects do not depend on the headers of the machine that builds them.
+// The part of the kernel's interface (uapi/linux/bpf.h) that the programs use: types, and numbers of maps, helpers and verdicts.
+// It is copied so that objects do not depend on the headers of the machine that builds them.
 #pragma once
 
 typedef unsigned char u8;

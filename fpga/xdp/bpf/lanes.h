@@ -1,18 +1,18 @@
-// Gradient lanes. In a frame they are big-endian, one after the other; in a slot two stand in one word, the first in its upper
-// half, which a word of the frame becomes by one swap of its bytes.
+// Gradient lanes. In a frame they are big-endian, one after the other. In a slot, each word contains two lanes, the first in its
+// upper half, so that swapping the bytes of a frame's word gives the slot's word.
 #pragma once
 #include "kernel.h"
 #include "wire.h"
 
-// WORDS_AT_ONCE are copied or added between two looks at the end of the frame. LANE_WORDS is what n lanes take in a slot: whole
-// such blocks, and never none behind the last whole one.
+// WORDS_AT_ONCE words are copied or added between two checks for the end of the frame. LANE_WORDS is the number of words for n
+// lanes in a slot: whole blocks of that size, and more than n / 2 words.
 #define WORDS_AT_ONCE 8
 #define LANE_WORDS(n) (((n) / 2 | (WORDS_AT_ONCE - 1)) + 1)
 
 // SIGNS are the sign bits of a pair.
 #define SIGNS 0x8000000080000000ull
 
-// add_pair adds each lane for itself, wrapping: what the lower one carries is taken out of the upper one again.
+// add_pair adds each lane separately, wrapping: the carry of the lower lane is removed from the upper one.
 INLINE u64 add_pair(u64 a, u64 b)
 {
 	u64 sum = a + b;
@@ -25,14 +25,14 @@ INLINE u64 subtract_pair(u64 a, u64 b)
 	return rest + ((a ^ b ^ rest) & 1ull << 32);
 }
 
-// wrapped has the sign bit of every lane whose sum wrapped, where it differs from both addends, and nonsense in other bits.
+// wrapped returns the sign bit of every lane whose sum wrapped (it differs from both addends); other bits are undefined.
 INLINE u64 wrapped(u64 a, u64 b, u64 sum)
 {
 	return (a ^ sum) & (b ^ sum);
 }
 
-// saturate puts the limit into every lane that wrapped. There is no branch: one that depends on data would double the paths
-// that the verifier follows.
+// saturate sets every lane that wrapped to its limit. It has no branch, because a branch on data would double the paths that
+// the verifier follows.
 INLINE u64 saturate(u64 a, u64 b, u64 sum, u32 *saturated)
 {
 	u64 over = wrapped(a, b, sum) & SIGNS;
@@ -42,7 +42,7 @@ INLINE u64 saturate(u64 a, u64 b, u64 sum, u32 *saturated)
 	return (sum & ~mask) | (limit & mask);
 }
 
-// A step does something with words of a slot and as many of a frame, and says how many lanes saturated.
+// A step processes words of a slot and as many of a frame, and returns the number of lanes that saturated.
 typedef u32 step(u64 *slot, u64 *frame);
 
 INLINE u32 store_one(u64 *slot, u64 *frame)
@@ -81,7 +81,7 @@ INLINE u32 add_one(u64 *slot, u64 *frame)
 	return saturated;
 }
 
-// add_many adds without looking. Where any lane wrapped, which is rare, it takes the sums back and adds again with care.
+// add_many adds without checks. If any lane wrapped, which is rare, it undoes the additions and adds again, saturating.
 INLINE u32 add_many(u64 *slot, u64 *frame)
 {
 	u64 over = 0;
@@ -116,7 +116,7 @@ INLINE u32 send_many(u64 *slot, u64 *frame)
 	return 0;
 }
 
-// half takes a step with the last lane of an odd number, which is half a word, its first bytes.
+// half runs a step on the last lane of an odd number of lanes, which is the first half of a word.
 INLINE u32 half(u64 *slot, u64 *frame, step *const one)
 {
 	u64 word = *(u32 *)frame;
@@ -125,18 +125,18 @@ INLINE u32 half(u64 *slot, u64 *frame, step *const one)
 	return saturated;
 }
 
-// lanes_of is how many lanes a slot holds, as it says itself, up to max.
+// lanes_of returns the number of lanes in a slot, as stored there, up to max.
 INLINE u32 lanes_of(const u16 *lanes, u32 max)
 {
 	u32 n = *(volatile const u16 *)lanes;
 	return n < max ? n : max;
 }
 
-// each_word walks over the lanes of a slot, which has room for max, and of a frame, where they begin offset bytes from the start,
-// and returns how many saturated.
+// each_word runs a step on all lanes of a slot, which has room for max, and of a frame, where they begin at offset. It returns
+// the number of lanes that saturated.
 //
-// The verifier follows every number of blocks that a frame may have. Were what it knows of that number, and of how much of the
-// frame was looked at, still known behind the loop, it would follow the rest of the program as often. So both are read again.
+// The verifier follows every number of blocks that a frame may have. If it still knew that number, and the checked length of the
+// frame, after the loop, it would follow the rest of the program for each of them. So both are read again.
 INLINE u32 each_word(struct xdp_md *ctx, u32 offset, u64 *slot, const u16 *lanes, u32 max, step *const many, step *const one)
 {
 	u32 left = lanes_of(lanes, max) / 2, saturated = 0;
@@ -178,7 +178,7 @@ INLINE void add_lanes_wrapping(struct xdp_md *ctx, u32 offset, u64 *slot, const 
 	each_word(ctx, offset, slot, lanes, max, wrap_many, wrap_one);
 }
 
-// add_lanes adds a frame's lanes to a slot's, saturating, and returns how many saturated.
+// add_lanes adds a frame's lanes to a slot's, saturating, and returns the number that saturated.
 INLINE u32 add_lanes(struct xdp_md *ctx, u32 offset, u64 *slot, const u16 *lanes, u32 max)
 {
 	return each_word(ctx, offset, slot, lanes, max, add_many, add_one);

@@ -1,4 +1,4 @@
-// The decision log. Included after counters.h; a bank counts what found no room as unlogged.
+// The decision log. Include it after counters.h. Records that do not fit are counted as unlogged.
 #pragma once
 #include "counters.h"
 
@@ -30,7 +30,7 @@ struct {
 	UINT(max_entries, 4096);
 } decisions SEC(".maps");
 
-// tell writes a decision to the log, or counts that it had no room.
+// tell writes a decision to the log, or counts it as unlogged if there is no room.
 INLINE void tell(struct record *r, struct bank *b)
 {
 	if (LOGGED && bpf_ringbuf_output(&decisions, r, sizeof(*r), RINGBUF_NO_WAKEUP))

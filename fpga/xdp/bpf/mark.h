@@ -1,4 +1,4 @@
-// An ACK on its way back to a worker: the queue writes how full it is, where it is the most congested on the way.
+// Writes the queue's status into an ACK to a worker if the queue is the most congested one on the path.
 #pragma once
 #include "queue.h"
 
@@ -9,8 +9,8 @@ INLINE u32 at_most(u32 v, u32 most)
 	return v < most ? v : most;
 }
 
-// mark runs on frames that come from the server, and lets all of them go on. It reads the queue without its lock: a status is old
-// when it arrives.
+// mark runs on frames from the server and passes all of them on. It reads the queue without its lock, since a status is old
+// anyway when it arrives.
 SEC("xdp.frags")
 int mark(struct xdp_md *ctx)
 {

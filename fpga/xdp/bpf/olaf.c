@@ -1,22 +1,22 @@
-// olaf keeps at most one waiting update per cluster and merges arrivals into it.
+// olaf queues at most one waiting update per cluster and merges arrivals into it.
 #include "arrive.h"
 #include "mark.h"
 #include "serve.h"
 
-// compare holds a reward against the mean of what waits, scaled by the count: 1 better, -1 worse, 0 neither.
+// compare compares a reward with the mean of the waiting update, scaled by the count: 1 better, -1 worse, 0 neither.
 INLINE int compare(const struct update *u, const struct place *w, s64 threshold)
 {
 	s64 n = w->count, d = (s64)u->reward * n - w->reward, limit = threshold * n;
 	return d > limit ? 1 : d < -limit ? -1 : 0;
 }
 
-// newer says whether a generation time is not before another, modulo 2^48.
+// newer reports whether a generation time is not before another one, modulo 2^48.
 INLINE bool newer(u64 a, u64 w)
 {
 	return ((a - w) & ((1ull << 48) - 1)) < 1ull << 47;
 }
 
-// merge adds an update to the one that waits. The header becomes that of the newest contributor.
+// merge adds an update to the waiting update, which then has the header of the newest contributor.
 INLINE void merge(struct queue *q, struct place *w, const struct update *u, struct outcome *o)
 {
 	s64 reward = (s64)w->reward + u->reward, clipped = reward;
@@ -44,7 +44,7 @@ INLINE void merge(struct queue *q, struct place *w, const struct update *u, stru
 	o->class = AGGREGATED;
 }
 
-// meet brings an update together with the one of its cluster that waits.
+// meet combines an update with the waiting update of its cluster.
 INLINE void meet(struct memory *m, struct place *w, u32 place, const struct update *u, struct outcome *o)
 {
 	if (w->lanes != u->lanes) {

@@ -1,11 +1,11 @@
-// The queue that the disciplines share: slots, departure order, clusters, counters, decision log (docs/reference/semantics.md, Enqueue).
+// The queue that the disciplines share: slots, departure order, clusters, counters and log (docs/reference/semantics.md, Enqueue).
 #pragma once
 #include "kernel.h"
 #include "lanes.h"
 #include "wire.h"
 
-// What the loader fixes. The verifier knows these values, so that sizes of maps may depend on them.
-const volatile u32 SLOTS = 1;	    // places for frames, the one on the wire included
+// Constants that the loader sets. The verifier knows their values, so that sizes of maps may depend on them.
+const volatile u32 SLOTS = 1;	    // places for frames, including the one on the wire
 const volatile u32 CLUSTERS = 1;    // cluster ids run from 0 to CLUSTERS - 1
 const volatile u32 LANES = 0;	    // lanes that a slot stores
 const volatile u32 FRAME_LANES = 1; // lanes that a frame may have
@@ -21,7 +21,7 @@ enum class {
 	CLASSES,
 };
 
-// bank is what one processor counts. The loader finds the counters by their names here; the classes stand first, in their
+// bank contains the counters of one processor. The loader finds the counters by these names. The classes come first, in their
 // order.
 struct bank {
 	u64 appended;
@@ -57,57 +57,57 @@ struct bank {
 #include "log.h"
 #include "senders.h"
 
-// config is what user space sets, while nothing runs but for RUNNING.
+// config is set by user space. Only running may be changed while the queue runs.
 struct config {
 	u32 running; // admit updates
 	u32 depth;   // slots in use
-	u32 ring;    // places in use: one more where a frame on the wire holds no slot
-	u32 holds;   // slots that a frame on the wire holds: 1 or 0
+	u32 ring;    // places in use: one more if a frame on the wire occupies no slot
+	u32 holds;   // slots that a frame on the wire occupies: 1 or 0
 	u32 filter;
 	s32 threshold; // Q24.8
 };
 
-// outcome is what a discipline decides about an arrival. It lies in the queue's memory, of which the verifier assumes nothing, so
-// that the many ways to decide are one way from there on.
+// outcome is a discipline's decision about an arrival. It is in the queue's memory, about which the verifier assumes nothing, so
+// that the many paths to a decision become one path afterwards.
 struct outcome {
 	u32 class;
-	u32 place; // where the update landed; NEVER when it was dropped
+	u32 place; // place of the update; NEVER if it was dropped
 	u32 discarded;
 	u32 saturated; // lanes
-	u8 merge;      // add to what the place holds, instead of taking it
+	u8 merge;      // add to the content of the place instead of replacing it
 	u8 collision;
 	u8 reward_saturated;
 	u8 count_saturated;
 	u32 pad;
 };
 
-// queue is what changes with every decision, under its lock.
+// queue is the state that changes with every decision, under its lock.
 struct queue {
 	struct bpf_spin_lock lock;
-	u32 bank;    // in which decisions are counted
-	u64 number;  // of the next decision
+	u32 bank;    // index of the bank in use
+	u64 number;  // number of the next decision
 	u32 head;    // place of the next frame to leave
 	u32 waiting; // frames from head on
 	s32 leaving; // place of the frame on the wire, or -1
-	u32 active;  // clusters with an update inside
+	u32 active;  // clusters with an update in the queue
 	u32 peak;    // most slots in use since the last clear
 	u32 epoch;   // counts how often the clusters' counters were cleared
 	u32 era;     // counts the flushes
 	u32 pad;
-	u64 updates; // sum of counts inside
-	u64 settled; // ns, until when occupancy is integrated
+	u64 updates; // sum of the counts in the queue
+	u64 settled; // ns, end of the integral of occupancy
 	u64 occupancy;
-	struct outcome outcome; // of the decision under way
+	struct outcome outcome; // of the current decision
 };
 
-// place is one slot; its lanes follow.
+// place is one slot. Its lanes follow the structure.
 struct place {
-	u64 header[HEADER_BYTES / 8]; // of the newest contributor, as it came
+	u64 header[HEADER_BYTES / 8]; // of the newest contributor, unchanged
 	u64 gen;
 	u64 appended; // ns
 	u32 seq;
 	s32 reward;
-	s32 owner; // R[u]: the worker who is alone inside, or -1
+	s32 owner; // R[u]: the only contributor, or -1
 	u16 cluster;
 	u16 worker;
 	u16 count;
@@ -117,12 +117,12 @@ struct place {
 	u64 reserved[2];
 };
 
-// cluster is what the queue remembers of one: what is inside since the era that it names, so that a flush need visit nobody,
-// and what was counted since the epoch that it names.
+// cluster is the state of one cluster. Its frames in the queue are valid for the given era, so that a flush need not visit all
+// clusters, and its counters are valid for the given epoch.
 struct cluster {
 	u32 era;
 	u32 waiting; // place of its waiting update plus one, 0 for none
-	u32 inside;  // frames inside, waiting or leaving
+	u32 inside;  // frames in the queue, waiting or leaving
 	u32 epoch;
 	u64 class[CLASSES];
 	u64 delivered_frames;
@@ -165,8 +165,8 @@ struct {
 #define PLACE(slots, i) ((struct place *)((slots) + (u64)(i) * STRIDE))
 #define LANES_OF(place) ((u64 *)((place) + 1))
 
-// NEVER is a place that does not exist. Indices read from a map are held against their limits, as the verifier demands;
-// one beyond them is counted as a fault.
+// NEVER is a place that does not exist. Indices read from a map are checked against their limits, as the verifier demands, and
+// an index beyond them is counted as a fault.
 #define NEVER 0xffffffff
 
 struct memory {
@@ -185,7 +185,7 @@ INLINE bool open_memory(struct memory *m)
 	return m->config && m->queue && m->slots && m->clusters;
 }
 
-// settle integrates occupancy up to now. Processors may disagree about the time by a little; it never goes back.
+// settle integrates occupancy up to now. The clocks of processors may differ slightly; the integral never goes backwards.
 INLINE void settle(struct queue *q, u64 now)
 {
 	if (now <= q->settled)
@@ -194,7 +194,7 @@ INLINE void settle(struct queue *q, u64 now)
 	q->settled = now;
 }
 
-// enter brings what is remembered of a cluster up to date.
+// enter resets the state of a cluster if a flush or a clear happened since its last update.
 INLINE void enter(struct cluster *c, const struct queue *q)
 {
 	if (c->era != q->era) {

@@ -1,25 +1,25 @@
-// The table that says who sends from an address: the action set_worker of the first pipeline.
+// The table of senders by address: the action set_worker of the first pipeline.
 #pragma once
 #include "counters.h"
 
 const volatile u32 SENDERS = 1; // places in the table, a power of two
 
 struct sender {
-	u32 address; // IPv4, as on the wire; 0 is nobody's
+	u32 address; // IPv4 address in network byte order; 0 for a free place
 	u16 cluster;
 	u16 worker;
 };
 
 struct senders {
 	u32 multiplier;
-	u32 shift; // leaves as many bits of the product as there are places
+	u32 shift; // reduces the product to as many bits as an index of a place has
 	struct sender sender[];
 };
 
 struct inner {
 	UINT(type, MAP_ARRAY);
 	UINT(key_size, 4);
-	UINT(value_size, sizeof(struct senders)); // and SENDERS of struct sender
+	UINT(value_size, sizeof(struct senders)); // followed by SENDERS entries of struct sender
 	UINT(max_entries, 1);
 };
 
@@ -30,7 +30,7 @@ struct {
 	struct inner *values[];
 } senders SEC(".maps");
 
-// sender_of finds who sends from an address; the table is swapped as a whole.
+// sender_of returns the sender with an address. User space replaces the table as a whole.
 INLINE struct sender *sender_of(u32 address)
 {
 	void *inner = bpf_map_lookup_elem(&senders, &zero);

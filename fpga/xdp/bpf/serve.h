@@ -1,15 +1,15 @@
-// The output side of the queue, for user space: each program is run on a buffer that holds an exchange and room for a frame.
+// The output side of the queue, for user space. Each program runs on a buffer with an exchange and room for a frame.
 #pragma once
 #include "queue.h"
 
 enum { ASK_RELEASE = 1, ASK_START = 2, ASK_CLEAR = 4 };
 
-// exchange is the question and, in its place, the answer: what was done, the frame in question, and the state of the queue.
+// exchange is a request, which the program overwrites with its answer: the actions done, the frame, and the queue's state.
 struct exchange {
 	u32 ask;   // in
-	u32 index; // in: of the frame to view, in departure order
-	u32 done;  // ASK bits that were obeyed
-	s32 slot;  // of the frame that starts, or that is viewed, or -1
+	u32 index; // in: index of the frame to view, in departure order
+	u32 done;  // ASK bits that were carried out
+	s32 slot;  // slot of the frame that starts or is viewed, or -1
 	u64 at;	   // ns
 	u64 gen;
 	u64 appended; // ns
@@ -24,10 +24,10 @@ struct exchange {
 	s32 leaving;
 	u32 active;
 	u32 peak;
-	u32 bank; // in which decisions are counted from now on
+	u32 bank; // index of the bank in use from now on
 	u64 updates;
 	u64 occupancy; // ns times frames
-	u64 number;    // of the next decision
+	u64 number;    // number of the next decision
 };
 
 INLINE struct exchange *exchange_of(void *data, void *end)
@@ -35,7 +35,7 @@ INLINE struct exchange *exchange_of(void *data, void *end)
 	return data + sizeof(struct exchange) <= end ? data : NULL;
 }
 
-// answer tells the queue's state; the lock is held.
+// answer writes the queue's state. The caller must have the lock.
 INLINE void answer(struct exchange *x, struct queue *q, u64 now)
 {
 	x->at = now;
@@ -66,13 +66,13 @@ INLINE void view(struct exchange *x, const struct place *p, s32 slot)
 // event is a decision of the output: a release, a start or a flush.
 struct event {
 	u64 number;
-	s32 slot; // -1 when it did not happen
+	s32 slot; // -1 if it did not happen
 	u32 updates;
 	u32 lanes;
 	u32 cluster;
 };
 
-// note fills an event in, under the lock.
+// note fills in an event, under the lock.
 INLINE void note(struct event *e, const struct place *p, s32 slot, struct queue *q)
 {
 	e->number = q->number++;
@@ -134,7 +134,7 @@ INLINE void start(struct memory *m, struct event *e)
 		m->clusters[e->cluster].waiting = 0;
 }
 
-// write_frame turns a place, which nobody changes any more, into the frame that leaves.
+// write_frame writes the leaving frame from a place, which does not change any more.
 INLINE void write_frame(struct xdp_md *ctx, struct place *p, void *frame, void *end)
 {
 	if (frame + HEADER_BYTES > end)
@@ -198,7 +198,7 @@ int turn(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-// flush discards everything inside.
+// flush discards all frames in the queue.
 SEC("xdp")
 int flush(struct xdp_md *ctx)
 {
@@ -232,7 +232,7 @@ int flush(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-// latch counts in the other bank from now on, and starts peak, occupancy and tallies anew when asked to.
+// latch switches to the other bank, and on request resets the peak, the occupancy and the clusters' counters.
 SEC("xdp")
 int latch(struct xdp_md *ctx)
 {

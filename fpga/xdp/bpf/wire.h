@@ -1,4 +1,4 @@
-// The frame of docs/reference/semantics.md, Update on the wire, judged as package olaf judges it.
+// The frame of docs/reference/semantics.md, Update on the wire, checked with the same rules as in package olaf.
 #pragma once
 #include "kernel.h"
 
@@ -6,11 +6,11 @@ enum {
 	ETHERNET_BYTES = 14,
 	IP_BYTES = 20,
 	UDP_BYTES = 8,
-	HEADER_BYTES = 64, // everything before the lanes
+	HEADER_BYTES = 64, // bytes before the lanes
 	STATUS_BYTES = 8,  // between header and lanes of an ACK
 	LANE_BYTES = 4,
 	MAX_LANES = 2243,
-	PIECE_LANES = 704, // frames up to this many are always in one piece
+	PIECE_LANES = 704, // frames with up to this many lanes are always contiguous
 
 	OFF_ETHERTYPE = 12,
 	OFF_IP = 14,
@@ -49,7 +49,7 @@ struct update {
 	u64 gen;
 	u32 seq;
 	s32 reward;
-	u32 source; // IPv4 address, as on the wire
+	u32 source; // IPv4 address in network byte order
 	u16 cluster;
 	u16 worker;
 	u16 count;
@@ -65,7 +65,7 @@ INLINE u16 fold(u64 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-// claims says whether a frame claims to be of the protocol that magic stands for.
+// claims reports whether a frame claims to be of the protocol with the given magic number.
 INLINE bool claims(void *data, void *end, u8 magic)
 {
 	return data + OFF_MAGIC + 1 <= end && FIELD(data, OFF_ETHERTYPE, u16) == be16(0x0800) &&
@@ -74,7 +74,7 @@ INLINE bool claims(void *data, void *end, u8 magic)
 	       FIELD(data, OFF_PORT, u16) == be16(UDP_PORT) && FIELD(data, OFF_MAGIC, u8) == magic;
 }
 
-// udp_checksum_fits verifies a checksum over what is in reach; a frame that is not is refused.
+// udp_checksum_fits verifies the UDP checksum. It returns 0 if the frame is not completely accessible.
 INLINE bool udp_checksum_fits(void *data, void *end, u32 udp_bytes, u32 max_words)
 {
 	u64 sum = be16(17) + be16(udp_bytes);
@@ -93,7 +93,7 @@ INLINE bool udp_checksum_fits(void *data, void *end, u32 udp_bytes, u32 max_word
 	return i == words && fold(sum) == 0xffff;
 }
 
-// outer_fits judges what surrounds the protocol's header; frame is the length on the wire.
+// outer_fits checks the headers around the protocol's header. frame is the length on the wire.
 INLINE bool outer_fits(void *data, void *end, u32 frame, u32 max_words)
 {
 	u32 ip = be16(FIELD(data, OFF_IP_LENGTH, u16)), udp = be16(FIELD(data, OFF_UDP_LENGTH, u16));
@@ -107,7 +107,7 @@ INLINE bool outer_fits(void *data, void *end, u32 frame, u32 max_words)
 	return !FIELD(data, OFF_UDP_CHECKSUM, u16) || udp_checksum_fits(data, end, udp, max_words);
 }
 
-// read_update judges a frame and reads its header. max_lanes is what this build takes.
+// read_update checks a frame and reads its header. max_lanes is the maximum number of lanes in this build.
 INLINE enum verdict read_update(void *data, void *end, u32 frame, u32 max_lanes, struct update *u)
 {
 	if (!claims(data, end, OLAF_MAGIC))

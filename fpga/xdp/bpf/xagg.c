@@ -1,15 +1,15 @@
-// xagg sums what the children of one parent send of a model, fragment by fragment, and sends the sum to the parent's parent when
-// every child is inside (Zhang et al., XAgg, Algorithm 1). Different from the paper, and why: docs/notes/kernel.md.
+// xagg adds the fragments of a model from an aggregator's children, and sends each sum to the aggregator's parent once all children
+// have contributed (Zhang et al., XAgg, Algorithm 1). docs/notes/kernel.md lists the differences from the paper, with reasons.
 #include "kernel.h"
 #include "lanes.h"
 #include "wire.h"
 
-const volatile u32 FRAGMENTS = 1;   // of the model, all of them held
-const volatile u32 LANES = 2;	    // lanes that a fragment has at most
-const volatile bool SATURATING = 1; // else sums wrap, as published
-const volatile u32 GROUP = 1024;    // packets of a child between two looks at what is missing, a power of two
+const volatile u32 FRAGMENTS = 1;   // number of fragments in the model; each has a slot
+const volatile u32 LANES = 2;	    // maximum number of lanes in a fragment
+const volatile bool SATURATING = 1; // if not set, sums wrap, as published
+const volatile u32 GROUP = 1024;    // packets of a child between two checks for missing ones, a power of two
 
-// For the test that shows what happens without a lock: what the paper's algorithm leaves open.
+// For the test that shows the race in the paper's algorithm, which does not mention a lock.
 const volatile bool LOCKED = 1;
 const volatile bool GATED = 0;
 
@@ -21,11 +21,11 @@ enum {
 	MAX_CHILDREN = 64,
 };
 
-enum { CONTROL = MALFORMED + 1 }; // a verdict of this program alone
+enum { CONTROL = MALFORMED + 1 }; // a verdict that only this program uses
 
 enum class { CONSUMED, COMPLETED, DUPLICATE, LATE, MISMATCHED, OUT_OF_RANGE, CLASSES };
 
-// bank is what one processor counts; the classes stand first, in their order.
+// bank contains the counters of one processor. The classes come first, in the order of enum class.
 struct bank {
 	u64 consumed;
 	u64 completed;
@@ -36,12 +36,12 @@ struct bank {
 	u64 in_bytes;
 	u64 abandoned; // packets inside sums that a newer epoch ended
 	u64 lane_saturations;
-	u64 control; // handed to the agent
+	u64 control; // passed to the agent
 	u64 bypassed;
 	u64 malformed;
 	u64 misidentified;
 	u64 lost_before_engine;
-	u64 unchecked; // ends of groups for which the queue of checks had no room
+	u64 unchecked; // ends of groups that did not fit in the queue of checks
 	u64 unlogged;
 };
 
@@ -49,22 +49,22 @@ struct bank {
 #include "log.h"
 #include "senders.h"
 
-// config is what user space sets.
+// config is set by user space.
 struct config {
 	u32 running;
-	u32 bank;     // in which packets are counted
-	u32 children; // that complete a sum
+	u32 bank;     // index of the bank in use
+	u32 children; // number of children that complete a sum
 	u16 job;
-	u16 child;	 // what this aggregator is to its parent
-	u32 source;	 // addresses of the sums, as on the wire
+	u16 child;	 // this aggregator's number at its parent
+	u32 source;	 // addresses in sums, in network byte order
 	u32 destination;
 	u8 source_mac[6];
 	u8 destination_mac[6];
-	u32 addresses[MAX_CHILDREN]; // of this aggregator, by child and as on the wire; 0 matches every destination
+	u32 addresses[MAX_CHILDREN]; // of this aggregator, by child, in network byte order; 0 matches every destination
 };
 
-// outcome is what becomes of a packet. It lies in the slot's memory, of which the verifier assumes nothing, so that the many ways
-// to decide are one way from there on.
+// outcome is the decision about a packet. It is in the slot's memory, about which the verifier assumes nothing, so that the many
+// paths to a decision become one path afterwards.
 struct outcome {
 	u32 class;
 	u32 store; // the packet is the first of its epoch
@@ -73,21 +73,21 @@ struct outcome {
 	u64 number;
 };
 
-// slot is what is inside of one fragment. The first packet of a newer epoch takes it over, so that nobody has to clear a
-// model's worth of memory between epochs.
+// slot is the state of one fragment. The first packet of a newer epoch takes it over, so that the memory for a model need not
+// be cleared between epochs.
 struct slot {
 	struct bpf_spin_lock lock;
 	u16 epoch;
 	u16 lanes;
-	u64 bitmap; // children inside
-	u64 gen;    // the newest inside
-	u64 number; // of the slot's next decision
-	u32 inside; // children
+	u64 bitmap; // children that contributed
+	u64 gen;    // of the newest contribution
+	u64 number; // number of the slot's next decision
+	u32 inside; // number of children that contributed
 	u32 count;  // updates
-	struct outcome outcome; // of the packet under way
+	struct outcome outcome; // of the current packet
 };
 
-// packet is what arrives, in the host's byte order.
+// packet is an arriving packet, in the host's byte order.
 struct packet {
 	u64 gen;
 	u32 source;
@@ -100,16 +100,16 @@ struct packet {
 	u16 lanes;
 };
 
-// check tells user space to look for what a child's group lacks.
+// check requests user space to look for missing packets in a child's group.
 struct check {
 	u16 child;
 	u16 epoch;
-	u32 fragment; // last of the group
+	u32 fragment; // last one in the group
 };
 
-// gate stops one child's packet between looking and adding.
+// gate stops one child's packet between reading the bitmap and adding.
 struct gate {
-	u32 child; // plus one
+	u32 child; // number of the child plus one
 	u32 reached;
 	u32 open;
 	u32 expired;
@@ -193,7 +193,7 @@ static long is_open(u32 i, void *context)
 	return *(volatile u32 *)&(*(struct gate **)context)->open != 0;
 }
 
-// pause holds one child's packet where the paper's algorithm has looked and not yet added, until the gate opens, or for a while.
+// pause stops one child's packet, after reading the bitmap and before adding, until the gate opens or a time limit passes.
 INLINE void pause(const struct packet *p)
 {
 	struct gate *g = bpf_map_lookup_elem(&gate, &zero);
@@ -205,7 +205,7 @@ INLINE void pause(const struct packet *p)
 	g->expired += !g->open;
 }
 
-// begin lets an epoch begin in a slot, unless it is over.
+// begin starts the packet's epoch in a slot. It returns 0 if that epoch is over.
 INLINE bool begin(struct slot *s, const struct packet *p, u32 children, struct outcome *o)
 {
 	if (s->lanes && (short)(p->epoch - s->epoch) < 0)
@@ -218,7 +218,7 @@ INLINE bool begin(struct slot *s, const struct packet *p, u32 children, struct o
 	return 1;
 }
 
-// decide adds a packet's child to those inside. seen are those who were when somebody looked last.
+// decide adds a packet's child to the slot's contributors. seen is the bitmap as it was last read.
 INLINE void decide(struct slot *s, const struct packet *p, u64 seen, u32 children, struct outcome *o)
 {
 	u64 bit = 1ull << (p->child & 63);
@@ -245,7 +245,7 @@ INLINE void decide(struct slot *s, const struct packet *p, u64 seen, u32 childre
 	o->class = ++s->inside == children ? COMPLETED : CONSUMED;
 }
 
-// add brings the packet's lanes to those inside.
+// add adds the packet's lanes to the sum.
 INLINE void add(struct xdp_md *ctx, const struct slot *s, u64 *sum, struct outcome *o)
 {
 	if (o->store)
@@ -256,7 +256,7 @@ INLINE void add(struct xdp_md *ctx, const struct slot *s, u64 *sum, struct outco
 		add_lanes_wrapping(ctx, HEADER_BYTES, sum, &s->lanes, LANES);
 }
 
-// write_sum turns the packet that completed a sum into the one that carries it.
+// write_sum writes a completed sum into the packet that completed it.
 INLINE void write_sum(struct xdp_md *ctx, const struct slot *s, u64 *sum, const struct config *c)
 {
 	void *data = (void *)(u64)ctx->data;
@@ -273,7 +273,7 @@ INLINE void write_sum(struct xdp_md *ctx, const struct slot *s, u64 *sum, const 
 	send_lanes(ctx, HEADER_BYTES, sum, &s->lanes, LANES);
 }
 
-// address sends a packet on to the parent.
+// address sets a packet's addresses, to send it to the parent.
 INLINE void address(struct xdp_md *ctx, const struct config *c)
 {
 	void *data = (void *)(u64)ctx->data;
@@ -310,7 +310,7 @@ INLINE void tell_packet(const struct packet *p, const struct outcome *o, struct 
 	tell(&r, b);
 }
 
-// admit brings an identified packet to its slot.
+// admit adds an identified packet to its slot.
 INLINE void admit(struct xdp_md *ctx, const struct packet *p, const struct config *c, struct outcome *o)
 {
 	struct slot *s = bpf_map_lookup_elem(&slots, &p->fragment);
@@ -339,7 +339,7 @@ INLINE void admit(struct xdp_md *ctx, const struct packet *p, const struct confi
 		bpf_spin_unlock(&s->lock);
 }
 
-// is_ours reports whether a child addressed a packet to this aggregator. A child that moved to another one sends past it.
+// is_ours reports whether a child addressed a packet to this aggregator. Children that moved to another one do not.
 INLINE bool is_ours(const struct packet *p, const struct sender *who, const struct config *c)
 {
 	u32 own = c->addresses[who->worker & (MAX_CHILDREN - 1)];
