@@ -215,11 +215,14 @@ var killedFlag = flag.Int("hosts", 2, "moments per host at which something is ki
 
 // victims lists the faults at those moments, with the exit codes of the bench: 3 for a lost device, 130 after Ctrl-C,
 // and -1 if the head was killed. The head is also killed where an agent or ssh does not run yet, and by a Ctrl-C before
-// it handles signals.
+// it handles signals. A holder is killed after 'testbed up', with a bench on the device that it lends.
 var victims = []struct {
 	name  string
 	codes []int
-}{{"head", []int{-1}}, {"ssh", []int{3, -1}}, {"agent", []int{3, -1}}, {"blip", []int{130, -1}}, {"stop", []int{3, -1}}, {"cut", []int{3}}}
+}{{"head", []int{-1}}, {"ssh", []int{3, -1}}, {"agent", []int{3, -1}}, {"blip", []int{130, -1}}, {"stop", []int{3, -1}}, {"cut", []int{3}},
+	{holderVictim, []int{3}}}
+
+const holderVictim = "holder"
 
 // faultMoment is one fault and its effects.
 type faultMoment struct {
@@ -242,8 +245,8 @@ func (m *faultMoment) String() string {
 }
 
 // TestKilledAcrossHosts runs a bench on each of three hosts. At a moment drawn from the seed it kills the bench's head,
-// ssh or agent, stops the agent, or cuts the cable for 200 ms or permanently. It checks that nothing is left on any
-// host and that the next bench works.
+// ssh, agent or holder, stops the agent, or cuts the cable for 200 ms or permanently. It checks that nothing is left on
+// any host and that the next bench works.
 func TestKilledAcrossHosts(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
@@ -251,13 +254,14 @@ func TestKilledAcrossHosts(t *testing.T) {
 	l := testbedtest.NewNetwork(t, 3, pathOfOlafctl(t))
 	seed := rapidSeed(t)
 	draw := rand.New(rand.NewPCG(seed, 0))
+	first := draw.IntN(len(victims))
 	var all []*faultMoment
 	for round := range *killedFlag {
 		var hosts sync.WaitGroup
 		var lines []string
 		for k, host := range l.Hosts {
-			// Two rounds use each victim once; six rounds use each victim on every host.
-			m := &faultMoment{host: host, victim: (len(l.Hosts)*round + k + round/2) % len(victims),
+			// Two rounds use six of the seven victims; seven rounds use each victim on every host.
+			m := &faultMoment{host: host, victim: (first + len(l.Hosts)*round + k) % len(victims),
 				runs: draw.IntN(2) == 0, after: time.Duration(draw.Int64N(int64(2 * time.Second)))}
 			all = append(all, m)
 			hosts.Go(func() { m.harmBench(t, l) })
@@ -276,7 +280,11 @@ func TestKilledAcrossHosts(t *testing.T) {
 // another bench must work.
 func (m *faultMoment) harmBench(t *testing.T, l *testbedtest.Network) {
 	victim, url := victims[m.victim], m.host.URL("host:")
-	cmd := headCommand(t, l, slowBench(url, "--runs", "1000")...)
+	device, takeDown := url, func() {}
+	if victim.name == holderVictim {
+		device, takeDown = m.bringUp(t, l)
+	}
+	cmd := headCommand(t, l, slowBench(device, "--runs", "1000")...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	p, err := l.Head.Start(cmd)
@@ -296,6 +304,7 @@ func (m *faultMoment) harmBench(t *testing.T, l *testbedtest.Network) {
 		fault = time.Now()
 	}
 	repair()
+	takeDown()
 	if !slices.Contains(victim.codes, m.code) || m.code == 3 && !strings.Contains(said.String(), m.host.Name) {
 		t.Errorf("%v: want one of the exit codes %v, and the host's name: %s", m, victim.codes, &said)
 	}
@@ -304,6 +313,24 @@ func (m *faultMoment) harmBench(t *testing.T, l *testbedtest.Network) {
 	if _, said, code := runOnHead(t, l, slowBench(url, "--runs", "1")...); code != 0 {
 		t.Errorf("%v; the next bench then ends with exit code %d: %s", m, code, said)
 	}
+}
+
+// bringUp brings up a testbed with a device of the host, which a holder there lends. It returns the testbed's address and
+// a function that takes the testbed down.
+func (m *faultMoment) bringUp(t *testing.T, l *testbedtest.Network) (device string, takeDown func()) {
+	name := fmt.Sprintf("killed%d%s", os.Getpid(), strings.NewReplacer("root@", "-", ".", "-").Replace(m.host.Name))
+	file := filepath.Join(t.TempDir(), name+".yaml")
+	text := fmt.Sprintf("hosts: {victim: {ssh: %s}}\nroles:\n  queue: {host: victim, device: 'host:'}\n", m.host.Name)
+	expect := func(args ...string) {
+		if _, said, code := runOnHead(t, l, append([]string{"testbed"}, args...)...); code != 0 {
+			t.Errorf("%v: %v: exit code %d: %s", m, args, code, said)
+		}
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Error(err)
+	}
+	expect("up", file)
+	return "testbed:" + name, func() { expect("down", name) }
 }
 
 // slowBench returns a bench on real packets at 200 frames a second, which every machine carries while other tests run. A
@@ -409,7 +436,7 @@ func pidOf(t *testing.T, host *testbedtest.Host, words ...string) (pid int) {
 	return pid
 }
 
-// killVictim kills the head, its ssh or its agent. It kills the head if the chosen process does not run yet.
+// killVictim kills the head, its ssh, its agent or the host's holder. It kills the head if the chosen process does not run yet.
 func killVictim(t *testing.T, l *testbedtest.Network, host *testbedtest.Host, head *exec.Cmd, victim string) {
 	t.Helper()
 	pid := 0
@@ -418,6 +445,8 @@ func killVictim(t *testing.T, l *testbedtest.Network, host *testbedtest.Host, he
 		pid = pidOf(t, &testbedtest.Host{Node: l.Head}, "ServerAliveInterval", strings.TrimPrefix(host.Name, "root@"))
 	case "agent":
 		pid = pidOf(t, host, "olafctl device serve")
+	case holderVictim:
+		pid = pidOf(t, host, "olafctl testbed hold")
 	}
 	if pid == 0 { // the victim is the head, or its process has not started yet
 		pid = head.Process.Pid
