@@ -68,8 +68,8 @@ func NICDevice() testbed.Device {
 	return testbed.SharedDevice(testbed.Device{
 		Prefix: "nic:", Name: "enp1s0f0", NotCard: "it only sends updates", Guarded: true, Part: true,
 		Uses: func(name string) []string { return []string{testbed.InterfaceResource(name)} },
-		Describe: func(name string) (string, uint32, error) {
-			_, err := testbed.FindInterface(name, leastBetween)
+		Describe: func(name string, leastMTU int) (string, uint32, error) {
+			_, err := testbed.FindInterface(name, max(leastBetween, leastMTU))
 			return "nic", regmap.CommonRoleGenerator, err
 		},
 	}, func(_ context.Context, name string, _ testbed.ShareOptions) (*testbed.Shared, error) {
@@ -78,13 +78,14 @@ func NICDevice() testbed.Device {
 }
 
 // describeBetween identifies the queue and checks its interfaces, without opening them.
-func describeBetween(name string) (id string, role uint32, err error) {
+func describeBetween(name string, leastMTU int) (id string, role uint32, err error) {
+	leastMTU = max(leastBetween, leastMTU)
 	b, err := parseBetween(name)
 	if err == nil {
-		_, err = testbed.FindInterface(b.in, leastBetween)
+		_, err = testbed.FindInterface(b.in, leastMTU)
 	}
 	if err == nil {
-		_, err = testbed.FindInterface(b.out, leastBetween)
+		_, err = testbed.FindInterface(b.out, leastMTU)
 	}
 	return "xdp " + b.mode, regmap.CommonRoleAccelerator, err
 }

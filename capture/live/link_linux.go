@@ -108,17 +108,17 @@ func (d *Drops) add(last, now *Drops) {
 	}
 }
 
-// findInterface returns the index of the named interface. If there is none, the error lists the existing interfaces.
-func findInterface(name string) (index int, err error) {
+// findInterface returns the interface with the given name. If there is none, the error lists the existing interfaces.
+func findInterface(name string) (*net.Interface, error) {
 	all, err := net.Interfaces()
 	if err != nil {
-		return 0, fmt.Errorf("list the interfaces: %w", err)
+		return nil, fmt.Errorf("list the interfaces: %w", err)
 	}
 	names := make([]string, len(all))
 	for i := range all {
 		if names[i] = all[i].Name; names[i] == name {
-			return all[i].Index, nil
+			return &all[i], nil
 		}
 	}
-	return 0, fmt.Errorf("%w: there is no %q; there are %s", ErrInterface, name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%w: there is no %q; there are %s", ErrInterface, name, strings.Join(names, ", "))
 }

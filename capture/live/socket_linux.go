@@ -42,7 +42,7 @@ func Open(o Options) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, err := findInterface(o.Interface)
+	at, err := findInterface(o.Interface)
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +57,10 @@ func Open(o Options) (*Socket, error) {
 	}
 	s := &Socket{
 		fd: fd, file: os.NewFile(uintptr(fd), o.Interface),
-		info:  Info{Interface: o.Interface, SnapBytes: o.SnapBytes},
+		info:  Info{Interface: o.Interface, MTU: at.MTU, SnapBytes: o.SnapBytes},
 		frame: make([]byte, vlanBytes+o.SnapBytes), control: make([]byte, 256),
 	}
-	if err := s.open(o, index); err != nil {
+	if err := s.open(o, at.Index); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

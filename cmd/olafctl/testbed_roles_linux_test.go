@@ -249,12 +249,21 @@ func TestKernelRolesOnThreeHosts(t *testing.T) {
 	if code != 3 || !strings.Contains(said, nowhere) || !strings.Contains(out, "  arrived\n") {
 		t.Errorf("a link that leads elsewhere: exit code %d, %s%s", code, out, said)
 	}
-	setMTU(t, l.Hosts[1], "in", 200)
-	const large = "it needs 256 bytes a frame, max_packet_bytes is 214 (the smallest MTU of its interfaces + 14)"
-	if _, said, code := l.bench(t, "testbed:"+l.file); code != 3 || !strings.Contains(said, large) || strings.Count(said, "\n") > 1 {
-		t.Errorf("frames larger than the MTU of the queue's input: exit code %d: %s; want one line with %q", code, said, large)
+	for i, name := range []string{"eth0", "in", "eth2"} { // of the generator, the queue and the server
+		setMTU(t, l.Hosts[i], name, 200)
+		large := fmt.Sprintf("host %s: not ready: interface %s has an MTU of 200, but frames need 242; ", []string{"gen", "q", "ps"}[i], name)
+		if _, said, code := l.bench(t, "testbed:"+l.file); code != 3 || !strings.Contains(said, large) || strings.Count(said, "\n") > 1 {
+			t.Errorf("frames larger than an MTU: exit code %d: %s; want one line with %q", code, said, large)
+		}
+		setMTU(t, l.Hosts[i], name, 1500)
 	}
-	setMTU(t, l.Hosts[1], "in", 1500)
+	setMTU(t, l.Hosts[2], "eth2", 200)
+	const largeThere = "interface root@10.29.2.2/eth2 has an MTU of 200, but frames need 242; run 'sudo ip link set eth2 mtu 242' there"
+	_, said, code = runOnHead(t, l.Network, slowBench(l.Hosts[1].URL("xdp:in,out"), "--generator", l.Hosts[0].URL("nic:eth0"), "--server", l.Hosts[2].URL("eth2"))...)
+	if code != 3 || !strings.Contains(said, largeThere) || strings.Count(said, "\n") > 1 {
+		t.Errorf("frames larger than the MTU of a server named by flags: exit code %d: %s; want one line with %q", code, said, largeThere)
+	}
+	setMTU(t, l.Hosts[2], "eth2", 1500)
 	quiet := sendARP(t, l.Hosts[0].Node)
 	l.expectBench(t, "testbed:"+l.file, 0)
 	quiet()

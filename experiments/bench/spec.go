@@ -219,7 +219,7 @@ func (s *Spec) Opening(access testbed.Access) testbed.OpenOptions {
 	if access.Programs == nil {
 		access.Programs = s.Systems.Programs()
 	}
-	return testbed.OpenOptions{Access: access, ReadPorts: s.Profile.ReadPorts(), Unit: s.accelerator()}
+	return testbed.OpenOptions{Access: access, Frame: s.Workload.Size, ReadPorts: s.Profile.ReadPorts(), Unit: s.accelerator()}
 }
 
 // checkFilter rejects a reward filter if no system supports it.

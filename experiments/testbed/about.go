@@ -25,7 +25,7 @@ type AboutRequest struct {
 	Lent      string `json:"lent,omitempty"`      // the device's address if another process on the host lends it
 	Generator bool   `json:"generator,omitempty"` // the device will be a generator; otherwise a queue
 	Interface string `json:"interface,omitempty"`
-	LeastMTU  int    `json:"least_mtu,omitempty"` // least MTU of the interface
+	LeastMTU  int    `json:"least_mtu,omitempty"` // least MTU of the interface, or of the device's interfaces
 }
 
 // HostAbout describes a host. It also contains the reasons why the host cannot have its role.
@@ -102,7 +102,7 @@ func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id str
 		return "", nil, err
 	}
 	if row.Describe != nil {
-		id, role, err := row.Describe(name)
+		id, role, err := row.Describe(name, what.LeastMTU)
 		if row.Uses != nil {
 			for _, resource := range row.Uses(name) {
 				counts = append(counts, interfaceCounts(strings.TrimPrefix(resource, InterfaceResource("")))...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -93,6 +94,17 @@ func NewTap(card fpga.Registers, open func() (Frames, error), mirror *Mirror, no
 	}
 	t.beginRun(cardRun{})
 	return t, nil
+}
+
+// checkFrame returns an error that matches fpga.ErrRefused if the interface is too small for frames of a size.
+func (t *Tap) checkFrame(size olaf.Size) error {
+	const ethernetBytes = 14
+	info, need := t.frames.Info(), int(size)-ethernetBytes
+	if info.MTU == 0 || need <= info.MTU {
+		return nil
+	}
+	return fmt.Errorf("%w: interface %s has an MTU of %d, but frames need %d; run 'sudo ip link set %s mtu %[4]d' there", fpga.ErrRefused,
+		info.Interface, info.MTU, need, path.Base(info.Interface)) // on another host, the name begins with the host
 }
 
 // openCapture opens the capture at the interface. Frames that were dropped earlier are not counted.

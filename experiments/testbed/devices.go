@@ -98,8 +98,8 @@ type Device struct {
 	// be nil.
 	Variant func(name string) *Device
 	// Describe checks a device that is made when it is opened, without opening it, and returns its identity and its roles
-	// (common.role); nil for devices that exist before.
-	Describe func(name string) (id string, role uint32, err error)
+	// (common.role); nil for devices that exist before. Interfaces of the device must have at least the given MTU.
+	Describe func(name string, leastMTU int) (id string, role uint32, err error)
 	// Named rejects an invalid name before anything is opened; nil leaves that to the open functions.
 	Named func(name string) error
 	// Uses returns the resources of this host that the device uses exclusively, as names for reservations; nil if none.

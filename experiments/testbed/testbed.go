@@ -114,9 +114,10 @@ func (b *Testbed) AgeError() float64 { return cmp.Or(b.AgeErrorPct, 10) }
 // OpenOptions contains the options for opening a testbed.
 type OpenOptions struct {
 	Access
-	Cards  int    // number of parallel cards, if the device can be copied; 0 means one
-	Listen string // also serve P4Runtime here; empty for a private socket
-	Wire   bool   // transfer gradients and record frames, for captures
+	Cards  int       // number of parallel cards, if the device can be copied; 0 means one
+	Listen string    // also serve P4Runtime here; empty for a private socket
+	Wire   bool      // transfer gradients and record frames, for captures
+	Frame  olaf.Size // largest frame that will be sent, which the interfaces of roles must carry; 0 if unknown
 	// ReadPorts, 1 or 2, simulates the card's logic with this number of read ports on its gradient memory; 0 for the
 	// device's default.
 	ReadPorts int
@@ -135,23 +136,7 @@ type OpenOptions struct {
 func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {
 	o.Cards = max(o.Cards, 1)
 	devices := o.deviceTable()
-	needs := HasTables
-	if o.Wire {
-		needs |= Records
-	}
-	if o.ReadPorts != 0 {
-		needs |= KeepsLogicTime
-	}
-	if o.Unit != nil {
-		needs |= PacesPrograms
-	}
-	if o.Workers > 0 {
-		needs |= HasHosts
-	}
-	if o.Generator != "" {
-		needs |= TakesGenerator
-	}
-	if err := devices.Check(address, needs); err != nil {
+	if err := devices.Check(address, o.needs()); err != nil {
 		return nil, err
 	}
 	row, name, err := devices.Lookup(address)
@@ -171,7 +156,33 @@ func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, 
 		return nil, err
 	}
 	bed.Abilities, bed.address, bed.devices = row.Abilities, address, devices
+	if tap, ok := bed.Cards[0].Tap.(*Tap); ok {
+		if err := tap.checkFrame(o.Frame); err != nil {
+			return nil, closeAfter(err, bed)
+		}
+	}
 	return bed, nil
+}
+
+// needs returns the abilities that the options require of a device.
+func (o *OpenOptions) needs() Ability {
+	needs := HasTables
+	if o.Wire {
+		needs |= Records
+	}
+	if o.ReadPorts != 0 {
+		needs |= KeepsLogicTime
+	}
+	if o.Unit != nil {
+		needs |= PacesPrograms
+	}
+	if o.Workers > 0 {
+		needs |= HasHosts
+	}
+	if o.Generator != "" {
+		needs |= TakesGenerator
+	}
+	return needs
 }
 
 // CheckAdds returns an error if the testbed's programs do not add updates from open-loop workers. The row of an agent

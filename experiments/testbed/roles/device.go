@@ -90,7 +90,7 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	examined, err := s.Examine(ctx)
+	examined, err := s.Examine(ctx, o.Frame)
 	if err != nil {
 		return nil, err
 	}

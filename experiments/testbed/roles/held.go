@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,11 +107,14 @@ func HeldDevice(built ...program.Description) testbed.Device {
 }
 
 // FindHeld returns the address of the agent that lends a device on this host. name contains the testbed and the role,
-// as in paper/queue. The error matches lab.ErrAbsent or lab.ErrHolder.
+// as in paper/queue. The error matches ErrUnfit or lab.ErrHolder.
 func FindHeld(name string) (target string, err error) {
 	name, role, _ := strings.Cut(name, "/")
 	s, err := lab.Show(name)
-	if err != nil {
+	switch {
+	case errors.Is(err, lab.ErrAbsent): // the holder ended after the testbed was brought up
+		return "", fmt.Errorf("%w: %s", ErrUnfit, (&Plan{Name: name}).missingHolder())
+	case err != nil:
 		return "", err
 	}
 	if target = s.Lent[role]; target == "" {

@@ -105,7 +105,7 @@ func TestRequestsFindLentDevices(t *testing.T) {
 		p := &Plan{Name: "paper", Generator: &Role{Host: host, Device: "pci:0000:5e:00.0"}, Queue: &Role{Host: "q", Device: "pci:0000:3b:00.0"},
 			Server: &Role{Host: "q", Interface: "eth1"}}
 		var got []string
-		for _, what := range p.requests(host) {
+		for _, what := range p.requests(host, 0) {
 			got = append(got, what.Lent)
 		}
 		if !slices.Equal(got, want) {

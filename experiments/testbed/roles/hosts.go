@@ -179,14 +179,15 @@ func (e *Examination) findHolder(name string, uses []string) (holder *testbed.Re
 }
 
 // Examine examines all hosts in parallel and returns the results in the order of the plan. The reasons why a host
-// cannot have its roles are in the field Faults.
-func (s *Hosts) Examine(ctx context.Context) ([]Examination, error) {
+// cannot have its roles are in the field Faults. frame is the size of the largest frame that will be sent, or 0 if it is
+// unknown.
+func (s *Hosts) Examine(ctx context.Context, frame olaf.Size) ([]Examination, error) {
 	all := make([]Examination, len(s.links))
 	err := s.each(func(i int) error {
 		h, link := &s.plan.Hosts[i], s.links[i]
 		e := &all[i]
 		e.Name, e.SSH, e.Roles = h.Name, h.SSH, h.Roles
-		for _, what := range s.plan.requests(h.Name) {
+		for _, what := range s.plan.requests(h.Name, frame) {
 			about, err := link.About(ctx, what)
 			if err != nil {
 				return err
@@ -224,11 +225,11 @@ func (e *Examination) merge(about *testbed.HostAbout) {
 }
 
 // requests returns the requests to be sent to a host, one for each of its roles.
-func (p *Plan) requests(host string) (all []testbed.AboutRequest) {
+func (p *Plan) requests(host string, frame olaf.Size) (all []testbed.AboutRequest) {
 	if p.Nodes != nil {
 		return []testbed.AboutRequest{{}}
 	}
-	const leastMTU = olaf.HeaderBytes - 14 // for frames without values
+	leastMTU := int(max(frame, olaf.HeaderBytes)) - 14 // without the Ethernet header
 	type request struct {
 		*Role
 		generator bool

@@ -139,7 +139,7 @@ func BringUp(ctx context.Context, p *Plan, note string, lasts time.Duration, a t
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if all, err = s.Examine(ctx); err != nil {
+	if all, err = s.Examine(ctx, 0); err != nil {
 		return nil, nil, err
 	}
 	if err := Fault(all, true); err != nil {
@@ -206,7 +206,7 @@ func ExamineHosts(ctx context.Context, p *Plan, a testbed.Access) (all []Examina
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if all, err = s.Examine(ctx); err != nil {
+	if all, err = s.Examine(ctx, 0); err != nil {
 		return nil, nil, err
 	}
 	if Fault(all, true) == nil {
@@ -233,7 +233,7 @@ func DescribeHosts(ctx context.Context, p *Plan, isUp bool, a testbed.Access) (a
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if all, err = s.Examine(ctx); err != nil || !isUp {
+	if all, err = s.Examine(ctx, 0); err != nil || !isUp {
 		return all, err
 	}
 	held, err := s.readStates(ctx)
