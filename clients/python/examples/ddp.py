@@ -1,6 +1,6 @@
 """Train with PyTorch's DistributedDataParallel: the network sums the gradients.
 
-`olafctl train --program` sets RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and the worker's socket. gloo is used to begin alone.
+`olafctl train --program` sets RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and the worker's socket. gloo is used only for the start.
 """
 
 import os

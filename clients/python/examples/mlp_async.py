@@ -1,6 +1,6 @@
 """Train a small classifier asynchronously: `olafctl train --program` runs this as every worker and as the server.
 
-Workers push gradients and pull the newest model; they wait for nobody. numpy is enough.
+Workers push gradients and pull the newest model without waiting for other workers. It needs only numpy.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Be the computation at a worker or a server of an olafctl testbed.
+"""Provide the computation for a worker or a server of an olafctl testbed.
 
-A worker or server started with ``--attach unix:PATH`` speaks the network's protocol; this package speaks with it over
-that socket. Values are float32 arrays in one dimension. numpy is the only dependency; ``olaf.torch`` needs torch.
+A worker or server started with ``--attach unix:PATH`` implements the network's protocol. This package communicates with
+it over that socket. Values are one-dimensional float32 arrays. numpy is the only dependency; ``olaf.torch`` needs torch.
 """
 
 from ._client import (

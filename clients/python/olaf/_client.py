@@ -46,23 +46,23 @@ class Disagreement(Ended):
 class Numbers(NamedTuple):
     """Values that changed between float32 and the network's integers."""
 
-    clipped: int  #: of the vector, cut to the end of the range
-    vanished: int  #: of the vector, not 0 and sent as 0
-    saturated: int  #: of the sum, at the end of the range
+    clipped: int  #: values of the vector that were clipped to the range
+    vanished: int  #: nonzero values of the vector that were sent as 0
+    saturated: int  #: values of the sum at the end of the range
 
 
 class Sum(NamedTuple):
-    """What is known about the last sum."""
+    """Information about the last sum."""
 
     round: int
-    workers: int  #: vectors inside
+    workers: int  #: number of vectors in the sum
     torn: bool  #: its frames contain different vectors
     numbers: Numbers
     reward: float  #: sum of the vectors' rewards
 
 
 class Queue(NamedTuple):
-    """A queue's status, as the last answer reported it."""
+    """A queue's status according to the last answer."""
 
     occupancy: int
     clusters: int
@@ -70,7 +70,7 @@ class Queue(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """What became of an update."""
+    """The outcome of an update."""
 
     round: int
     withheld: bool  #: transmission control did not send it
@@ -81,8 +81,8 @@ class Pushed(NamedTuple):
 class Model(NamedTuple):
     """The newest model at a worker."""
 
-    version: int  #: of the newest frame: updates inside the server's answers there; 0 before the first one
-    oldest: int  #: of the oldest frame; below version the model is torn
+    version: int  #: of the newest frame: number of updates in the server's answers for it; 0 before the first answer
+    oldest: int  #: of the oldest frame; the model is torn if it is below version
     values: np.ndarray  #: float32, empty before the first answer
     queue: Queue
     saturated: int  #: values at the end of the range
@@ -97,23 +97,23 @@ class Update(NamedTuple):
     """One frame that arrived at a server."""
 
     number: int  #: from 0
-    count: int  #: updates inside
-    first: int  #: place of the first value in the vector
+    count: int  #: number of updates in the frame
+    first: int  #: index of the first value in the vector
     job: int  #: the cluster
-    worker: int  #: of the newest update inside
-    vector: int  #: its number at that worker
-    staleness: float  #: mean number of updates that the server answered here since the models that these were computed on
-    generated_ns: int  #: when the newest was ready, modulo 2**48
+    worker: int  #: worker of the newest update
+    vector: int  #: number of that update at its worker
+    staleness: float  #: mean number of updates that the server answered here since the models on which these were computed
+    generated_ns: int  #: time at which the newest update was ready, modulo 2**48
     reward: float  #: sum of the updates' rewards
-    dropped: int  #: frames for which the server's line had no room so far
-    waiting: int  #: frames in the line
+    dropped: int  #: frames dropped so far because the server's queue was full
+    waiting: int  #: frames in the server's queue
     saturated: int  #: values at the end of the range
     version: int  #: of the model here; the reply's is count higher
-    values: np.ndarray  #: float32, the sum of the updates inside
+    values: np.ndarray  #: float32, the sum of the updates
 
 
 def _checked(values: np.ndarray) -> np.ndarray:
-    """Return values as a contiguous float32 array in one dimension.
+    """Return values as a contiguous one-dimensional float32 array.
 
     Raises TypeError for another dtype and ValueError for another shape.
     """
@@ -149,23 +149,23 @@ class _Connection:
         self.system = system.rstrip(b"\0").decode()
 
     def close(self) -> None:
-        """End in order. The worker or server ends too."""
+        """End the session. The worker or server exits, too."""
         if self._socket.fileno() >= 0 and self._owner == os.getpid():
             try:
                 self._send(BYE)
             except OSError:
-                pass  # it ended first
+                pass  # the other end closed first
         self._socket.close()
 
     def detach(self) -> None:
-        """Close the connection without an end: the worker or server waits for the next program."""
+        """Close the connection without ending the session: the worker or server waits for the next program."""
         try:
             self._socket.settimeout(5)
             self._socket.shutdown(socket.SHUT_WR)
-            while self._socket.recv(1 << 16):  # until the other end has noticed
+            while self._socket.recv(1 << 16):  # until the other end has closed
                 pass
         except OSError:
-            pass  # it is gone
+            pass  # the other end has exited
         self._socket.close()
 
     def __enter__(self):
@@ -197,7 +197,7 @@ class _Connection:
             into = into[n:]
 
     def _answer(self, want: int) -> Tuple[tuple, np.ndarray]:
-        """Return the structure and the values of the next answer that is no text about waiting."""
+        """Return the structure and the values of the next answer. Texts about waiting are passed to ``waits``."""
         while True:
             head = bytearray(_HEAD.size)
             self._receive(memoryview(head))
@@ -248,10 +248,10 @@ class Worker(_Connection):
     """A worker's computation.
 
     address: ``unix:PATH``; default the environment's OLAF_ATTACH.
-    waits: called with a text each second while an answer is not there; default nothing.
+    waits: called with a text every second while an answer is missing; default nothing.
 
     Attributes: worker, workers, largest (values of the longest vector), round (of the next vector), scale, system,
-    synchronous (allreduce works; otherwise push and pull do).
+    synchronous (use allreduce; otherwise push and pull).
     """
 
     def __init__(self, address: Optional[str] = None, waits: Optional[Callable[[str], None]] = None) -> None:
@@ -277,9 +277,9 @@ class Worker(_Connection):
         """Return the sum of all workers' vectors, or their mean.
 
         values: float32, shape (n,), n the same at every worker and at most ``largest``. Returns the same shape and
-        dtype. ``last`` describes the sum, with the sum of the rewards, which travel in steps of 1/256. All vectors of
-        a sum are of one round, so that none is stale. Raises ValueError for a vector that cannot be sent, Disagreement if workers
-        differ in length or scale, and Ended if the job is over.
+        dtype. ``last`` describes the sum, including the sum of the rewards, which are sent in steps of 1/256. All
+        vectors in a sum belong to one round, so none is stale. Raises ValueError for a vector that cannot be sent,
+        Disagreement if workers differ in length or scale, and Ended if the job is over.
         """
         fields, total = self._ask(SUM, VECTOR, struct.pack("<f4x", reward), _checked(values))
         self.last = Sum(fields[0], fields[1], bool(fields[2]), Numbers(*fields[3:6]), fields[6])
@@ -290,9 +290,9 @@ class Worker(_Connection):
         return total
 
     def push(self, values: np.ndarray, reward: float = 0.0) -> Pushed:
-        """Send an update and return what became of it; waits for no other worker.
+        """Send an update and return its outcome. It does not wait for other workers.
 
-        values: float32, shape (n,), n at most ``largest``. Raises as allreduce does.
+        values: float32, shape (n,), n at most ``largest``. Raises the same errors as allreduce.
         """
         fields, _ = self._ask(PUSHED, VECTOR, struct.pack("<f4x", reward), _checked(values))
         self.last = Pushed(fields[0], bool(fields[1]), Numbers(*fields[2:5]), Queue(*fields[5:]))
@@ -301,13 +301,13 @@ class Worker(_Connection):
         return self.last
 
     def pull(self, after: Optional[int] = None) -> Model:
-        """Return the newest model. It waits for a version above ``after``; None does not wait."""
+        """Return the newest model. Unless ``after`` is None, wait for a version above it."""
         fields, values = self._ask(MODEL, PULL, struct.pack("<II", after or 0, after is not None))
         return Model(fields[0], fields[1], values, Queue(*fields[2:5]), fields[5])
 
 
 class Server(_Connection):
-    """A server's computation: it takes updates, frame by frame, and answers each with the model's values there."""
+    """A server's computation. It takes updates frame by frame and answers each with the model's values at its place."""
 
     def __init__(self, address: Optional[str] = None, waits: Optional[Callable[[str], None]] = None) -> None:
         super().__init__(address, waits)
@@ -316,17 +316,17 @@ class Server(_Connection):
             raise Error("this socket is a worker's; use olaf.Worker")
 
     def take(self) -> Update:
-        """Wait for the next frame. Each needs one reply before the next can be taken."""
+        """Wait for the next frame. Reply to it before taking another one."""
         fields, values = self._ask(UPDATE, TAKE)
         number, count, first, job, worker, vector, versions, generated, reward, dropped, waiting, saturated, version = fields
         return Update(number, count, first, job, worker, vector, version - versions / max(count, 1), generated, reward, dropped, waiting, saturated, version, values)
 
     def reply(self, update: Update, values: Optional[np.ndarray] = None) -> None:
-        """Answer a frame with the model's values from ``update.first`` on, float32, at most ``frame``; None sends an ACK alone."""
+        """Answer a frame with the model's values from ``update.first`` on, float32, at most ``frame``; None sends only an ACK."""
         self._send(REPLY, struct.pack("<I4x", update.number), None if values is None else _checked(values))
 
     def updates(self) -> Iterator[Update]:
-        """Take frames until the server ends."""
+        """Yield frames until the server ends."""
         while True:
             try:
                 update = self.take()
@@ -337,8 +337,8 @@ class Server(_Connection):
     def serve(self, model: np.ndarray, step: Callable[[Update, np.ndarray], None]) -> None:
         """Answer frames until the server ends.
 
-        model: float32, shape (n,). step(update, part) changes ``part``, a view of the model where the frame's values
-        belong, in place.
+        model: float32, shape (n,). step(update, part) changes ``part`` in place, which is the view of the model
+        for the frame's values.
         """
         for update in self.updates():
             part = model[update.first:update.first + len(update.values)]

@@ -1,4 +1,4 @@
-"""Record when updates are ready, and what they are, for `olafctl trace convert` or `trace record --attach`."""
+"""Record updates and the times at which they are ready, for `olafctl trace convert` or `trace record --attach`."""
 
 import os
 import struct
@@ -21,20 +21,20 @@ class _Socket(_Connection):
         super().__init__(address, None)
         if self._role != ROLE_RECORDER:
             self.detach()
-            raise Error("this socket is no recording's; start one with 'olafctl trace record --attach'")
+            raise Error("this socket does not belong to a recording; start one with 'olafctl trace record --attach'")
 
 
 class Recorder:
     """Write one worker's updates into NAME.RANK.olafrec, or send them to `olafctl trace record --attach`.
 
-    name: what the files and the trace's ``env`` are called.
-    rank, workers: this worker's number, from 0, and how many there are.
+    name: name of the files and of the trace's ``env``.
+    rank, workers: this worker's number, from 0, and the number of workers.
     cluster: the worker's cluster.
-    address: ``unix:PATH`` of a recording; default the environment's OLAF_RECORD, and without it the file.
+    address: ``unix:PATH`` of a recording; default the environment's OLAF_RECORD; without either, updates are written to the file.
 
-    The time of an update is taken when ``update`` is called, before anything is written; call it before the hand-over
-    to the network. The times of workers on one machine share a clock. ``olafctl trace convert NAME.*.olafrec`` makes a
-    trace of all workers' files.
+    The time of an update is taken when ``update`` is called, before anything is written; call it before the update
+    is passed to the network. The times of workers on one machine share a clock. ``olafctl trace convert NAME.*.olafrec`` converts all
+    workers' files to one trace.
     """
 
     def __init__(self, name: str, rank: int, workers: int, cluster: int = 0, address: Optional[str] = None) -> None:
@@ -51,7 +51,7 @@ class Recorder:
     def update(self, values: np.ndarray, reward: float = 0.0, loss: float = 0.0, version: int = 0) -> None:
         """Record an update that is ready now.
 
-        values: float32, shape (n,), the same n for all updates. version: of the model it was computed on. Raises
+        values: float32, shape (n,), the same n for all updates. version: of the model on which it was computed. Raises
         TypeError or ValueError for other values.
         """
         now = time.time_ns()

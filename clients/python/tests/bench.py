@@ -1,4 +1,4 @@
-"""The client's side of `make attached`: what a program waits for, in microseconds, and whether sums are exact."""
+"""The client's side of `make attached`: measures waiting times in microseconds and checks that sums are exact."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ VALUES = 1 << 18
 
 
 def busy():
-    """Return the time in seconds that the processors of this machine have worked."""
+    """Return the busy time of this machine's processors in seconds."""
     with open("/proc/stat", encoding="ascii") as stat:
         user, nice, system, _, _, irq, softirq = (int(word) for word in stat.readline().split()[1:8])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
@@ -37,7 +37,7 @@ def measure(call, rounds):
 
 
 def client():
-    """Measure the socket alone, beside a worker that returns what it gets, and the recorder."""
+    """Measure the socket alone, with a worker that returns its input, and the recorder."""
     megabyte = (np.arange(VALUES) / 1e6).astype(np.float32)
     frame = np.arange(608, dtype=np.float32) / 1e3
     out = {}
@@ -134,7 +134,7 @@ def step(torch, training, optimizer, generator):
 
 
 def exact():
-    """Compare every sum with all workers' inputs, which follow from rank and round. Returns rounds and values."""
+    """Compare every sum with all workers' inputs, which are computed from rank and round. Returns rounds and values."""
     ends = time.monotonic() + float(os.environ["OLAF_TEST_SECONDS"])
     rounds = values = 0
     with olaf.Worker() as worker:
@@ -142,7 +142,7 @@ def exact():
             n = int(np.random.default_rng(rounds).integers(2, VALUES))
             inputs = [np.random.default_rng([rounds, rank]).integers(-(1 << 20), 1 << 20, n, np.int32) for rank in range(worker.workers)]
             for rank, one in enumerate(inputs):
-                one[-1] = 0  # rank 0 writes there when time is over
+                one[-1] = 0  # rank 0 sets it when the time is over
             mine = inputs[RANK].astype(np.float32)
             mine[-1] = RANK == 0 and time.monotonic() > ends
             total = worker.allreduce(mine)
@@ -159,4 +159,4 @@ if __name__ == "__main__":
     result = {"client": client, "allreduce": allreduce, "ddp": ddp, "exact": exact}[sys.argv[1]]()
     with open(f"{FOLDER}/{RANK}.json", "w", encoding="ascii") as file:
         json.dump(result, file)
-    os._exit(0)  # torch takes seconds to end
+    os._exit(0)  # torch takes seconds to exit

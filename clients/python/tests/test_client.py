@@ -1,4 +1,4 @@
-"""Any client of the protocol must pass what is here. `go test ./pktgen/attach` starts the other side and sets OLAF_TEST_*.
+"""Tests that any client of the protocol must pass. `go test ./pktgen/attach` starts the other side and sets OLAF_TEST_*.
 
 `go test ./cmd/olafctl -run Daemons` runs Sums with the daemons of every other system whose workers wait, and Answers with
 those of a parameter server whose workers do not wait.
@@ -145,7 +145,7 @@ class Sums(unittest.TestCase):
 
 
 class Daemons(unittest.TestCase):
-    """A worker that greets, and then does what the test says."""
+    """A worker that sends a greeting and then runs the test's function."""
 
     def greeted(self, end):
         import socket
@@ -243,7 +243,7 @@ class Pushes(unittest.TestCase):
 @unittest.skipUnless(ANSWERS, "no server that answers whole updates")
 class Answers(unittest.TestCase):
     def test_server_answers_each_update_with_a_model_of_any_length(self):
-        updates, lengths = [], [LARGEST, 1, 700, 0]  # of an update; its answer has the next length
+        updates, lengths = [], [LARGEST, 1, 700, 0]  # length of each update; its answer has the next length
 
         def serve():
             for i in range(len(lengths) * len(PUSHES)):
@@ -273,7 +273,7 @@ class Answers(unittest.TestCase):
                 if answer:
                     np.testing.assert_array_equal(got.values, np.full(answer, versions, np.float32))
                     self.assertEqual((got.version, got.torn), (versions + 1, False))
-                else:  # an ACK alone leaves the model
+                else:  # an ACK alone does not change the model
                     self.assertEqual((got.version, len(got.values)), (before.version, len(before.values)))
                 versions += 1
                 worker.detach()
@@ -309,7 +309,7 @@ class Recorders(unittest.TestCase):
         self.assertFalse(os.path.exists(recorders[0].path))
         for rec in recorders:
             rec.close()
-        with self.assertRaisesRegex(olaf.Error, "no recording"):
+        with self.assertRaisesRegex(olaf.Error, "not belong to a recording"):
             olaf.Recorder("mlp", 0, 1, address=PUSH)
 
 

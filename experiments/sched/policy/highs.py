@@ -1,4 +1,4 @@
-# Solves mixed integer linear programs with scipy's HiGHS: one JSON document a line in, one a line out.
+# Solves mixed integer linear programs with scipy's HiGHS: reads one JSON document per line and writes one per line.
 import json
 import sys
 

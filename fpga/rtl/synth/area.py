@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Synthesizes the box for UltraScale+ by yosys, a size after the other, and writes what it took as a line of tabs each: an
-estimate, as no tool of AMD's placed anything. Generator and VNP4 are left out. Run it from fpga/rtl:
-area.py SLOTS,FRAME_BYTES[,PORTS] … >synth/area.tsv"""
+"""Synthesizes the box for UltraScale+ with yosys and writes one tab-separated line of resources per size. These are estimates,
+because nothing was placed with AMD's tools. They do not include the generator and VNP4. Usage, in fpga/rtl:
+synth/area.py SLOTS,FRAME_BYTES[,PORTS]... >synth/area.tsv"""
 import collections, glob, pathlib, re, subprocess, sys, tempfile, time
 
 COLUMNS = ["slots", "frame", "ports", "lut", "lutram", "ff", "ramb18", "ramb36", "uram", "dsp"]
-# LUTs of a SLICEM that a distributed memory takes.
+# Number of SLICEM LUTs in each kind of distributed memory.
 LUTRAM = {"RAM32M16": 8, "RAM64M8": 8, "RAM32M": 4, "RAM64M": 4, "RAM256X1S": 4, "RAM256X1D": 8, "RAM128X1S": 2, "RAM128X1D": 4,
           "RAM64X1S": 1, "RAM64X1D": 2, "RAM32X1S": 1, "RAM32X1D": 2, "RAM512X1S": 8, "SRL16E": 1, "SRLC32E": 1}
 sources = ["sv/olaf_pkg.sv", "../regmap/olaf_regs.svh"] + sorted(set(glob.glob("sv/*.sv")) - {"sv/olaf_pkg.sv", "sv/olaf_generator.sv"})
 
 
 def synthesize(slots, frame, ports):
-    # Frames of more than 1,024 B and more than 512 slots lie in UltraRAM, headers of more than 512 slots in block RAM.
+    # Frames above 1,024 B, or above 512 slots, are stored in UltraRAM, and headers above 512 slots in block RAM.
     lanes, headers = (2 if frame > 1024 or slots > 512 else 1), (1 if slots > 512 else 0)
     with tempfile.TemporaryDirectory() as folder:
         stat = pathlib.Path(folder, "stat")
@@ -31,7 +31,7 @@ tee -q -o {stat} stat
 
 
 def cells(text):
-    """All cells of the design by kind, with those of its modules."""
+    """Returns the number of cells in the design by kind, including those in its modules."""
     modules, name = {}, None
     for line in text.splitlines():
         if section := re.match(r"=== (.*) ===$", line):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The longest combinational path of each module by yosys' ltp, in 6-input LUTs between flip-flops: adders are trees of LUTs, as
-carry chains are not used; multiplications and memories begin and end a path. It knows no times. A narrow build: 8 slots of
-256 B, 256 clusters, all words at their full width. Run it from fpga/rtl: path.py >synth/path.tsv"""
+"""Writes the longest combinational path of each module according to yosys' ltp, as the number of 6-input LUTs between flip-flops.
+Adders are trees of LUTs, because carry chains are not used. Multiplications and memories begin and end a path. ltp does not
+use times. The build is narrow: 8 slots of 256 B and 256 clusters, with all words at full width. Usage, in fpga/rtl:
+synth/path.py >synth/path.tsv"""
 import glob, re, subprocess, sys, time
 
 SIZES = {"SLOTS": 8, "CLUSTERS": 256, "PORTS": 1, "MODEL_CYCLES": 0, "PROVENANCE": 0, "MAX_BYTES": 256, "OLAF_BYTES": 256, "BUFFER": 64,
@@ -31,7 +32,7 @@ abc -lut 6; opt_clean; ltp -noff
 
 
 def readable(name):
-    """A signal of the sources, or a dash for one that yosys made."""
+    """Returns the name of a signal in the sources, or a dash for one that yosys created."""
     named = re.match(r"(?:\$0)?\\?([a-z][\w.]*)", name)
     return named.group(1) if named else "–"
 
