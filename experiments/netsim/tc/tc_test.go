@@ -205,7 +205,7 @@ func TestSlopeText(t *testing.T) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	law := Config{Threshold: 50 * olaf.Millisecond}.linear()
+	var law Law = Config{Threshold: 50 * olaf.Millisecond}.linear()
 	var c Controller
 	c.OnAck(0, Status{Active: 100, Slots: 8})
 	b.ReportAllocs()
