@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra/doc"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
@@ -75,9 +74,16 @@ func makeManual(cmd *cobra.Command, date time.Time) ([]manPage, error) {
 	if !cmd.IsAvailableCommand() && cmd.HasParent() || cmd.IsAdditionalHelpTopicCommand() {
 		return nil, nil
 	}
-	cmd.InitDefaultHelpCmd()
 	cmd.InitDefaultHelpFlag()
-	pages := []manPage{{dashedName(cmd) + ".1", formatPage(cmd, date)}}
+	cmd.DisableAutoGenTag = true
+	var text bytes.Buffer
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "olafctl", Manual: "olafctl",
+		Date: &date}
+	if err := doc.GenMan(cmd, header, &text); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	pages := []manPage{{name + ".1", text.Bytes()}}
 	for _, sub := range cmd.Commands() {
 		below, err := makeManual(sub, date)
 		if err != nil {
@@ -86,93 +92,4 @@ func makeManual(cmd *cobra.Command, date time.Time) ([]manPage, error) {
 		pages = append(pages, below...)
 	}
 	return pages, nil
-}
-
-// dashedName returns the name of a command's page.
-func dashedName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
-
-// formatPage returns a command's manual page in the man macros of roff.
-func formatPage(cmd *cobra.Command, date time.Time) []byte {
-	var b bytes.Buffer
-	name := dashedName(cmd)
-	fmt.Fprintf(&b, ".nh\n.TH %q \"1\" %q \"olafctl\" \"olafctl\"\n", strings.ToUpper(name), date.Format("Jan 2006"))
-	section := func(title, text string) { fmt.Fprintf(&b, "\n.SH %s\n%s\n", title, text) }
-	section("NAME", name+" - "+escapeRoff(cmd.Short))
-	section("SYNOPSIS", bold(cmd.UseLine()))
-	section("DESCRIPTION", formatText(cmp.Or(cmd.Long, cmd.Short)))
-	for _, o := range []struct {
-		title string
-		flags *pflag.FlagSet
-	}{{"OPTIONS", cmd.NonInheritedFlags()}, {"OPTIONS INHERITED FROM PARENT COMMANDS", cmd.InheritedFlags()}} {
-		if o.flags.HasAvailableFlags() {
-			section(o.title, formatOptions(o.flags))
-		}
-	}
-	if cmd.Example != "" {
-		section("EXAMPLE", ".EX\n"+escapeRoff(cmd.Example)+"\n.EE")
-	}
-	var others []string
-	if cmd.HasParent() {
-		others = append(others, bold(dashedName(cmd.Parent())+"(1)"))
-	}
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() && !c.IsAdditionalHelpTopicCommand() {
-			others = append(others, bold(dashedName(c)+"(1)"))
-		}
-	}
-	if len(others) > 0 {
-		section("SEE ALSO", strings.Join(others, ", "))
-	}
-	return b.Bytes()
-}
-
-// formatText returns the paragraphs of a help text. Cobra's own help has headings and indented commands as well.
-func formatText(text string) string {
-	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
-	for i, p := range paragraphs {
-		heading, isHeading := strings.CutPrefix(p, "#### ")
-		switch {
-		case isHeading:
-			paragraphs[i] = ".SS " + heading
-		case strings.HasPrefix(p, "\t"):
-			paragraphs[i] = ".EX\n" + escapeRoff(strings.ReplaceAll(p[1:], "\n\t", "\n")) + "\n.EE"
-		case i > 0:
-			paragraphs[i] = ".PP\n" + escapeRoff(p)
-		default:
-			paragraphs[i] = escapeRoff(p)
-		}
-	}
-	return strings.Join(paragraphs, "\n\n")
-}
-
-// formatOptions returns one paragraph per flag, with the flag's default in it.
-func formatOptions(flags *pflag.FlagSet) string {
-	var paragraphs []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Deprecated != "" {
-			return
-		}
-		name := bold("--" + f.Name)
-		if f.Shorthand != "" {
-			name = bold("-"+f.Shorthand) + ", " + name
-		}
-		value := "=" + f.DefValue
-		if f.Value.Type() == "string" {
-			value = fmt.Sprintf("=%q", f.DefValue)
-		}
-		if f.NoOptDefVal != "" {
-			value = "[" + value + "]"
-		}
-		_, usage := pflag.UnquoteUsage(f)
-		paragraphs = append(paragraphs, name+escapeRoff(value)+"\n\t"+escapeRoff(usage))
-	})
-	return strings.Join(paragraphs, "\n\n.PP\n")
-}
-
-func bold(s string) string { return `\fB` + escapeRoff(s) + `\fP` }
-
-// escapeRoff escapes backslashes, and the characters that begin a request at the start of a line.
-func escapeRoff(s string) string {
-	s = strings.ReplaceAll(s, `\`, `\e`)
-	return strings.NewReplacer("\n.", "\n\\&.", "\n'", "\n\\&'").Replace(s)
 }
