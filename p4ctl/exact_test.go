@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 func TestCompareElectionIDs(t *testing.T) {
@@ -146,7 +148,7 @@ func TestNumbers(t *testing.T) {
 		if got, err := parseNumber([]byte(text)); err != nil || got != want {
 			t.Errorf("%q: %d, %v", text, got, err)
 		}
-		if back, err := parseNumber(canonicalBytes(want)); err != nil || back != want {
+		if back, err := parseNumber(p4.CanonicalBytes(want)); err != nil || back != want {
 			t.Errorf("%d comes back as %d, %v", want, back, err)
 		}
 	}

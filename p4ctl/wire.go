@@ -1,7 +1,6 @@
 package p4ctl
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -21,17 +20,6 @@ var shapes = map[kind]shape{
 	kindCluster: {p4.TableClusterGroups, p4.ActionSetGroup, 1},
 	kindServer:  {p4.TableServers, p4.ActionSetServer, 0},
 	kindWorker:  {p4.TableWorkers, p4.ActionSetWorker, 2},
-}
-
-// canonicalBytes returns the shortest byte string that represents a number. Zero is represented by one byte.
-func canonicalBytes(n uint32) []byte {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], n)
-	i := 0
-	for i < 3 && b[i] == 0 {
-		i++
-	}
-	return append([]byte(nil), b[i:]...)
 }
 
 // parseNumber parses a byte string with at most 32 significant bits.
@@ -56,7 +44,7 @@ func (o object) toUpdate(op v1.Update_Type) *v1.Update {
 		if op != v1.Update_DELETE {
 			for _, r := range o.members {
 				m.Replicas = append(m.Replicas, &v1.Replica{Instance: uint32(r.Instance),
-					PortKind: &v1.Replica_Port{Port: canonicalBytes(r.Port)}})
+					PortKind: &v1.Replica_Port{Port: p4.CanonicalBytes(r.Port)}})
 			}
 		}
 		return &v1.Update{Type: op, Entity: groupEntity(m)}
@@ -65,13 +53,13 @@ func (o object) toUpdate(op v1.Update_Type) *v1.Update {
 	te := &v1.TableEntry{TableId: table}
 	for i, value := range key {
 		te.Match = append(te.Match, &v1.FieldMatch{
-			FieldId: uint32(i) + 1, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonicalBytes(value)}},
+			FieldId: uint32(i) + 1, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: p4.CanonicalBytes(value)}},
 		})
 	}
 	if op != v1.Update_DELETE {
 		a := &v1.Action{ActionId: action}
 		for i, value := range params {
-			a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonicalBytes(value)})
+			a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: p4.CanonicalBytes(value)})
 		}
 		te.Action = &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}
 	}

@@ -118,7 +118,7 @@ func TestForeignEntriesOfPrograms(t *testing.T) {
 				"longer than 32 bits", "entry of " + table.Name},
 			"wide parameter": {func(e *v1.TableEntry) {
 				if narrow >= 0 {
-					e.Action.GetAction().Params[narrow].Value = canonicalBytes(1 << table.Params[narrow].Bits)
+					e.Action.GetAction().Params[narrow].Value = p4.CanonicalBytes(1 << table.Params[narrow].Bits)
 				}
 			}, narrow < 0, "bits", ""},
 			"a parameter more": {func(e *v1.TableEntry) {

@@ -152,11 +152,11 @@ func randomUpdate(r *rapid.T) *v1.Update {
 func entryOf(table, key, action uint32, params ...uint32) *v1.Entity {
 	a := &v1.Action{ActionId: action}
 	for i, value := range params {
-		a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonicalBytes(value)})
+		a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: p4.CanonicalBytes(value)})
 	}
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: &v1.TableEntry{TableId: table,
 		Match: []*v1.FieldMatch{{FieldId: 1,
-			FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonicalBytes(key)}}}},
+			FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: p4.CanonicalBytes(key)}}}},
 		Action: &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}}}}
 }
 

@@ -1,12 +1,12 @@
 package agent
 
 import (
-	"encoding/binary"
-
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // parseNumber parses a byte string as an unsigned number of at most 32 bits. It accepts leading zeros.
@@ -35,17 +35,6 @@ func tooWideError(what string, value []byte, bits int32) error {
 		value = value[:16]
 	}
 	return status.Errorf(codes.InvalidArgument, "%s 0x%x… does not fit into %d bits", what, value, bits)
-}
-
-// canonicalBytes returns the shortest byte string that represents a number. Zero is represented by one byte.
-func canonicalBytes(n uint32) []byte {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], n)
-	i := 0
-	for i < 3 && b[i] == 0 {
-		i++
-	}
-	return append([]byte(nil), b[i:]...)
 }
 
 // tableEntry checks a table entry in a write and converts it. For a MODIFY without an action, the Action of the result
@@ -266,12 +255,12 @@ func (s *schema) entryProto(e *Entry) *v1.Entity {
 	}
 	for i, v := range keyFields(t, e.Key) {
 		te.Match = append(te.Match, &v1.FieldMatch{FieldId: t.MatchFields[i].Id,
-			FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonicalBytes(v)}}})
+			FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: p4.CanonicalBytes(v)}}})
 	}
 	setLegacyMetadata(te, e.ControllerMetadata)
 	a := &v1.Action{ActionId: e.Action}
 	for i, p := range action.Params {
-		a.Params = append(a.Params, &v1.Action_Param{ParamId: p.Id, Value: canonicalBytes(e.Params[i])})
+		a.Params = append(a.Params, &v1.Action_Param{ParamId: p.Id, Value: p4.CanonicalBytes(e.Params[i])})
 	}
 	te.Action = &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}
 	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}
@@ -294,7 +283,7 @@ func groupProto(g *Group) *v1.Entity {
 		if g.legacy[i] {
 			r.PortKind = newLegacyPort(member.Port)
 		} else {
-			r.PortKind = &v1.Replica_Port{Port: canonicalBytes(member.Port)}
+			r.PortKind = &v1.Replica_Port{Port: p4.CanonicalBytes(member.Port)}
 		}
 		m.Replicas = append(m.Replicas, r)
 	}

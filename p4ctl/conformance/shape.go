@@ -1,12 +1,13 @@
 package conformance
 
 import (
-	"encoding/binary"
 	"slices"
 
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // shape describes what the clauses write: entries in a table with exact keys, with one of its actions.
@@ -54,19 +55,10 @@ func hasReference(annotations []string) bool {
 	return slices.ContainsFunc(annotations, func(a string) bool { return len(a) > 11 && a[:11] == "@refers_to(" })
 }
 
-// canonicalBytes returns the canonical byte string of a number.
-func canonicalBytes(n int) []byte {
-	wide := binary.BigEndian.AppendUint32(nil, uint32(n))
-	for len(wide) > 1 && wide[0] == 0 {
-		wide = wide[1:]
-	}
-	return wide
-}
-
 // entry returns a complete entry in which every key field is n and every parameter is v.
 func (s shape) entry(n, v int) *v1.TableEntry {
-	return &v1.TableEntry{TableId: s.table.Preamble.Id, Match: s.match(canonicalBytes(n)),
-		Action: s.direct(canonicalBytes(v))}
+	return &v1.TableEntry{TableId: s.table.Preamble.Id, Match: s.match(p4.CanonicalBytes(uint32(n))),
+		Action: s.direct(p4.CanonicalBytes(uint32(v)))}
 }
 
 func (s shape) match(key []byte) (match []*v1.FieldMatch) {

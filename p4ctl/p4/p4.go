@@ -168,3 +168,12 @@ func Hash(info *configv1.P4Info) string {
 	sum := sha256.Sum256(wire)
 	return hex.EncodeToString(sum[:])
 }
+
+// CanonicalBytes returns the shortest byte string that represents a number. Zero is represented by one byte.
+func CanonicalBytes(n uint32) []byte {
+	wide := binary.BigEndian.AppendUint32(nil, n)
+	for len(wide) > 1 && wide[0] == 0 {
+		wide = wide[1:]
+	}
+	return wide
+}

@@ -137,13 +137,11 @@ func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpo
 	if err := f.checkSums(); err != nil {
 		return err
 	}
-	conn, own, err := f.bindSocket(cmd.Context(), false)
+	ctx, conn, err := f.openSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
-	defer leave()
 	a, err := f.attach.openPort(ctx, env, config)
 	if err != nil {
 		return err
@@ -154,10 +152,10 @@ func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpo
 	}
 	p.Work, p.Check, p.Patience = rounds, rounds.CheckFrame, f.attach.maxSilence()
 	go a.port.Serve(rounds)
-	if err := f.attach.announceProgram(env, f.format, own); err != nil {
+	if err := f.attach.announceProgram(env, f.format, conn.own); err != nil {
 		return a.closePort(err)
 	}
-	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+	report, err := p.Run(a.ctx, conn.UDPConn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewXAgg(f.sumConfig(f.countVectors(cmd)), f.xaggConfig(cmd), h)
 	})
 	err = a.closePort(err)
@@ -182,17 +180,11 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	conn, own, err := f.bindSocket(cmd.Context(), layout.Packets() > 1)
+	ctx, conn, err := f.openSender(cmd.Context(), p, server, layout.Packets())
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
-	if layout.Packets() > 1 {
-		p.From = onwire.PlaceAddresses(own.Addr(), layout.Packets())
-	}
-	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
-	defer leave()
 	a, err := f.attach.openPort(ctx, env, attach.Config{System: f.system, Worker: f.number, Largest: f.job.Values,
 		Lanes: f.job.Lanes})
 	if err != nil {
@@ -204,10 +196,10 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	}
 	o.Gate, p.Work, p.Patience = pushes, pushes, f.attach.maxSilence()
 	go a.port.Serve(pushes)
-	if err := f.attach.announceProgram(env, f.format, own); err != nil {
+	if err := f.attach.announceProgram(env, f.format, conn.own); err != nil {
 		return a.closePort(err)
 	}
-	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+	report, err := p.Run(a.ctx, conn.UDPConn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewOpenWorker(*cfg, o, h)
 	})
 	err = a.closePort(err)
@@ -262,13 +254,11 @@ func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	conn, own, err := f.bindSocket(cmd.Context(), false)
+	ctx, conn, err := f.openSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
-	defer leave()
 	a, err := f.attach.openPort(ctx, env, attach.Config{System: f.system, Server: true, Workers: len(workers),
 		Largest: f.job.Values, Lanes: f.job.Lanes})
 	if err != nil {
@@ -285,12 +275,12 @@ func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: updates,
 		Patience: f.attach.maxSilence(),
 		To:       func(to endpoint.Peer, _ *program.Packet) netip.AddrPort { return workers[to] }}
-	if err := f.announceServer(env, own); err != nil {
+	if err := f.announceServer(env, conn.own); err != nil {
 		return a.closePort(err)
 	}
 	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
 	o := endpoint.Olaf{Members: membersFrom(olaf.ClusterID(f.id), placement), Line: f.attach.line}
-	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+	report, err := p.Run(a.ctx, conn.UDPConn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewOpenServer(cfg, o, h)
 	})
 	if err = a.closePort(err); report == nil || err != nil && cmd.Context().Err() == nil {

@@ -105,19 +105,37 @@ func (f *endpointFlags) add(cmd *cobra.Command, env *cli.Env) {
 	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
 }
 
-// bindSocket binds a UDP socket. several means that datagrams are sent from several addresses of the host.
-func (f *endpointFlags) bindSocket(ctx context.Context, several bool) (*net.UDPConn, netip.AddrPort, error) {
+// socket is the UDP socket of an endpoint.
+type socket struct {
+	*net.UDPConn
+	own   netip.AddrPort
+	leave func()
+}
+
+// Close closes the socket and ends the context of openSocket.
+func (s *socket) Close() error {
+	s.leave()
+	return s.UDPConn.Close()
+}
+
+// openSocket binds a UDP socket. several means that datagrams are sent from several addresses of the host. The context
+// ends when the host has lost the address of the socket.
+func (f *endpointFlags) openSocket(ctx context.Context, several bool) (context.Context, *socket, error) {
 	f.job.ID = olaf.ClusterID(f.id)
 	own, err := endpointAddress("listen", f.listen)
 	if err != nil {
-		return nil, own, err
+		return nil, nil, err
 	}
 	at := own
 	if several {
 		at = netip.AddrPortFrom(netip.IPv4Unspecified(), own.Port())
 	}
-	c, err := openDatagrams(ctx, at)
-	return c, own, err
+	conn, err := openDatagrams(ctx, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	homed, leave := endpoints.Homed(ctx, own, endpoints.LookEvery)
+	return homed, &socket{conn, own, leave}, nil
 }
 
 func endpointAddress(flag, text string) (netip.AddrPort, error) {

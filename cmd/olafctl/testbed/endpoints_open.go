@@ -116,15 +116,11 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	conn, own, err := f.bindSocket(cmd.Context(), layout.Packets() > 1)
+	ctx, conn, err := f.openSender(cmd.Context(), p, server, layout.Packets())
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
-	if layout.Packets() > 1 {
-		p.From = onwire.PlaceAddresses(own.Addr(), layout.Packets())
-	}
 	o, err := f.open.options(cfg.Worker)
 	if err != nil {
 		return err
@@ -136,9 +132,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 				Reward: float64(c.Reward) / 256})
 		}
 	}
-	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
-	defer leave()
-	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint,
+	report, err := p.Run(ctx, conn.UDPConn, func(h endpoint.Host) (endpoint.Endpoint,
 		error) {
 		return endpoint.NewOpenWorker(*cfg, o, h)
 	})
@@ -150,6 +144,21 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 		done.Diverged = pilot.Divergence()
 	}
 	return f.reportOpen(ctx, env, &done)
+}
+
+// openSender opens the socket of a worker behind a queue and gives p the server's address and, for updates of several
+// packets, an address per packet of an update.
+func (f *workerFlags) openSender(ctx context.Context, p *endpoints.Player, server netip.AddrPort,
+	packets int) (context.Context, *socket, error) {
+	ctx, conn, err := f.openSocket(ctx, packets > 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
+	if packets > 1 {
+		p.From = onwire.PlaceAddresses(conn.own.Addr(), packets)
+	}
+	return ctx, conn, nil
 }
 
 // reportOpen prints the report of a worker. It returns an error if the worker's packets were never answered.
@@ -247,7 +256,7 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	conn, own, err := f.bindSocket(cmd.Context(), false)
+	ctx, conn, err := f.openSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
@@ -259,14 +268,12 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if servers != nil {
 		p.Work, first = servers, 0
 	}
-	if err := f.announceServer(env, own); err != nil {
+	if err := f.announceServer(env, conn.own); err != nil {
 		return err
 	}
 	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
 	o := endpoint.Olaf{Members: membersFrom(first, placement)}
-	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
-	defer leave()
-	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint,
+	report, err := p.Run(ctx, conn.UDPConn, func(h endpoint.Host) (endpoint.Endpoint,
 		error) {
 		return endpoint.NewOpenServer(cfg, o, h)
 	})

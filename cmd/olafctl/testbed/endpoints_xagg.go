@@ -54,15 +54,13 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.checkSums(); err != nil {
 		return err
 	}
-	conn, own, err := f.bindSocket(cmd.Context(), false)
+	ctx, conn, err := f.openSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
-	defer leave()
 	p.Patience = f.attach.maxSilence()
-	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+	report, err := p.Run(ctx, conn.UDPConn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewXAgg(f.sumConfig(uint32(f.job.Vectors)), f.xaggConfig(cmd), h)
 	})
 	if err := explainEnd(ctx, err); err != nil {
@@ -206,14 +204,12 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	conn, own, err := f.bindSocket(cmd.Context(), false)
+	ctx, conn, err := f.openSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
-	defer leave()
-	report, err := root.Run(ctx, conn)
+	report, err := root.Run(ctx, conn.UDPConn)
 	if err != nil {
 		return explainEnd(ctx, err)
 	}
