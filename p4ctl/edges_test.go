@@ -197,7 +197,7 @@ func TestFaultsOfTables(t *testing.T) {
 	if none := (Plan{}); none.String() != "no changes\n" || !none.Empty() || none.Len() != 0 {
 		t.Errorf("%q", none)
 	}
-	if err := (&FileError{Field: "a", Text: "b"}).Error(); err != "a: b" {
+	if err := (&fileError{Field: "a", Text: "b"}).Error(); err != "a: b" {
 		t.Error(err)
 	}
 }
@@ -234,7 +234,7 @@ func TestKindsOfErrors(t *testing.T) {
 	for err, want := range map[error]olaf.Kind{
 		ErrUnreachable: olaf.Device, ErrElectionInUse: olaf.Device, ErrNotPrimary: olaf.Device, ErrPreempted: olaf.Device,
 		ErrTables: olaf.Usage, ErrTooMany: olaf.Usage,
-		&Fault{}: olaf.Usage, &FileError{}: olaf.Usage,
+		&Fault{}: olaf.Usage, &fileError{}: olaf.Usage,
 	} {
 		if kind, declared := olaf.KindOf(err); kind != want || !declared {
 			t.Errorf("%v is of kind %v, %t, want %v", err, kind, declared, want)

@@ -16,18 +16,18 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TablesSchema is the schema name of files with desired tables.
-const TablesSchema = "olafctl.tables/v1"
+// tablesSchema is the schema name of files with desired tables.
+const tablesSchema = "olafctl.tables/v1"
 
-// FileError describes a fault in a file with desired tables. It matches ErrTables.
-type FileError struct {
+// fileError describes a fault in a file with desired tables. It matches ErrTables.
+type fileError struct {
 	Line  int    // line number from 1; 0 if the fault concerns the whole file
 	Field string // a path such as workers[2].cluster
 	Text  string
 }
 
 // Error returns the fault with its line and field.
-func (e *FileError) Error() string {
+func (e *fileError) Error() string {
 	var b strings.Builder
 	if e.Line > 0 {
 		fmt.Fprintf(&b, "line %d: ", e.Line)
@@ -38,7 +38,7 @@ func (e *FileError) Error() string {
 	return b.String() + e.Text
 }
 
-func (e *FileError) Unwrap() error { return ErrTables }
+func (e *fileError) Unwrap() error { return ErrTables }
 
 // ParseTables reads desired tables from YAML (or JSON, which is YAML too):
 //
@@ -54,17 +54,17 @@ func (e *FileError) Unwrap() error { return ErrTables }
 //	  isw.members:                  # of their fields; may be omitted
 //	    - {job: 0, worker: 0, port: 0}
 //
-// For unknown fields and values out of range, it returns a *FileError with the line and the field.
+// For unknown fields and values out of range, it returns a *fileError with the line and the field.
 func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 	root, second, err := yamldoc.FindRoot(text)
 	switch {
 	case err != nil:
-		return Tables{}, &FileError{Text: "not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+		return Tables{}, &fileError{Text: "not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 	case second > 0:
-		return Tables{}, &FileError{Line: second, Text: "a second document begins here; a tables file must contain " +
+		return Tables{}, &fileError{Line: second, Text: "a second document begins here; a tables file must contain " +
 			"only one"}
 	case root == nil:
-		return Tables{}, &FileError{Text: "the file is empty; start with schema: " + TablesSchema}
+		return Tables{}, &fileError{Text: "the file is empty; start with schema: " + tablesSchema}
 	}
 	f := tablesFile{port: 1, lines: make(map[string]int)}
 	err = readFields(root, "", map[string]visitor{
@@ -102,7 +102,7 @@ func (f *tablesFile) locateFault(err error) error {
 		return err
 	}
 	element := fmt.Sprintf("%s[%d]", fault.List, fault.Index)
-	return &FileError{Line: f.lines[element], Field: element + "." + fault.Field, Text: fault.Text}
+	return &fileError{Line: f.lines[element], Field: element + "." + fault.Field, Text: fault.Text}
 }
 
 // visitor reads a value. at is the path of the value in the file.
@@ -112,7 +112,7 @@ type visitor func(n *yaml.Node, at string) error
 func readFields(n *yaml.Node, at string, known map[string]visitor, required ...string) error {
 	n = resolveAlias(n)
 	if n.Kind != yaml.MappingNode {
-		return &FileError{n.Line, at, "want fields, got " + kindText(n)}
+		return &fileError{n.Line, at, "want fields, got " + kindText(n)}
 	}
 	seen := make(map[string]bool)
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -121,9 +121,9 @@ func readFields(n *yaml.Node, at string, known map[string]visitor, required ...s
 		read, ok := known[name]
 		switch {
 		case !ok:
-			return &FileError{n.Content[i].Line, path, "unknown field"}
+			return &fileError{n.Content[i].Line, path, "unknown field"}
 		case seen[name]:
-			return &FileError{n.Content[i].Line, path, "appears twice"}
+			return &fileError{n.Content[i].Line, path, "appears twice"}
 		}
 		seen[name] = true
 		if err := read(n.Content[i+1], path); err != nil {
@@ -132,7 +132,7 @@ func readFields(n *yaml.Node, at string, known map[string]visitor, required ...s
 	}
 	for _, name := range required {
 		if !seen[name] {
-			return &FileError{n.Line, strings.TrimPrefix(at+"."+name, "."), "is missing"}
+			return &fileError{n.Line, strings.TrimPrefix(at+"."+name, "."), "is missing"}
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func listOf(element visitor) visitor {
 			return nil
 		}
 		if n.Kind != yaml.SequenceNode {
-			return &FileError{n.Line, at, "want a list, got " + kindText(n)}
+			return &fileError{n.Line, at, "want a list, got " + kindText(n)}
 		}
 		for i, e := range n.Content {
 			if err := element(e, fmt.Sprintf("%s[%d]", at, i)); err != nil {
@@ -192,7 +192,7 @@ func readUnsigned(n *yaml.Node, at string, bits int) (uint64, error) {
 	n = resolveAlias(n)
 	v, err := olaf.ParseWord(n.Value, bits)
 	if err != nil || n.Kind != yaml.ScalarNode {
-		return 0, &FileError{n.Line, at, fmt.Sprintf("want a number from 0 to %d, got %s", uint64(1)<<bits-1, kindText(n))}
+		return 0, &fileError{n.Line, at, fmt.Sprintf("want a number from 0 to %d, got %s", uint64(1)<<bits-1, kindText(n))}
 	}
 	return v, nil
 }
@@ -213,15 +213,15 @@ func readAddress(n *yaml.Node, at string, to *netip.Addr) error {
 	n = resolveAlias(n)
 	a, err := netip.ParseAddr(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode || !a.Is4() {
-		return &FileError{n.Line, at, "want an IPv4 address, got " + kindText(n)}
+		return &fileError{n.Line, at, "want an IPv4 address, got " + kindText(n)}
 	}
 	*to = a
 	return nil
 }
 
 func (f *tablesFile) readSchema(n *yaml.Node, at string) error {
-	if n = resolveAlias(n); n.Value != TablesSchema {
-		return &FileError{n.Line, at, fmt.Sprintf("want %s, got %s", TablesSchema, kindText(n))}
+	if n = resolveAlias(n); n.Value != tablesSchema {
+		return &fileError{n.Line, at, fmt.Sprintf("want %s, got %s", tablesSchema, kindText(n))}
 	}
 	return nil
 }
@@ -318,7 +318,7 @@ func (f *tablesFile) readEntry(n *yaml.Node, at string, t p4.Table) error {
 // AppendYAML appends the tables to b in the form that ParseTables reads. The order is canonical.
 func (t Tables) AppendYAML(b []byte) []byte {
 	t = t.Canonical()
-	b = append(b, "schema: "+TablesSchema+"\n"...)
+	b = append(b, "schema: "+tablesSchema+"\n"...)
 	b = appendList(b, "servers", t.Servers, func(a netip.Addr) string { return a.String() })
 	b = appendList(b, "workers", t.Workers, func(w Worker) string {
 		return fmt.Sprintf("{address: %s, cluster: %d, worker: %d}", w.Address, w.Cluster, w.ID)

@@ -23,8 +23,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// APIVersion is the version of P4Runtime that the agent implements.
-const APIVersion = "1.5.0"
+// apiVersion is the version of P4Runtime that the agent implements.
+const apiVersion = "1.5.0"
 
 // Role defines which tables a named role may access. The default role, which has no name, may access everything.
 type Role struct {
@@ -167,7 +167,7 @@ func (a *Agent) Capabilities(_ context.Context, req *v1.CapabilitiesRequest) (*v
 	if id := req.GetDeviceId(); id != 0 && id != a.device {
 		return nil, unknownDeviceError(id, a.device)
 	}
-	return &v1.CapabilitiesResponse{P4RuntimeApiVersion: APIVersion}, nil
+	return &v1.CapabilitiesResponse{P4RuntimeApiVersion: apiVersion}, nil
 }
 
 // Write applies a batch of updates.

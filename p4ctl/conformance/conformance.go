@@ -82,8 +82,8 @@ type Target struct {
 	Patience time.Duration // maximum time that a clause waits for answers; default 10 s
 }
 
-// Clauses returns all clauses in order.
-func Clauses() []Clause {
+// clauses returns all clauses in order.
+func clauses() []Clause {
 	var all []Clause
 	for _, part := range [][]Clause{transport, arbitration, pipeline, writing, entries, byteStrings, reading,
 		replication, streams} {
@@ -102,7 +102,7 @@ func Run(ctx context.Context, t Target, write bool, tell func(Result)) error {
 	if err := run.inspect(ctx, write); err != nil {
 		return err
 	}
-	for _, c := range Clauses() {
+	for _, c := range clauses() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -58,8 +58,8 @@ func TestAgentConforms(t *testing.T) {
 					t.Errorf("%s (%s): %s: %s", r.ID, r.Sentence, r.Outcome, r.Seen)
 				}
 			})
-		if err != nil || tried != len(Clauses()) {
-			t.Errorf("%d clauses of %d, %v", tried, len(Clauses()), err)
+		if err != nil || tried != len(clauses()) {
+			t.Errorf("%d clauses of %d, %v", tried, len(clauses()), err)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestEveryClauseCanFail(t *testing.T) {
 // TestClausesHaveIDsAndTexts checks that every clause has a unique id and all texts.
 func TestClausesHaveIDsAndTexts(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range Clauses() {
+	for _, c := range clauses() {
 		if c.ID == "" || c.Section == "" || c.Sentence == "" || c.try == nil || seen[c.ID] {
 			t.Errorf("%q: %q, %q", c.ID, c.Section, c.Sentence)
 		}

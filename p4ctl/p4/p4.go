@@ -111,12 +111,12 @@ type DeviceConfig struct {
 	Programs []string `json:"programs,omitempty"`
 }
 
-// DeviceConfigSchema is the schema name of our device configs.
-const DeviceConfigSchema = "olafctl.p4-device-config/v1"
+// deviceConfigSchema is the schema name of our device configs.
+const deviceConfigSchema = "olafctl.p4-device-config/v1"
 
 // DeviceConfig returns the p4_device_config of the profile as JSON.
 func (p Profile) DeviceConfig(programs ...program.Description) []byte {
-	c := DeviceConfig{Schema: DeviceConfigSchema, Profile: p, Sources: make(map[string]string)}
+	c := DeviceConfig{Schema: deviceConfigSchema, Profile: p, Sources: make(map[string]string)}
 	for _, b := range Blocks() {
 		c.Sources[b] = hashSources(b)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// EventSchema is the schema of the lines that -o jsonl prints before the final document.
-const EventSchema = "olafctl.event/v1"
+// eventSchema is the schema of the lines that -o jsonl prints before the final document.
+const eventSchema = "olafctl.event/v1"
 
 // eventLine is one step of an experiment, printed as a line of JSON.
 type eventLine struct {
@@ -40,7 +40,7 @@ func EventSinks(env *Env, out Format) []bench.Sink {
 	if out != JSONL {
 		return nil
 	}
-	return []bench.Sink{&eventLines{w: env.Stdout, line: eventLine{Head: Head{Schema: EventSchema}}}}
+	return []bench.Sink{&eventLines{w: env.Stdout, line: eventLine{Head: Head{Schema: eventSchema}}}}
 }
 
 // Wants returns false, because the lines describe whole runs and not frames.

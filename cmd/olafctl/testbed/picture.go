@@ -15,19 +15,19 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// PictureFlags are the flags for recording the output of a command as an animated picture.
-type PictureFlags struct {
+// pictureFlags are the flags for recording the output of a command as an animated picture.
+type pictureFlags struct {
 	path  string
 	force bool
 }
 
-func (f *PictureFlags) Add(cmd *cobra.Command) {
+func (f *pictureFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.path, "record", "", "also record the output as an animated `file`.svg")
 	cmd.Flags().BoolVar(&f.force, "force", false, "with --record: overwrite an existing file")
 }
 
 // RecordOutput calls work and records its output. If work fails, no picture is written.
-func (f *PictureFlags) RecordOutput(cmd *cobra.Command, env *cli.Env, work func(*cli.Env) error) error {
+func (f *pictureFlags) RecordOutput(cmd *cobra.Command, env *cli.Env, work func(*cli.Env) error) error {
 	if f.path == "" {
 		return work(env)
 	}
@@ -51,7 +51,7 @@ func (f *PictureFlags) RecordOutput(cmd *cobra.Command, env *cli.Env, work func(
 }
 
 // commandLine returns the command line without the recording flags.
-func (f *PictureFlags) commandLine(cmd *cobra.Command) string {
+func (f *pictureFlags) commandLine(cmd *cobra.Command) string {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch {

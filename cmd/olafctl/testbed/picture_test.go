@@ -22,7 +22,7 @@ func TestOutputIsDrawnWithTimes(t *testing.T) {
 	var printed bytes.Buffer
 	env := &cli.Env{Stdout: &printed, Stderr: &printed, Now: func() time.Time { return clock }}
 	path := filepath.Join(t.TempDir(), "p.svg")
-	var f PictureFlags
+	var f pictureFlags
 	run := func(err error) error {
 		cmd := &cobra.Command{Use: "demo"}
 		f.Add(cmd)

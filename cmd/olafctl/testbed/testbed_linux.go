@@ -45,7 +45,7 @@ type demoFlags struct {
 	out   cli.Format
 	short bool
 	mode  string
-	film  PictureFlags
+	film  pictureFlags
 }
 
 func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
