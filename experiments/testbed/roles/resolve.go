@@ -340,8 +340,8 @@ func (r *roleResolver) checkClock() {
 	case r.roles.ClockBy == lab.ByMirror:
 		r.checkMirror(c)
 	case c.By == lab.ByProbe:
-		r.Fail(c.Pos, "by", "clock.by probe is not possible: a queue passes frames to the server only, and the shortest passage one way "+
-			"bounds no clock error; use echo, ptp or mirror")
+		r.Fail(c.Pos, "by", "clock.by probe is not possible: frames pass a queue in one direction only, which shows the sum of delay and clock "+
+			"offset, but no bound; use echo, or ptp or mirror for ages that echo is too coarse for")
 	default:
 		r.Fail(c.Pos, "by", "clock.by %q%s", c.By, yamlfile.Suggest(c.By, lab.ClockMethods))
 	}

@@ -133,7 +133,7 @@ func TestRoleRefusals(t *testing.T) {
 		"its own cable":   {"hosts: {gen: {ssh: a}, q: {ssh: b}}\nroles:\n  generator: {host: gen, nic: eth0}\n  queue: {host: q, device: 'xdp:in,out'}\n  server: {host: gen, interface: eth1}\nclock: {by: mirror, interface: eth0}\n", "interface eth0 of host gen is both another role's and the mirror's"},
 		"a mirror's age":  {good + "clock: {by: mirror, at_most: 1us}\n", "paper.yaml:9: clock.at_most is 1us, and clock.by mirror compares no clocks"},
 		"no mirror":       {good + "clock: {interface: eth1}\n", "paper.yaml:9: clock.interface eth1 belongs to clock.by mirror, not to echo"},
-		"a probe":         {good + "clock: {by: probe}\n", "paper.yaml:9: clock.by probe is not possible: a queue passes frames to the server only"},
+		"a probe":         {good + "clock: {by: probe}\n", "paper.yaml:9: clock.by probe is not possible: frames pass a queue in one direction only"},
 		"ptp":             {good + "clock: {by: ptp}\n", "paper.yaml:9: clock.by is ptp; state with at_most"},
 		"ptp with bound":  {good + "clock: {by: ptp, at_most: 200ns}\n", ""},
 		"a bound":         {good + "clock: {at_most: 0s}\n", "paper.yaml:9: clock.at_most is 0ps"},
