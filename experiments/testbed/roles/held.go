@@ -164,7 +164,24 @@ func (p *Plan) missingHolder() string {
 // makeSocket returns the path for the socket of a lent device, in a folder that only this user can access.
 func makeSocket(testbedName, role string) (path string, err error) {
 	path, err = makeUpFolder(testbedName)
-	return strings.TrimSuffix(path, filepath.Ext(path)) + "-" + role, err
+	return socketAt(path, role), err
+}
+
+// socketAt returns the path for the socket of a testbed whose plan is, or would be, at upPath.
+func socketAt(upPath, role string) string {
+	return strings.TrimSuffix(upPath, filepath.Ext(upPath)) + "-" + role
+}
+
+// removeSockets removes the sockets of a testbed that no process holds.
+func removeSockets(testbedName string) {
+	path, err := upFile(testbedName)
+	if err != nil {
+		return // there is no folder, or it is another user's
+	}
+	for _, role := range []string{lab.Generator, lab.QueueName} {
+		_ = os.Remove(socketAt(path, role)) // most holders remove theirs
+	}
+	_ = os.Remove(filepath.Dir(path)) // fails while other testbeds are up
 }
 
 // serve opens the device and lends it until the returned function is called. That function also stops the generator.

@@ -2,6 +2,10 @@ package roles
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -59,6 +63,25 @@ func TestHoldersStopGenerators(t *testing.T) {
 	}
 	if aborts != 2 {
 		t.Errorf("%d commands stopped the generator in all, want another after the last command", aborts)
+	}
+}
+
+// TestKilledHoldersLeaveNoSockets checks that a request to end a holder that was killed removes the socket of the device
+// that it lent.
+func TestKilledHoldersLeaveNoSockets(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	path, err := makeSocket("paper", lab.QueueName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := letGoHere("paper"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder with the socket still exists: %v", err)
 	}
 }
 

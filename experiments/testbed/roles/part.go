@@ -88,11 +88,13 @@ func stateHere(name string) (*lab.State, error) {
 	return s, err
 }
 
-// letGoHere ends the holder of this host's part of a testbed, if there is one.
+// letGoHere ends the holder of this host's part of a testbed, if there is one. A holder that was killed has left its
+// sockets, which letGoHere removes.
 func letGoHere(name string) error {
 	if err := lab.Down(name); !errors.Is(err, lab.ErrAbsent) {
 		return err
 	}
+	removeSockets(name)
 	return nil
 }
 
