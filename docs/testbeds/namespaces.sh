@@ -1,9 +1,10 @@
 #!/bin/sh
 # Simulates three hosts by the network namespaces gen, q and ps, each with its own sshd, and a head that reaches them by ssh.
-# Cables connect gen's gen0 to q's in, and q's out to ps's ps0. The script needs root and openssh-server.
-#   sudo sh namespaces.sh up              creates them, and ./namespaces/testbed.yaml
-#   sudo sh namespaces.sh run olafctl …   runs olafctl on the head
-#   sudo sh namespaces.sh down            removes them
+# Cables connect gen's gen0 to q's in, and q's out to ps's ps0. The script needs root and openssh-server,
+# and olafctl in the PATH. sudo may replace the PATH; 'sudo env "PATH=$PATH" sh namespaces.sh …' keeps it.
+#   sh namespaces.sh up              creates them, and ./namespaces/testbed.yaml
+#   sh namespaces.sh run olafctl …   runs olafctl on the head
+#   sh namespaces.sh down            removes them
 set -e
 here=$PWD/namespaces
 hosts="gen q ps"
