@@ -153,7 +153,7 @@ func TestSwitchDaemons(t *testing.T) {
 }
 
 // TestSwitchBetweenInterfaces runs a parameter server's switch on existing interfaces, with the hosts at the other ends
-// of their cables, and checks that every sum is exact.
+// of their cables, and checks that every sum is exact. The server ends after the switch.
 func TestSwitchBetweenInterfaces(t *testing.T) {
 	if !canReal() {
 		t.Skip("no rights for namespaces and packet sockets")
@@ -176,22 +176,27 @@ func TestSwitchBetweenInterfaces(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	hub := node("switch")
-	start := func(n *netlab.Node, args ...string) (lines *bufio.Reader) {
+	var ended bytes.Buffer // what the server prints to stderr
+	start := func(n *netlab.Node, args ...string) (lines *bufio.Reader, p *netlab.Process) {
 		cmd := exec.Command(filepath.Join(pathOfOlafctl(t), "olafctl"), append([]string{"testbed"}, args...)...)
 		cmd.Env, cmd.Stderr = append(os.Environ(), "OLAFCTL_HOME="+folder), t.Output()
+		if args[0] == "ps" {
+			cmd.Stderr = &ended
+		}
 		out, err := cmd.StdoutPipe()
 		if err == nil {
-			_, err = n.Start(cmd)
+			p, err = n.Start(cmd)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return bufio.NewReader(out)
+		return bufio.NewReader(out), p
 	}
-	awaitLine := func(of *bufio.Reader) {
+	awaitLine := func(of *bufio.Reader, p *netlab.Process) *netlab.Process {
 		if line, err := of.ReadString('\n'); err != nil {
 			t.Fatalf("%q, %v", line, err)
 		}
+		return p
 	}
 	var hosts []*netlab.Node
 	for i := range 3 {
@@ -202,9 +207,9 @@ func TestSwitchBetweenInterfaces(t *testing.T) {
 		}
 	}
 	job := []string{"--system", "ps", "--workers", "2", "--values", "3000"}
-	awaitLine(start(hub, append([]string{"switch", "--interfaces", "port0,port1,port2"}, job...)...))
+	sw := awaitLine(start(hub, append([]string{"switch", "--interfaces", "port0,port1,port2"}, job...)...))
 	host := append(job, "--interface", "eth0", "-o", "jsonl")
-	awaitLine(start(hosts[2], append([]string{"ps"}, host...)...))
+	server := awaitLine(start(hosts[2], append([]string{"ps"}, host...)...))
 	var programs []*exec.Cmd
 	for i := range 2 {
 		socket := fmt.Sprintf("unix:%s/w%d", folder, i)
@@ -221,6 +226,12 @@ func TestSwitchBetweenInterfaces(t *testing.T) {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the program of worker %d: %v", i, err)
 		}
+	}
+	if err := sw.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	if err := server.Wait(); err == nil || !strings.Contains(ended.String(), "the switch ended") {
+		t.Errorf("without the switch the server ends with %v: %s; want that the switch ended", err, &ended)
 	}
 }
 

@@ -47,6 +47,15 @@ func (r *Rounds) HandleLeave(host olaf.WorkerID, sums uint32) error {
 	return r.departure.check(r.flying.round)
 }
 
+// HandleLeave handles that a worker or the switch ended. It returns an error that matches ErrEarlyEnd if it was the
+// switch, because a server serves the workers that are left.
+func (c *Config) HandleLeave(host olaf.WorkerID, _ uint32) error {
+	if int(host) <= c.Workers {
+		return nil
+	}
+	return fmt.Errorf("%w: the switch ended", ErrEarlyEnd)
+}
+
 // HandleLeave handles that another host ended. It returns an error that matches ErrEarlyEnd if it was the server or the
 // switch, because this worker does not need the other workers.
 func (w *Pushes) HandleLeave(host olaf.WorkerID, _ uint32) error {

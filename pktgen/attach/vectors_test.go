@@ -154,6 +154,9 @@ func TestLeftHostsEndWorkersThatNeedThem(t *testing.T) {
 	if err := w.HandleLeave(0, 0); err != nil {
 		t.Errorf("a worker that waits for no sums ends with %v, want that it goes on without the other workers", err)
 	}
+	if err := w.config.HandleLeave(2, 0); !errors.Is(err, ErrEarlyEnd) || w.config.HandleLeave(0, 0) != nil {
+		t.Errorf("a server ends with %v, want that it ends without the switch, and goes on without a worker", err)
+	}
 	if err := w.HandleLeave(1, 0); !errors.Is(err, ErrEarlyEnd) {
 		t.Errorf("a worker that waits for no sums ends with %v, want that it ends without its server", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -97,6 +99,10 @@ func (f *switchFlags) printCommands(cmd *cobra.Command, env *cli.Env, s *wired.S
 			common += fmt.Sprintf(" --%s %s", name, at.Value)
 		}
 	}
+	self := os.Args[0]
+	if path, err := filepath.Abs(self); err == nil && strings.ContainsRune(self, filepath.Separator) {
+		self = path // it may not be in PATH
+	}
 	for i, name := range s.Names {
 		enter, at := "", "INTERFACE"
 		if len(s.Paths) > 0 {
@@ -108,7 +114,7 @@ func (f *switchFlags) printCommands(cmd *cobra.Command, env *cli.Env, s *wired.S
 				own = " --attach unix:/tmp/ps.sock"
 			}
 		}
-		fmt.Fprintf(env.Stdout, "%s: %solafctl testbed %s %s --interface %s%s\n", name, enter, role, common, at, own)
+		fmt.Fprintf(env.Stdout, "%s: %s%s testbed %s %s --interface %s%s\n", name, enter, self, role, common, at, own)
 	}
 	fmt.Fprintf(env.Stderr, "switching frames of %s (Ctrl-C ends it)\n", olaf.Plural(len(s.Names), "host"))
 }

@@ -177,7 +177,6 @@ func (s *Stand) announceEnd() {
 // format or without a known destination.
 func (s *Stand) Stop() (counts map[string]uint64, err error) {
 	err = s.run.sw.Close()
-	s.announceEnd()
 	counts = map[string]uint64{"arrived": s.run.sw.Counts().Arrived, "left": s.run.sw.Counts().Left,
 		"strange": s.run.sw.Counts().Strange}
 	if described := s.run.parts.Program; described != nil && described.Ledger != nil {
@@ -188,9 +187,10 @@ func (s *Stand) Stop() (counts map[string]uint64, err error) {
 	return counts, err
 }
 
-// Close stops the switch and removes the namespaces. It returns the same counters as Stop.
+// Close stops the switch, announces its end to the hosts and removes the namespaces. It returns the same counters as Stop.
 func (s *Stand) Close() (counts map[string]uint64, err error) {
 	counts, err = s.Stop()
+	s.announceEnd()
 	return counts, errors.Join(err, s.closeAll())
 }
 

@@ -135,6 +135,7 @@ func TestStandAnnouncesItsEnd(t *testing.T) {
 	if err != nil || counts["strange"] != 1 {
 		t.Errorf("the switch ends with %v, %v; want one strange frame", counts, err)
 	}
+	k.announceEnd()
 	if p := k.await(c); !isLeave(&p) || int(p.Worker) != 2 {
 		t.Errorf("at its end the switch sends %+v, want that host 2 left", p)
 	}

@@ -210,6 +210,8 @@ func (addingWork) Apply(*endpoint.Aggregate) {}
 func (w *WireJob) PlayServer(ctx context.Context, conn process.FrameConn, work process.Work,
 	patience time.Duration) (*process.Report, error) {
 	p, codec := w.player(w.network.Workers, cmp.Or(work, process.Work(addingWork{})), patience)
+	c := w.config()
+	p.OnLeave = c.HandleLeave
 	return p.RunFrames(ctx, conn, codec, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return w.parts.Server(w.endpointConfig(w.network.Workers, math.MaxUint32), h)
 	})
