@@ -63,18 +63,18 @@ func (r *classicReader) nextPacket() (rawPacket, error) {
 	if _, err := io.ReadFull(r.in, r.head[:]); err != nil {
 		return rawPacket{}, err
 	}
-	kept, wire := r.order.Uint32(r.head[8:]), r.order.Uint32(r.head[12:])
+	captured, wire := r.order.Uint32(r.head[8:]), r.order.Uint32(r.head[12:])
 	switch {
-	case kept > max(r.snap, maxPacket): // some programs write packets longer than the length they declare
-		return rawPacket{}, fmt.Errorf("capture length exceeds snap length: %d > %d", kept, r.snap)
-	case kept > wire:
-		return rawPacket{}, fmt.Errorf("capture length exceeds original packet length: %d > %d", kept, wire)
+	case captured > max(r.snap, maxPacket): // some programs write packets longer than the length they declare
+		return rawPacket{}, fmt.Errorf("capture length exceeds snap length: %d > %d", captured, r.snap)
+	case captured > wire:
+		return rawPacket{}, fmt.Errorf("capture length exceeds original packet length: %d > %d", captured, wire)
 	}
 	p := r.form
 	p.wire = int(wire)
 	p.ticks = uint64(r.order.Uint32(r.head[:]))*p.stamps.perSecond() + uint64(r.order.Uint32(r.head[4:]))
 	var err error
-	p.data, err = r.readData(kept)
+	p.data, err = r.readData(captured)
 	return p, err
 }
 
@@ -102,7 +102,7 @@ func appendClassicHeader(b []byte, snapBytes int) []byte {
 }
 
 // appendClassicPacket appends a packet of a pcap file.
-func appendClassicPacket(b []byte, unixNS int64, kept []byte, wire int) []byte {
-	b = appendWords(b, uint32(unixNS/nsPerSecond), uint32(unixNS%nsPerSecond), uint32(len(kept)), uint32(wire))
-	return append(b, kept...)
+func appendClassicPacket(b []byte, unixNS int64, captured []byte, wire int) []byte {
+	b = appendWords(b, uint32(unixNS/nsPerSecond), uint32(unixNS%nsPerSecond), uint32(len(captured)), uint32(wire))
+	return append(b, captured...)
 }

@@ -140,8 +140,8 @@ func TestOrderMemoryStaysConstant(t *testing.T) {
 			}
 		}
 	}
-	if cap(o.held) > 64 || len(o.free) > 64 {
-		t.Errorf("room for %d packets, %d buffers wait, where 11 packets are held", cap(o.held), len(o.free))
+	if cap(o.waiting) > 64 || len(o.free) > 64 {
+		t.Errorf("room for %d packets, %d buffers wait, where 11 packets are held", cap(o.waiting), len(o.free))
 	}
 }
 

@@ -9,11 +9,11 @@ const maxHeld = 1 << 16
 type Order struct {
 	WindowNS int64
 
-	held   []Packet // oldest first, from head on
-	head   int
-	newest int64
-	free   [][]byte
-	out    []byte // data of the packet that was returned last
+	waiting []Packet // oldest first, from head on
+	head    int
+	newest  int64
+	free    [][]byte
+	out     []byte // data of the packet that was returned last
 }
 
 // Push adds a copy of p to the order.
@@ -21,12 +21,12 @@ func (o *Order) Push(p *Packet) {
 	kept := *p
 	kept.Data = append(o.takeBuffer(), p.Data...)
 	o.newest = max(o.newest, p.UnixNS)
-	if o.head > len(o.held)/2 && len(o.held) == cap(o.held) { // move the packets down instead of growing the buffer
-		o.held, o.head = o.held[:copy(o.held, o.held[o.head:])], 0
+	if o.head > len(o.waiting)/2 && len(o.waiting) == cap(o.waiting) { // move the packets down instead of growing the buffer
+		o.waiting, o.head = o.waiting[:copy(o.waiting, o.waiting[o.head:])], 0
 	}
-	o.held = append(o.held, kept)
-	for i := len(o.held) - 1; i > o.head && o.held[i-1].UnixNS > kept.UnixNS; i-- {
-		o.held[i-1], o.held[i] = o.held[i], o.held[i-1]
+	o.waiting = append(o.waiting, kept)
+	for i := len(o.waiting) - 1; i > o.head && o.waiting[i-1].UnixNS > kept.UnixNS; i-- {
+		o.waiting[i-1], o.waiting[i] = o.waiting[i], o.waiting[i-1]
 	}
 }
 
@@ -46,14 +46,14 @@ func (o *Order) Pop(p *Packet, all bool) bool {
 		o.free = append(o.free, o.out)
 		o.out = nil
 	}
-	n := len(o.held) - o.head
-	if n == 0 || !all && n < maxHeld && o.newest-o.held[o.head].UnixNS < o.WindowNS {
+	n := len(o.waiting) - o.head
+	if n == 0 || !all && n < maxHeld && o.newest-o.waiting[o.head].UnixNS < o.WindowNS {
 		return false
 	}
-	*p = o.held[o.head]
+	*p = o.waiting[o.head]
 	o.out = p.Data
-	if o.head++; o.head == len(o.held) {
-		o.held, o.head = o.held[:0], 0
+	if o.head++; o.head == len(o.waiting) {
+		o.waiting, o.head = o.waiting[:0], 0
 	}
 	return true
 }

@@ -276,12 +276,12 @@ func (r *ngReader) readPacket() (rawPacket, error) {
 	if drops := r.order.Uint16(r.body[2:]); r.kind == blockPacket && drops != 0xffff { // all ones mean unknown
 		i.atPackets += int64(drops)
 	}
-	kept, wire := r.order.Uint32(r.body[12:]), r.order.Uint32(r.body[16:])
-	padded := (uint64(kept) + 3) &^ 3
+	captured, wire := r.order.Uint32(r.body[12:]), r.order.Uint32(r.body[16:])
+	padded := (uint64(captured) + 3) &^ 3
 	if padded > uint64(len(r.body)-20) {
-		return rawPacket{}, fmt.Errorf("it claims %d bytes, more than its block has; %w", kept, errDamaged)
+		return rawPacket{}, fmt.Errorf("it claims %d bytes, more than its block has; %w", captured, errDamaged)
 	}
-	p := rawPacket{link: i.link, data: r.body[20 : 20+kept], wire: int(wire), fcsBytes: i.fcsBytes, stamps: i.stamps,
+	p := rawPacket{link: i.link, data: r.body[20 : 20+captured], wire: int(wire), fcsBytes: i.fcsBytes, stamps: i.stamps,
 		clock: &i.clock}
 	p.ticks, p.offset = uint64(r.order.Uint32(r.body[4:]))<<32|uint64(r.order.Uint32(r.body[8:])), i.offset
 	err = r.readOptions(r.body[20+padded:], func(code uint16, v []byte) {
@@ -351,10 +351,10 @@ func appendInterface(b []byte, i *Interface) []byte {
 }
 
 // appendPacket appends a packet of an interface.
-func appendPacket(b []byte, from int, unixNS int64, kept []byte, wire int, comments []string) []byte {
+func appendPacket(b []byte, from int, unixNS int64, captured []byte, wire int, comments []string) []byte {
 	start := len(b)
-	b = appendWords(b, blockEnhanced, 0, uint32(from), uint32(unixNS>>32), uint32(unixNS), uint32(len(kept)), uint32(wire))
-	b = appendPadded(b, string(kept))
+	b = appendWords(b, blockEnhanced, 0, uint32(from), uint32(unixNS>>32), uint32(unixNS), uint32(len(captured)), uint32(wire))
+	b = appendPadded(b, string(captured))
 	for _, c := range comments {
 		b = appendOption(b, optionComment, c)
 	}

@@ -54,7 +54,7 @@ type Writer struct {
 	block   []byte // the last block
 	origin  int64
 	packets uint64
-	kept    []uint64 // packets per interface
+	written []uint64 // packets per interface
 	from    []Interface
 	dropped uint64
 	last    int64
@@ -70,7 +70,7 @@ func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
 // newWriter writes the header of a capture from one or several interfaces. The pcap format supports only one interface.
 func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*Writer, error) {
 	out := &Writer{format: format, buf: bufio.NewWriterSize(w, bufferBytes), origin: originNS,
-		frame: make([]byte, olaf.MaxFrame), kept: make([]uint64, len(from)), from: from}
+		frame: make([]byte, olaf.MaxFrame), written: make([]uint64, len(from)), from: from}
 	var head []byte
 	if format == PCAP {
 		head = appendClassicHeader(nil, from[0].SnapBytes)
@@ -123,10 +123,10 @@ func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, st
 	return w.writePacket(0, w.origin+at.NS(), w.frame[:n], n, "")
 }
 
-func (w *Writer) writePacket(from int, unixNS int64, kept []byte, wire int, comment string) error {
+func (w *Writer) writePacket(from int, unixNS int64, captured []byte, wire int, comment string) error {
 	switch {
-	case len(kept) > wire:
-		return fmt.Errorf("%d bytes were kept of a packet of %d", len(kept), wire)
+	case len(captured) > wire:
+		return fmt.Errorf("%d bytes were kept of a packet of %d", len(captured), wire)
 	case w.format == PCAPNG && from >= len(w.from):
 		return fmt.Errorf("a packet belongs to interface %d, but the capture describes only %d", from, len(w.from))
 	}
@@ -136,28 +136,28 @@ func (w *Writer) writePacket(from int, unixNS int64, kept []byte, wire int, comm
 	if comment != "" {
 		comments = append(comments, comment)
 	}
-	if from < len(w.kept) {
-		if e := w.from[from].ClockErrorNS; e != nil && w.kept[from] == 0 {
+	if from < len(w.written) {
+		if e := w.from[from].ClockErrorNS; e != nil && w.written[from] == 0 {
 			comments = append(comments, clockClaim{*e, unixNS}.String())
 		}
-		w.kept[from]++
+		w.written[from]++
 	}
 	if w.format == PCAP {
-		return w.write(appendClassicPacket(w.block, unixNS, kept, wire))
+		return w.write(appendClassicPacket(w.block, unixNS, captured, wire))
 	}
-	return w.write(appendPacket(w.block, from, unixNS, kept, wire, comments))
+	return w.write(appendPacket(w.block, from, unixNS, captured, wire, comments))
 }
 
 // Packets returns the number of packets written.
 func (w *Writer) Packets() uint64 { return w.packets }
 
 // PacketsOf returns the number of packets written for the interface with the given index.
-func (w *Writer) PacketsOf(from int) uint64 { return w.kept[from] }
+func (w *Writer) PacketsOf(from int) uint64 { return w.written[from] }
 
 // Finish writes the end of the capture and flushes the buffer. In a pcapng file, the end contains the number of dropped
 // packets and the number of packets received at each interface.
 func (w *Writer) Finish() error {
-	for i, n := range w.kept {
+	for i, n := range w.written {
 		if w.format == PCAP {
 			break // the format has no place for counts
 		}

@@ -181,8 +181,8 @@ func (s Set) CompareBench(spec *bench.Spec, b *results.Bench) (rows []results.Pa
 		if s[i].ComparePaper == nil {
 			continue
 		}
-		r, said := s[i].ComparePaper(spec, b)
-		rows, statements = append(rows, r...), append(statements, said...)
+		r, added := s[i].ComparePaper(spec, b)
+		rows, statements = append(rows, r...), append(statements, added...)
 	}
 	return rows, statements
 }

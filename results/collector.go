@@ -442,24 +442,24 @@ func (c *Collector) timeNReason() string {
 
 // validate adds the reasons why the run must be excluded from means.
 func (c *Collector) validate(r *Run) {
-	say := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
+	addReason := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
 	if err := r.Counters.Check(); err != nil {
-		say("%v", err)
+		addReason("%v", err)
 	}
 	if received := r.Counters.Of("received"); received != c.observed {
-		say("the capture has %d frames, %d were delivered", received, c.observed)
+		addReason("the capture has %d frames, %d were delivered", received, c.observed)
 	}
 	if lost := r.Counters.Of("capture_lost"); lost > 0 {
-		say("the capture lost %d frames", lost)
+		addReason("the capture lost %d frames", lost)
 	}
 	if c.backwards > 0 {
-		say("%d observations go backwards in time", c.backwards)
+		addReason("%d observations go backwards in time", c.backwards)
 	}
 	if c.fromFuture > 0 {
-		say("%d updates were generated after they were delivered", c.fromFuture)
+		addReason("%d updates were generated after they were delivered", c.fromFuture)
 	}
 	if c.strays > 0 {
-		say("%d frames are from clusters or workers that belong to no job", c.strays)
+		addReason("%d frames are from clusters or workers that belong to no job", c.strays)
 	}
 }
 

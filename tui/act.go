@@ -30,7 +30,7 @@ func (f *Frame) pressKey(msg tea.KeyMsg) tea.Cmd {
 	if !bound {
 		return nil
 	}
-	f.said = ""
+	f.message = ""
 	cmd := f.perform(action)
 	f.last = action
 	return cmd

@@ -189,8 +189,8 @@ func (f *Frame) drawFooter(r screen.Region) {
 		f.filter.Draw(r.Sub(x, 0, r.W-x, 1), theme.Text, true)
 		r.TextRight(r.W-1, 0, theme.Dim, "words; !word leaves out; enter keeps, esc clears")
 		return
-	case f.said != "":
-		r.Text(1, 0, theme.Warn, f.said)
+	case f.message != "":
+		r.Text(1, 0, theme.Warn, f.message)
 		return
 	case f.status.Err != nil:
 		r.Text(1, 0, theme.Bad, "✗ "+f.status.Err.Error())

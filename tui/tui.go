@@ -50,7 +50,7 @@ type Frame struct {
 	marks         []olaf.Time
 	frozen        bool
 	mouse         bool
-	said          string // shown in the footer until the next key
+	message       string // shown in the footer until the next key
 	last          keys.Action
 	ticks         int
 	scene         int
@@ -131,7 +131,7 @@ func (f *Frame) Page() int { return f.page }
 func (f *Frame) Status() Status { return f.status }
 
 // ShowNote shows a text in the footer until the next key press.
-func (f *Frame) ShowNote(text string) { f.said = text }
+func (f *Frame) ShowNote(text string) { f.message = text }
 
 // Key returns the name of the first key for an action.
 func (f *Frame) Key(a keys.Action) string { return f.options.Keys.Key(a) }

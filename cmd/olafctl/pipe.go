@@ -21,9 +21,9 @@ const exitPipe = 141
 // interrupted and cleaned up as with Ctrl-C, but without a message.
 type pipe struct {
 	io.Writer
-	gone    func()
-	broken  atomic.Bool
-	written atomic.Bool
+	onClosed func()
+	broken   atomic.Bool
+	written  atomic.Bool
 }
 
 func (p *pipe) Write(b []byte) (int, error) {
@@ -33,7 +33,7 @@ func (p *pipe) Write(b []byte) (int, error) {
 	}
 	if errors.Is(err, syscall.EPIPE) {
 		p.broken.Store(true)
-		p.gone()
+		p.onClosed()
 	}
 	return n, err
 }
@@ -43,7 +43,7 @@ func runPiped(ctx context.Context, env *cli.Env, args []string) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // the default action would end the process at once
 	ctx, gone := context.WithCancel(ctx)
 	defer gone()
-	out := &pipe{Writer: env.Stdout, gone: gone}
+	out := &pipe{Writer: env.Stdout, onClosed: gone}
 	said := env.Stderr
 	file, ok := env.Stdout.(*os.File)
 	lost := ok && perhapsClosed(file)

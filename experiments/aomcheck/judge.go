@@ -67,10 +67,10 @@ func (p *Problem) judgeFairness(run *Run, means []*big.Rat, breaks func(string, 
 	epsilon := new(big.Rat).SetInt64(p.inSteps(run, p.Objective.Bound))
 	for u := range means {
 		for v := range means[:u] {
-			apart := new(big.Rat).Sub(means[u], means[v])
-			if apart.Abs(apart).Cmp(epsilon) > 0 {
+			difference := new(big.Rat).Sub(means[u], means[v])
+			if difference.Abs(difference).Cmp(epsilon) > 0 {
 				breaks("mean peak AoM of %s (%v) and %s (%v) are %v apart, more than %v", p.Clusters[v].Name, tidy(p.spanRat(run, means[v])),
-					p.Clusters[u].Name, tidy(p.spanRat(run, means[u])), tidy(p.spanRat(run, apart)), p.Objective.Bound)
+					p.Clusters[u].Name, tidy(p.spanRat(run, means[u])), tidy(p.spanRat(run, difference)), p.Objective.Bound)
 			}
 		}
 	}

@@ -25,9 +25,9 @@ func (m *model) paper() {
 	}
 	m.pairs(m.maxWait+m.service, func(u, k, v, n int) {
 		a, b := &m.streams[u], &m.streams[v]
-		apart := or(m.s.Le(a.depart[k].Shift(m.service), b.depart[n]), m.s.Le(b.depart[n].Shift(m.service), a.depart[k]))
+		disjoint := or(m.s.Le(a.depart[k].Shift(m.service), b.depart[n]), m.s.Le(b.depart[n].Shift(m.service), a.depart[k]))
 		m.s.Assert(fmt.Sprintf("12.3 departures p/C apart u=%d k=%d v=%d n=%d", u, k, v, n),
-			implies(and(a.frame[k], b.frame[n]), apart))
+			implies(and(a.frame[k], b.frame[n]), disjoint))
 	})
 }
 

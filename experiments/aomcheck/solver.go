@@ -121,21 +121,21 @@ func verdict(out string) (Status, string, bool) {
 }
 
 func complaint(stdout, stderr string, runErr error) string {
-	said := strings.TrimSpace(stdout)
-	if said == "" {
-		said = strings.TrimSpace(stderr)
+	answer := strings.TrimSpace(stdout)
+	if answer == "" {
+		answer = strings.TrimSpace(stderr)
 	}
-	said, _, _ = strings.Cut(said, "\n")
-	if len(said) > 120 {
-		said = said[:120] + "…"
+	answer, _, _ = strings.Cut(answer, "\n")
+	if len(answer) > 120 {
+		answer = answer[:120] + "…"
 	}
 	switch {
-	case runErr != nil && said != "":
-		return fmt.Sprintf("ended with %v and said %q", runErr, said)
+	case runErr != nil && answer != "":
+		return fmt.Sprintf("ended with %v and said %q", runErr, answer)
 	case runErr != nil:
 		return fmt.Sprintf("ended with %v and said nothing", runErr)
 	}
-	return fmt.Sprintf("said %q instead of sat or unsat", said)
+	return fmt.Sprintf("said %q instead of sat or unsat", answer)
 }
 
 // cappedBuffer stores as much output as a solver's model can need and drops the rest.

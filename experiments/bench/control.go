@@ -76,7 +76,7 @@ func (o *Outcome) controlStatements() []string {
 	if c == nil {
 		return nil
 	}
-	said := []string{fmt.Sprintf("transmission control: law %s, threshold %v, N counts %s, read from real ACKs, whose times differ from "+
+	statements := []string{fmt.Sprintf("transmission control: law %s, threshold %v, N counts %s, read from real ACKs, whose times differ from "+
 		"run to run", c.Law, c.Threshold, cmp.Or(c.Count, netsim.CountClusters))}
 	for i, runs := range o.Runs {
 		var sent, withheld int64
@@ -85,9 +85,9 @@ func (o *Outcome) controlStatements() []string {
 		}
 		if all := sent + withheld; all > 0 {
 			at := &o.Plan.Configs[i]
-			said = append(said, fmt.Sprintf("%s at %v: workers withheld %.1f %% of %d updates (tc_withheld)", at.Queue, at.OutRate,
+			statements = append(statements, fmt.Sprintf("%s at %v: workers withheld %.1f %% of %d updates (tc_withheld)", at.Queue, at.OutRate,
 				100*float64(withheld)/float64(all), all))
 		}
 	}
-	return said
+	return statements
 }

@@ -44,15 +44,15 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 // findDoubts returns the reasons, found in port counters and captures, why a run on a card is invalid.
 func findDoubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	var why []string
-	say := func(format string, a ...any) { why = append(why, fmt.Sprintf(format, a...)) }
+	addDoubt := func(format string, a ...any) { why = append(why, fmt.Sprintf(format, a...)) }
 	if c != nil {
 		why = append(why, c.Faults...) // they explain missing frames
 		if r.Counters.Of("capture_lost") > 0 {
-			say("%s", PlaceLoss(r.Counters, ports, c))
+			addDoubt("%s", PlaceLoss(r.Counters, ports, c))
 		}
-		captureDoubts(r, c, say)
+		captureDoubts(r, c, addDoubt)
 		if d := c.Decisions; d != nil && d.Differ() {
-			say("%d of %d decisions differ from the engine's; the first: %s", d.Checked-d.Equal, d.Checked, d.First)
+			addDoubt("%d of %d decisions differ from the engine's; the first: %s", d.Checked-d.Equal, d.Checked, d.First)
 		}
 	}
 	for i := range ports {
@@ -66,29 +66,29 @@ func findDoubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 		} {
 			switch {
 			case d.n > 0 && ports[i].Feeds:
-				say("%s %s the generator's port", olaf.Plural(d.n, "frame"), d.how)
+				addDoubt("%s %s the generator's port", olaf.Plural(d.n, "frame"), d.how)
 			case d.n > 0:
-				say("%s %s port %d", olaf.Plural(d.n, "frame"), d.how, i)
+				addDoubt("%s %s port %d", olaf.Plural(d.n, "frame"), d.how, i)
 			}
 		}
 	}
 	return why
 }
 
-// captureDoubts calls say for every reason to doubt the numbers in a capture.
-func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
+// captureDoubts calls addDoubt for every reason to doubt the numbers in a capture.
+func captureDoubts(r *results.Run, c *fpga.Capture, addDoubt func(string, ...any)) {
 	if more := -r.Counters.Of("capture_lost"); more > 0 {
-		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface,
+		addDoubt("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface,
 			olaf.Plural(more, "frame"))
 	}
 	if c.Duplicates > 0 {
-		say("%s handed over %s twice", c.Interface, olaf.Plural(c.Duplicates, "frame"))
+		addDoubt("%s handed over %s twice", c.Interface, olaf.Plural(c.Duplicates, "frame"))
 	}
 	if c.Malformed > 0 {
-		say("%s were damaged %s", olaf.Plural(c.Malformed, "OLAF frame"), onTheWay(c))
+		addDoubt("%s were damaged %s", olaf.Plural(c.Malformed, "OLAF frame"), onTheWay(c))
 	}
 	if c.SocketLost > 0 && r.Counters.Of("capture_lost") <= 0 {
-		say("the socket at %s lost %s", c.Interface, olaf.Plural(c.SocketLost, "OLAF frame"))
+		addDoubt("the socket at %s lost %s", c.Interface, olaf.Plural(c.SocketLost, "OLAF frame"))
 	}
 }
 

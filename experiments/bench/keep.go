@@ -298,17 +298,17 @@ func (o *ordinals) Event(e Event) (err error) {
 func (o *ordinals) Wants(RunID) bool { return false }
 
 // describeDifference describes how a repeated run differs from the stored one. It returns "" if they are equal.
-func describeDifference(kept *archive.StoredRun, made *results.Run) string {
-	if made == nil {
+func describeDifference(stored *archive.StoredRun, repeated *results.Run) string {
+	if repeated == nil {
 		return "it did not come out again"
 	}
-	if doubts, _ := kept.Doubts(made); len(doubts) > 0 {
+	if doubts, _ := stored.Doubts(repeated); len(doubts) > 0 {
 		return doubts[0]
 	}
-	if !kept.Run.Valid() && made.Valid() {
+	if !stored.Run.Valid() && repeated.Valid() {
 		return "it was kept as invalid, and is valid"
 	}
-	return kept.Run.Differs(made)
+	return stored.Run.Differs(repeated)
 }
 
 // ErrNoRewind reports that a stored run cannot be reproduced, because it ran on a card.

@@ -115,7 +115,7 @@ func (s *Spec) MakeLoop(given func(field string) bool, measured bool) {
 type loopOption struct {
 	name  string // name of the flag
 	field string // field of the specification
-	said  func(*Spec) bool
+	isSet func(*Spec) bool
 }
 
 // loopOptions lists all system options that a closed loop can set. The option for slots has two fields, because slots
@@ -175,7 +175,7 @@ func (s *Spec) CheckOptions(given ...string) error {
 func (s *Spec) checkLoopOptions() error {
 	for i := range loopOptions {
 		o := &loopOptions[i]
-		if !o.said(s) {
+		if !o.isSet(s) {
 			continue
 		}
 		if err := s.CheckOptions(o.name); err != nil {

@@ -389,13 +389,13 @@ func countPapers(systems []*system.System) int {
 	return len(named)
 }
 
-// describeEach returns a text that lists every system with its description from says.
-func (p *Plan) describeEach(systems []*system.System, says func(*system.System) string) string {
-	said := make([]string, len(systems))
+// describeEach returns a text that lists every system with its description from describe.
+func (p *Plan) describeEach(systems []*system.System, describe func(*system.System) string) string {
+	parts := make([]string, len(systems))
 	for i, of := range systems {
-		said[i] = of.Title + " " + says(of)
+		parts[i] = of.Title + " " + describe(of)
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // describeCosts describes which systems have engine cycles, and for which the accelerator's time is not included.
@@ -416,16 +416,16 @@ func (p *Plan) describeCosts() string {
 			spared = append(spared, c.system.Title)
 		}
 	}
-	said := fmt.Sprintf("Engine cycles (profile %s): none are charged.", p.Spec.Profile)
+	statement := fmt.Sprintf("Engine cycles (profile %s): none are charged.", p.Spec.Profile)
 	if len(pays) > 0 {
-		said = fmt.Sprintf("Engine cycles (profile %s): %s; none are charged to %s. --profile ideal charges none.",
+		statement = fmt.Sprintf("Engine cycles (profile %s): %s; none are charged to %s. --profile ideal charges none.",
 			p.Spec.Profile, strings.Join(pays, ", "), strings.Join(free, ", "))
 	}
 	if len(spared) > 0 {
-		said += fmt.Sprintf(" The time of the accelerator of %s is left out; --accelerator charges it.",
+		statement += fmt.Sprintf(" The time of the accelerator of %s is left out; --accelerator charges it.",
 			strings.Join(spared, ", "))
 	}
-	return said
+	return statement
 }
 
 // describeMemory describes the frame memory in a system's switch.

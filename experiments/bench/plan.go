@@ -362,10 +362,10 @@ func (s *Spec) topologyStatements() []string {
 	default:
 		return nil
 	}
-	said := []string{"rows that end in S are for " + switched}
+	notes := []string{"rows that end in S are for " + switched}
 	if mute, err := s.muteSystems(); err == nil && len(mute) > 0 {
-		said = append(said, fmt.Sprintf("no row of %s ends in S, because their switches do not answer workers, "+
+		notes = append(notes, fmt.Sprintf("no row of %s ends in S, because their switches do not answer workers, "+
 			"which get models only from the server", strings.Join(mute, " and ")))
 	}
-	return said
+	return notes
 }

@@ -70,7 +70,7 @@ type simulator struct {
 
 // finished is the result of one simulated run.
 type finished struct {
-	there  bool
+	done   bool
 	run    results.Run
 	result *netsim.Result // nil for an invalid run
 }
@@ -159,7 +159,7 @@ func (r *simulator) runNetwork(ctx context.Context, c *results.Collector, ordina
 	if err := r.Stream.publishEvent(RunDone{id, &done.run}); err != nil {
 		return err
 	}
-	done.there = true
+	done.done = true
 	return nil
 }
 
@@ -197,7 +197,7 @@ func (r *simulator) collectSeeds() *Simulated {
 		of := r.done[seed*n : (seed+1)*n]
 		whole := true
 		for i := range of {
-			whole = whole && of[i].there
+			whole = whole && of[i].done
 		}
 		if !whole {
 			out.Partial = true

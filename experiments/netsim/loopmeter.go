@@ -19,11 +19,11 @@ type loopMeter struct {
 	outside *externalMeter
 	err     error
 
-	latest  []olaf.Time           // latest generation time by worker
-	gens    []olaf.Time           // by worker, the time at which its current gradient was ready
-	seqs    []uint32              // by worker, the number sent
-	pending []bool                // by worker, whether its current gradient is still unsent
-	heard   []closedloop.Delivery // by job
+	latest     []olaf.Time           // latest generation time by worker
+	gens       []olaf.Time           // by worker, the time at which its current gradient was ready
+	seqs       []uint32              // by worker, the number sent
+	pending    []bool                // by worker, whether its current gradient is still unsent
+	deliveries []closedloop.Delivery // by job
 
 	dropped, lost losses
 	inside        []olaf.Contributor // contributors of the latest sum
@@ -42,11 +42,11 @@ func newLoopMeter(j *Jobs, opt Options) (*loopMeter, error) {
 	e := &loopMeter{
 		Jobs: j, opt: opt, outside: outside,
 		latest: make([]olaf.Time, workers), gens: make([]olaf.Time, workers), seqs: make([]uint32, workers),
-		pending: make([]bool, workers),
-		heard:   make([]closedloop.Delivery, j.Network.Jobs),
+		pending:    make([]bool, workers),
+		deliveries: make([]closedloop.Delivery, j.Network.Jobs),
 	}
-	for i := range e.heard {
-		e.heard[i] = closedloop.NewDelivery(j.Job.Packets())
+	for i := range e.deliveries {
+		e.deliveries[i] = closedloop.NewDelivery(j.Job.Packets())
 	}
 	return e, nil
 }
@@ -78,7 +78,7 @@ func (e *loopMeter) OnSend(_ olaf.Time, worker int) {
 	}
 	e.pending[worker] = false
 	e.outside.recordSend(worker, e.gens[worker])
-	d := &e.heard[worker/e.Network.Workers]
+	d := &e.deliveries[worker/e.Network.Workers]
 	d.Out = append(d.Out, olaf.Contributor{GenNS: uint64(e.gens[worker].NS()), Seq: e.seqs[worker],
 		Worker: olaf.WorkerID(worker % e.Network.Workers)})
 	e.seqs[worker]++
@@ -87,14 +87,14 @@ func (e *loopMeter) OnSend(_ olaf.Time, worker int) {
 // OnSumPacket implements closedloop.Observer.
 func (e *loopMeter) OnSumPacket(now olaf.Time, p *program.Packet) {
 	job := int(p.Job - closedloop.FirstJob)
-	if e.heard[job].AddPacket(now, p, e.Mode.Sync) {
+	if e.deliveries[job].AddPacket(now, p, e.Mode.Sync) {
 		e.recordSum(now, job, p)
 	}
 }
 
 // recordSum records that a sum arrived at the server. A sum without gradients in flight was already recorded.
 func (e *loopMeter) recordSum(now olaf.Time, job int, p *program.Packet) {
-	d := &e.heard[job]
+	d := &e.deliveries[job]
 	inside, newest, n := d.TakeGradients(e.inside[:0], p)
 	if e.inside = inside; n == 0 {
 		return
@@ -137,7 +137,7 @@ func (e *loopMeter) removeLost(p *program.Packet, of *losses) (n int) {
 	if e.Mode.Sync || p.Kind == program.Result {
 		return 0
 	}
-	_, _, n = e.heard[p.Job-closedloop.FirstJob].TakeGradients(e.inside[:0], p)
+	_, _, n = e.deliveries[p.Job-closedloop.FirstJob].TakeGradients(e.inside[:0], p)
 	of.updates += uint64(n)
 	of.frames += uint64(min(n, 1))
 	return n
@@ -202,8 +202,8 @@ func (e *loopMeter) takeSnapshot(at olaf.Time, look *closedloop.Look) *Snapshot 
 func (e *loopMeter) countFates() Fate {
 	t := &e.outside.sim.meter.total
 	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: e.dropped.updates, LostOnLinks: e.lost.updates}
-	for i := range e.heard {
-		f.Flying += uint64(len(e.heard[i].Out))
+	for i := range e.deliveries {
+		f.Flying += uint64(len(e.deliveries[i].Out))
 	}
 	return f
 }
@@ -212,8 +212,8 @@ func (e *loopMeter) countFates() Fate {
 // must have retried many times.
 func (e *loopMeter) countStalled(end olaf.Time) (n int) {
 	const tries = 10
-	for i := range e.heard {
-		if end.Sub(e.heard[i].At) > tries*e.patience {
+	for i := range e.deliveries {
+		if end.Sub(e.deliveries[i].At) > tries*e.patience {
 			n++
 		}
 	}
@@ -252,8 +252,8 @@ func (e *loopMeter) checkAccounts(run *closedloop.Result) error {
 	if !e.Mode.Sync || run.Endpoints.Of("packets_inexact") > 0 || run.Endpoints.Of("updates_torn") > 0 {
 		return nil
 	}
-	for job := range e.heard {
-		if out := len(e.heard[job].Out); out > e.Network.Workers {
+	for job := range e.deliveries {
+		if out := len(e.deliveries[job].Out); out > e.Network.Workers {
 			return fmt.Errorf("%w: %d gradients of cluster %d are on their way, of %d workers that wait", ErrAccounting,
 				out, e.outside.sim.clusters[job].id, e.Network.Workers)
 		}

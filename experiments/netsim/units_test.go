@@ -410,7 +410,7 @@ func (p patient) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time,
 
 // TestStalledAfterTenTimeouts checks that a cluster counts as stalled only after ten timeouts.
 func TestStalledAfterTenTimeouts(t *testing.T) {
-	e := &loopMeter{Jobs: &Jobs{patience: 7}, heard: []closedloop.Delivery{{At: 0}, {At: 5}, {At: 30}}}
+	e := &loopMeter{Jobs: &Jobs{patience: 7}, deliveries: []closedloop.Delivery{{At: 0}, {At: 5}, {At: 30}}}
 	for end, want := range map[olaf.Time]int{0: 0, 70: 0, 71: 1, 75: 1, 76: 2, 100: 2, 101: 3} {
 		if got := e.countStalled(end); got != want {
 			t.Errorf("at %d: %d stand still, want %d", end, got, want)
@@ -602,11 +602,11 @@ func TestLostGradientsLeaveFlight(t *testing.T) {
 		kind program.Kind
 		want int
 	}{{false, program.Data, 2}, {false, program.Result, 0}, {true, program.Data, 0}, {true, program.Result, 0}} {
-		e := &loopMeter{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, heard: []closedloop.Delivery{{}, {Out: make([]olaf.Contributor, 3)}}}
+		e := &loopMeter{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, deliveries: []closedloop.Delivery{{}, {Out: make([]olaf.Contributor, 3)}}}
 		p := program.Packet{Job: closedloop.FirstJob + 1, Kind: c.kind, Trace: program.Trace{Vectors: 2}}
 		e.OnLoss(0, &p)
-		if e.lost != (losses{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].Out) != 3-c.want || e.dropped != (losses{}) {
-			t.Errorf("%+v: %+v lost, %d left", c, e.lost, len(e.heard[1].Out))
+		if e.lost != (losses{uint64(c.want / 2), uint64(c.want)}) || len(e.deliveries[1].Out) != 3-c.want || e.dropped != (losses{}) {
+			t.Errorf("%+v: %+v lost, %d left", c, e.lost, len(e.deliveries[1].Out))
 		}
 	}
 }

@@ -553,15 +553,15 @@ func (c *checking) finish(a *Assignment, j *Job) olaf.Duration {
 	return end + j.Update
 }
 
-func (c *checking) compare(said, is *Outcome) {
+func (c *checking) compare(stated, is *Outcome) {
 	for _, claim := range []struct {
 		name     string
 		said, is any
 	}{
-		{"a CT-BTI of", said.CTBTI, is.CTBTI},
-		{"a total JCT of", said.TotalJCT, is.TotalJCT},
-		{"a number of reconfigurations of", said.Reconfigurations, is.Reconfigurations},
-		{"these unfinished jobs:", fmt.Sprint(said.Unfinished), fmt.Sprint(is.Unfinished)},
+		{"a CT-BTI of", stated.CTBTI, is.CTBTI},
+		{"a total JCT of", stated.TotalJCT, is.TotalJCT},
+		{"a number of reconfigurations of", stated.Reconfigurations, is.Reconfigurations},
+		{"these unfinished jobs:", fmt.Sprint(stated.Unfinished), fmt.Sprint(is.Unfinished)},
 	} {
 		if claim.said != claim.is {
 			c.addViolation(wrongClaim, -1, "", "", "the plan claims %s %v, but the check gives %v", claim.name,

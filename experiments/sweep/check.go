@@ -47,7 +47,7 @@ func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Check
 	var mu sync.Mutex
 	for _, one := range chooseResults(able, total) {
 		g.Go(func() error {
-			said, late, err := e.repeatJob(limited, c, one)
+			difference, late, err := e.repeatJob(limited, c, one)
 			mu.Lock()
 			defer mu.Unlock()
 			m := &machines[one.machine]
@@ -57,9 +57,9 @@ func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Check
 			case late:
 				m.NotChecked = "a repetition took longer than a minute"
 				return nil
-			case said != "":
+			case difference != "":
 				m.Differ++
-				differences = append(differences, said)
+				differences = append(differences, difference)
 			}
 			m.Repeated++
 			return nil
@@ -124,9 +124,9 @@ func chooseResults(able [][]remoteResult, total int) (chosen []remoteResult) {
 	return append(chosen, rest[:min(len(rest), max(0, total-len(chosen)))]...)
 }
 
-// repeatJob runs a job again and compares the results. said describes a difference. late reports whether the job took
-// too long.
-func (e *Engine) repeatJob(ctx context.Context, c SpotCheck, one remoteResult) (said string, late bool, err error) {
+// repeatJob runs a job again and compares the results. difference describes how they differ. late reports whether the
+// job took too long.
+func (e *Engine) repeatJob(ctx context.Context, c SpotCheck, one remoteResult) (difference string, late bool, err error) {
 	short, stop := context.WithTimeout(ctx, longestCheck)
 	defer stop()
 	where := e.Plan.cellName(&e.Plan.Cells[one.cell])

@@ -103,19 +103,19 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // process is a Worker that runs in a separate process.
 type process struct {
-	name  string
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *json.Decoder
-	said  *tail
-	ended sync.Once
-	err   error
+	name   string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *json.Decoder
+	output *tail
+	ended  sync.Once
+	err    error
 }
 
 // StartProcess starts a worker process. The error matches ErrBuild if the process reports a different build.
 func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) (Worker, error) {
-	p := &process{name: name, cmd: cmd, said: new(tail)}
-	cmd.Stderr = p.said
+	p := &process{name: name, cmd: cmd, output: new(tail)}
+	cmd.Stderr = p.output
 	var err error
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (p *process) describeEnd() error {
 	if p.err != nil {
 		how = p.err.Error()
 	}
-	if last := p.said.firstLine(); last != "" {
+	if last := p.output.firstLine(); last != "" {
 		how += ": " + last
 	}
 	return fmt.Errorf("%w (%s)", ErrGone, how)

@@ -50,9 +50,9 @@ func ParseRanges(text string) (ranges []Range, err error) {
 }
 
 // divideTable divides a table between the jobs, into the requested ranges or evenly. slots is the length of the table.
-// If it was not requested, it is usual slots per job, or the end of the last range. Whether the ranges fit into the
+// If it was not requested, it is defaultSlots per job, or the end of the last range. Whether the ranges fit into the
 // table and do not overlap is checked by the program.
-func (o *Options) divideTable(usual int, places string) (slots int, share func(job int) (base, size int), err error) {
+func (o *Options) divideTable(defaultSlots int, places string) (slots int, share func(job int) (base, size int), err error) {
 	jobs := max(o.Jobs, 1)
 	if len(o.Ranges) > 0 {
 		if len(o.Ranges) != jobs {
@@ -68,7 +68,7 @@ func (o *Options) divideTable(usual int, places string) (slots int, share func(j
 		return slots, func(job int) (base, size int) { return o.Ranges[job].First, o.Ranges[job].size() }, nil
 	}
 	if slots = o.Slots; slots == 0 {
-		slots = usual * jobs
+		slots = defaultSlots * jobs
 	}
 	each := slots / jobs
 	if each < 1 {

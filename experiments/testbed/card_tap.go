@@ -45,10 +45,10 @@ type Tap struct {
 	now    func() time.Time
 	port   int // port of the card, to the server
 
-	order  capture.Order
-	newest int64 // newest timestamp
-	ended  error // from the frames; earlier frames may still be sorted
-	told   bool  // Capture has reported it
+	order    capture.Order
+	newest   int64 // newest timestamp
+	ended    error // from the frames; earlier frames may still be sorted
+	reported bool  // Capture has reported it
 
 	start uint64     // last value of generator.start_cycle
 	drops live.Drops // drops in the capture, after the last Drain
@@ -124,10 +124,10 @@ func (t *Tap) openCapture() error {
 // resumeCapture restarts a broken capture after its error was reported. A card may be lent for a long time, and an
 // interface that went down may come up again.
 func (t *Tap) resumeCapture() {
-	if !t.told {
+	if !t.reported {
 		return
 	}
-	t.told, t.ended = false, nil
+	t.reported, t.ended = false, nil
 	info := t.frames.Info()
 	_ = t.frames.Close() // first, because this restores the network card's stamping mode
 	if err := t.openCapture(); err != nil {
@@ -337,22 +337,22 @@ func (t *Tap) reportCapture() (*fpga.Capture, error) {
 		SocketLost: t.drops.Socket - r.before.Socket, InterfaceLost: t.drops.Interface() - r.before.Interface(),
 		Malformed: losses.Malformed, Duplicates: losses.Duplicates,
 	}
-	say := func(format string, a ...any) { c.Faults = append(c.Faults, fmt.Sprintf(format, a...)) }
+	addFault := func(format string, a ...any) { c.Faults = append(c.Faults, fmt.Sprintf(format, a...)) }
 	if r.broken != nil {
-		say("the capture failed: %v", r.broken)
-		t.told = t.ended != nil
+		addFault("the capture failed: %v", r.broken)
+		t.reported = t.ended != nil
 	}
 	if err := t.frames.StampCounts().Err(); err != nil {
-		say("%v", err)
+		addFault("%v", err)
 	}
 	if r.ahead > 0 {
-		say("%d frames have timestamps later than the time at which they were read: the timestamps do not come from "+
+		addFault("%d frames have timestamps later than the time at which they were read: the timestamps do not come from "+
 			"the system's clock%s", r.ahead,
 			HardwareAdvice(c))
 	}
 	if !r.known {
 		if r.broken == nil {
-			say("no run was started since the capture began")
+			addFault("no run was started since the capture began")
 		}
 		return c, nil
 	}
@@ -366,7 +366,7 @@ func (t *Tap) reportCapture() (*fpga.Capture, error) {
 	}
 	span, drift := end.echo.ElapsedSince(r.clock.echo)
 	if wasStepped(r.clock, end) {
-		say("a clock was set during the run: the host's clock moved by %v relative to the card's in %v",
+		addFault("a clock was set during the run: the host's clock moved by %v relative to the card's in %v",
 			time.Duration(drift),
 			time.Duration(span))
 	}

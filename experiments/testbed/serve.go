@@ -179,10 +179,10 @@ func serveLent(ctx context.Context, o ServeOptions, lend func(*Service) error) (
 
 // controlTables starts a P4Runtime agent for the tables. check returns an error if the device has changed. It may be
 // nil.
-func (s *Service) controlTables(backend agent.Backend, profile p4.Profile, told []program.Description,
+func (s *Service) controlTables(backend agent.Backend, profile p4.Profile, programs []program.Description,
 	check func() error,
 	o ServeOptions) error {
-	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Programs: told, Check: check,
+	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Programs: programs, Check: check,
 		Journal: o.Journal, Warn: o.Warn})
 	if err != nil {
 		return err

@@ -318,7 +318,7 @@ func (c *Card) Capture() (*fpga.Capture, error) {
 }
 
 // controlTables starts an agent for the tables and makes this process its primary controller.
-func (b *Testbed) controlTables(ctx context.Context, parts *Parts, told []program.Description, o OpenOptions) error {
+func (b *Testbed) controlTables(ctx context.Context, parts *Parts, programs []program.Description, o OpenOptions) error {
 	listen := o.Listen
 	if listen == "" {
 		address, remove, err := privateAddress()
@@ -331,7 +331,7 @@ func (b *Testbed) controlTables(ctx context.Context, parts *Parts, told []progra
 	if here, ok := parts.Tables.(*agent.Embedded); ok {
 		b.version = func() uint64 { return here.Tables().Version() }
 	}
-	a, err := agent.New(agent.Options{Backend: parts.Tables, Profile: parts.Profile, Programs: told})
+	a, err := agent.New(agent.Options{Backend: parts.Tables, Profile: parts.Profile, Programs: programs})
 	if err != nil {
 		return err
 	}

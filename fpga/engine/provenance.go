@@ -10,8 +10,8 @@ type provenance struct {
 }
 
 type node struct {
-	who  olaf.Contributor
-	next int32
+	contributor olaf.Contributor
+	next        int32
 }
 
 func newProvenance() provenance { return provenance{nodes: make([]node, 1)} }
@@ -27,7 +27,7 @@ func (l *provenance) add(p *place, u *olaf.Update, inside []olaf.Contributor) {
 	}
 }
 
-func (l *provenance) push(p *place, who olaf.Contributor) {
+func (l *provenance) push(p *place, contributor olaf.Contributor) {
 	i := l.free
 	if i != 0 {
 		l.free = l.nodes[i].next
@@ -35,7 +35,7 @@ func (l *provenance) push(p *place, who olaf.Contributor) {
 		i = int32(len(l.nodes))
 		l.nodes = append(l.nodes, node{})
 	}
-	l.nodes[i] = node{who: who}
+	l.nodes[i] = node{contributor: contributor}
 	if p.last == 0 {
 		p.first = i
 	} else {
@@ -57,7 +57,7 @@ func (l *provenance) drop(p *place) {
 // list appends p's contributors to buf, oldest first.
 func (l *provenance) list(p *place, buf []olaf.Contributor) []olaf.Contributor {
 	for i := p.first; i != 0; i = l.nodes[i].next {
-		buf = append(buf, l.nodes[i].who)
+		buf = append(buf, l.nodes[i].contributor)
 	}
 	return buf
 }

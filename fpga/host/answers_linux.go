@@ -18,23 +18,23 @@ type Answers struct {
 	listeners        []*listener
 }
 
-// StartAnswers starts answering, until the queue is configured again. heard is called by one goroutine with each ACK that
-// reaches the workers, at an instant of the kernel's monotonic clock. ACKs count the clusters with an update inside or, if
-// window is above 0, those that sent one in this window or the previous one, each with its weight.
-func StartAnswers(c *realtime.Card, window olaf.Duration, weights []uint32, heard func(olaf.Time, olaf.Frame)) (*Answers, error) {
+// StartAnswers starts answering, until the queue is configured again. onFrame is called by one goroutine with each ACK
+// that reaches the workers, at an instant of the kernel's monotonic clock. ACKs count the clusters with an update
+// inside or, if window is above 0, those that sent one in this window or the previous one, each with its weight.
+func StartAnswers(c *realtime.Card, window olaf.Duration, weights []uint32, onFrame func(olaf.Time, olaf.Frame)) (*Answers, error) {
 	p, ok := c.CurrentPlane().(*plane)
 	if !ok {
 		return nil, fmt.Errorf("%w: %s does not answer updates", fpga.ErrRefused, c.Identity().Address)
 	}
 	a := &Answers{plane: p}
 	p.countActive(window, weights)
-	if err := a.open(c, heard); err != nil {
+	if err := a.open(c, onFrame); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
 }
 
-func (a *Answers) open(c *realtime.Card, heard func(olaf.Time, olaf.Frame)) (err error) {
+func (a *Answers) open(c *realtime.Card, onFrame func(olaf.Time, olaf.Frame)) (err error) {
 	in, out := c.Cables()
 	if a.fromServer, err = out.B.Packets(false); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (a *Answers) open(c *realtime.Card, heard func(olaf.Time, olaf.Frame)) (err
 	}{
 		{in[0].A, func(b []byte) {
 			if f, err := olaf.ParseFrame(b); err == nil && f.Kind() == olaf.KindAck {
-				heard(toEngineTime(readClock()), f)
+				onFrame(toEngineTime(readClock()), f)
 			}
 		}},
 		{out.A, func(b []byte) {

@@ -51,7 +51,7 @@ type Switch struct {
 	servers map[olaf.ClusterID]int
 	members map[olaf.ClusterID][]int
 	hosts   map[[4]byte]int
-	ears    *netlab.Ears
+	ears    *netlab.PollSet
 	quit    atomic.Bool
 	done    chan struct{}
 	hand    program.Packet // packet being switched

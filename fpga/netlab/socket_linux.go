@@ -114,15 +114,15 @@ func (s *Socket) Wait(ms int) {
 	_, _ = unix.Poll(fds, ms) // callers poll again
 }
 
-// Ears is a set of sockets that one thread polls.
-type Ears struct {
+// PollSet is a set of sockets that one thread polls.
+type PollSet struct {
 	fds  []unix.PollFd
 	held bool
 }
 
 // NewEars returns a set with the given sockets, which are numbered in order.
-func NewEars(sockets ...*Socket) *Ears {
-	e := &Ears{fds: make([]unix.PollFd, len(sockets))}
+func NewEars(sockets ...*Socket) *PollSet {
+	e := &PollSet{fds: make([]unix.PollFd, len(sockets))}
 	for i, s := range sockets {
 		e.fds[i] = unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
 	}
@@ -131,11 +131,11 @@ func NewEars(sockets ...*Socket) *Ears {
 
 // BypassScheduler hides the system call in Wait from Go's scheduler, as for the calls of Socket. It is for a real-time
 // thread that has a reserved place among Go's running threads.
-func (e *Ears) BypassScheduler() { e.held = true }
+func (e *PollSet) BypassScheduler() { e.held = true }
 
 // Wait waits until a frame arrives at any of the sockets, for at most the given time. It then calls ready for each
 // socket that has a frame.
-func (e *Ears) Wait(most time.Duration, ready func(socket int)) {
+func (e *PollSet) Wait(most time.Duration, ready func(socket int)) {
 	if !e.poll(unix.NsecToTimespec(int64(max(most, 0)))) {
 		return // callers poll again
 	}
@@ -147,7 +147,7 @@ func (e *Ears) Wait(most time.Duration, ready func(socket int)) {
 }
 
 // poll reports whether a frame arrived at any of the sockets within the given time.
-func (e *Ears) poll(until unix.Timespec) bool {
+func (e *PollSet) poll(until unix.Timespec) bool {
 	if !e.held {
 		n, err := unix.Ppoll(e.fds, &until, nil)
 		return n > 0 && err == nil

@@ -19,10 +19,10 @@ import (
 // lock is the lock that this process has on a card. It is a locked file.
 type lock struct{ file *os.File }
 
-// takeLock locks the card in a PCI slot, with all its functions. If alone is set, the lock is exclusive, for writing;
-// otherwise it is shared with other readers. The error matches ErrBusy and names the process that has the lock, if it
-// is known.
-func takeLock(dir, slot string, alone bool) (*lock, error) {
+// takeLock locks the card in a PCI slot, with all its functions. If exclusive is set, the lock is exclusive, for
+// writing; otherwise it is shared with other readers. The error matches ErrBusy and names the process that has the
+// lock, if it is known.
+func takeLock(dir, slot string, exclusive bool) (*lock, error) {
 	path := filepath.Join(dir, "olafctl-"+slot+".lock")
 	file, err := lockfile.Open(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if errors.Is(err, fs.ErrPermission) { // the file belongs to another user; opening it for reading is enough for a lock
@@ -31,7 +31,7 @@ func takeLock(dir, slot string, alone bool) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the card's lock file: %w", err)
 	}
-	if err := lockfile.Lock(file, alone); err != nil {
+	if err := lockfile.Lock(file, exclusive); err != nil {
 		holder := readHolder(file)
 		file.Close()
 		if errors.Is(err, lockfile.ErrHeld) {
@@ -39,7 +39,7 @@ func takeLock(dir, slot string, alone bool) (*lock, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	if alone {
+	if exclusive {
 		text := fmt.Sprintf("%d %s: %s, since %s\n", os.Getpid(), caller.Name(), caller.Command(),
 			time.Now().Format(time.TimeOnly))
 		if file.Truncate(0) == nil {

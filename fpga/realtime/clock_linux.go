@@ -40,8 +40,8 @@ func measureOffset(read func() (int64, error)) (best clock, err error) {
 		if err != nil {
 			return clock{}, err
 		}
-		if apart := time.Since(zero); apart < closest {
-			best, closest = clock{zero, ns}, apart
+		if elapsed := time.Since(zero); elapsed < closest {
+			best, closest = clock{zero, ns}, elapsed
 		}
 	}
 	return best, nil

@@ -34,15 +34,15 @@ type Server struct {
 	// client as user@host.
 	Admit func(user string) error
 
-	mu       sync.Mutex
-	device   fpga.Device
-	tap      Tap // nil if there is no capture
-	writer   string
-	silence  func() time.Duration // time since the writer's last message
-	fired    bool                 // the writer armed or started the generator and did not stop it
-	counters []uint32             // addresses of the registers latched by a snapshot; nil before the first
-	seen     []olaf.Observation
-	lists    []byte // of updates
+	mu           sync.Mutex
+	device       fpga.Device
+	tap          Tap // nil if there is no capture
+	writer       string
+	silence      func() time.Duration // time since the writer's last message
+	fired        bool                 // the writer armed or started the generator and did not stop it
+	counters     []uint32             // addresses of the registers latched by a snapshot; nil before the first
+	observations []olaf.Observation
+	lists        []byte // of updates
 }
 
 // NewServer returns a server for d and, if tap is not nil, for the updates of tap. Other code must use d only through
@@ -101,8 +101,8 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 				return status.Error(codes.ResourceExhausted, err.Error())
 			}
 		}
-		who := hello.describeClient(clientName(stream.Context()), time.Now())
-		if other, quiet := s.claimWriter(who, silence.Of(stream.Context())); other != "" {
+		client := hello.describeClient(clientName(stream.Context()), time.Now())
+		if other, quiet := s.claimWriter(client, silence.Of(stream.Context())); other != "" {
 			return status.Errorf(codes.ResourceExhausted, "%s writes to it; wait until that has ended%s", other, silence.Clause(quiet))
 		}
 		defer func() { s.releaseWriter(err != nil) }()
@@ -157,11 +157,11 @@ func (g *greeting) describeClient(address string, since time.Time) string {
 
 // claimWriter acquires the right to write. If another client has this right, it returns that client's description and
 // how long that client has been silent.
-func (s *Server) claimWriter(who string, silence func() time.Duration) (other string, quiet time.Duration) {
+func (s *Server) claimWriter(client string, silence func() time.Duration) (other string, quiet time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writer == "" {
-		s.writer, s.silence = who, silence
+		s.writer, s.silence = client, silence
 		return "", 0
 	}
 	return s.writer, s.silence()
@@ -395,9 +395,9 @@ func appendArrivals(b []byte, log fpga.ArrivalLog, first int) []byte {
 
 // appendDrained appends the updates delivered since the last answer to b.
 func (s *Server) appendDrained(b []byte) []byte {
-	s.seen = s.seen[:0]
+	s.observations = s.observations[:0]
 	if s.tap != nil {
-		s.seen = s.tap.Drain(s.seen)
+		s.observations = s.tap.Drain(s.observations)
 	}
-	return appendUpdates(b, s.seen)
+	return appendUpdates(b, s.observations)
 }

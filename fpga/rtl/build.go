@@ -345,10 +345,10 @@ func (c *Config) compileTwice(ctx context.Context, folder string) (program strin
 func runTool(ctx context.Context, folder, tool string, args ...string) error {
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Dir, cmd.WaitDelay = folder, time.Second
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", tool, err, firstError(said.String()))
+		return fmt.Errorf("%s: %w: %s", tool, err, firstError(output.String()))
 	}
 	return nil
 }

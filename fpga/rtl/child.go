@@ -26,10 +26,10 @@ type child struct {
 	cmd      *exec.Cmd
 	to, from *os.File
 	in       *bufio.Reader
-	held     int  // number of bytes of in that were already returned
-	said     tail // last part of standard error
+	consumed int  // number of bytes of in that were already returned
+	stderr   tail // last part of standard error
 	patience time.Duration
-	heard    listener
+	listener listener
 	failed   error
 
 	cycle  int64 // device time
@@ -48,14 +48,14 @@ type listener interface {
 const clocksPerSecond = 20_000
 
 // startChild starts the simulation program and checks the version of its protocol. The error matches fpga.ErrGone.
-func startChild(program string, patience time.Duration, heard listener) (*child, error) {
-	c := &child{patience: patience, heard: heard}
+func startChild(program string, patience time.Duration, listen listener) (*child, error) {
+	c := &child{patience: patience, listener: listen}
 	ours, theirs, err := makePipes()
 	if err != nil {
 		return nil, err
 	}
 	c.cmd = exec.Command(program)
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirs[0], theirs[1], &c.said
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirs[0], theirs[1], &c.stderr
 	c.from, c.to = ours[0], ours[1]
 	err = c.cmd.Start()
 	closeAll(theirs[:])
@@ -144,8 +144,8 @@ func (c *child) failWith(err error) error {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE):
 		what = "it ended: " + c.cmd.ProcessState.String()
 	}
-	if said := bytes.TrimSpace(c.said.Bytes()); len(said) > 0 {
-		what += ": " + string(said[bytes.LastIndexByte(said, '\n')+1:])
+	if output := bytes.TrimSpace(c.stderr.Bytes()); len(output) > 0 {
+		what += ": " + string(output[bytes.LastIndexByte(output, '\n')+1:])
 	}
 	c.failed = fmt.Errorf("rtl: %w: the simulation failed: %s", fpga.ErrGone, what)
 	return c.failed
@@ -173,8 +173,8 @@ func (c *child) setDeadline(clocks int64) {
 
 // nextBytes returns the next n bytes of the child's output. They are valid until the next call.
 func (c *child) nextBytes(n int) ([]byte, error) {
-	_, _ = c.in.Discard(c.held) // the bytes are buffered, so Discard cannot fail
-	c.held = 0
+	_, _ = c.in.Discard(c.consumed) // the bytes are buffered, so Discard cannot fail
+	c.consumed = 0
 	return c.peekMore(n)
 }
 
@@ -184,7 +184,7 @@ func (c *child) peekMore(n int) ([]byte, error) {
 	if err != nil {
 		return nil, c.failWith(err)
 	}
-	c.held = n
+	c.consumed = n
 	return b, nil
 }
 
@@ -297,14 +297,14 @@ func (c *child) passRecord(kind byte) error {
 		record, err = c.peekMore(n + int(binary.LittleEndian.Uint16(record[n-2:])))
 	}
 	if err == nil {
-		c.heard.report(kind, record[1:])
+		c.listener.report(kind, record[1:])
 	}
 	return err
 }
 
 // answerWorker answers the child's request to look up a sender's address.
 func (c *child) answerWorker(source [4]byte, clocks int64) error {
-	cluster, worker, known := c.heard.worker(netip.AddrFrom4(source))
+	cluster, worker, known := c.listener.worker(netip.AddrFrom4(source))
 	command := make([]byte, 1, 5)
 	if known {
 		command[0] = 1

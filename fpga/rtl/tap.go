@@ -125,7 +125,7 @@ func (c *Card) report(kind byte, r []byte) {
 func cycleTime(cycles int64) olaf.Time { return olaf.Time(cycles * int64(olaf.Cycle)) }
 
 // logUpdate adds an accepted update to the contributors of its slot.
-func (t *tap) logUpdate(class engine.Class, slot uint16, who olaf.Contributor) {
+func (t *tap) logUpdate(class engine.Class, slot uint16, contributor olaf.Contributor) {
 	list := t.slotList(slot)
 	if class != engine.Aggregated {
 		if *list == nil && len(t.spare) > 0 {
@@ -134,7 +134,7 @@ func (t *tap) logUpdate(class engine.Class, slot uint16, who olaf.Contributor) {
 		}
 		*list = (*list)[:0]
 	}
-	*list = append(*list, who)
+	*list = append(*list, contributor)
 }
 
 // slotList returns the list of contributors in a slot.

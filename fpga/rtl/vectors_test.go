@@ -256,7 +256,7 @@ func openBench(t *testing.T, build Build) *bench {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	b.Card = c
-	c.child.heard = b
+	c.child.listener = b
 	b.watch(t, reportLog|reportDecisions|reportLanes)
 	return b
 }

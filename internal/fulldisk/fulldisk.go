@@ -30,8 +30,8 @@ func RunInProcess(t *testing.T) bool {
 	test := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$",
 		fmt.Sprintf("-test.short=%t", testing.Short()))
 	test.Env = append(os.Environ(), separateEnv+"=1")
-	if said, err := test.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, said)
+	if output, err := test.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
 	}
 	return true
 }

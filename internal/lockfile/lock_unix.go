@@ -30,11 +30,11 @@ func Names(info fs.FileInfo) int {
 	return 1
 }
 
-// Lock locks an open file until the file is closed. The lock is exclusive if alone is set and shared otherwise. Lock
-// does not wait. If another lock prevents it, the error matches ErrHeld.
-func Lock(f *os.File, alone bool) error {
+// Lock locks an open file until the file is closed. If exclusive is not set, other shared locks are possible. Lock does
+// not wait. If another lock prevents it, the error matches ErrHeld.
+func Lock(f *os.File, exclusive bool) error {
 	how := unix.LOCK_SH
-	if alone {
+	if exclusive {
 		how = unix.LOCK_EX
 	}
 	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)

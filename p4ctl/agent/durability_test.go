@@ -114,7 +114,7 @@ func (memoryFile) Close() error { return nil }
 func start(t *testing.T, files memory) (content string, warnings []string, err error) {
 	t.Helper()
 	before := maps.Clone(files)
-	j := &journal{fs: files, path: "t", beside: sidecar{fs: files, path: "t.ack"},
+	j := &journal{fs: files, path: "t", sidecar: sidecar{fs: files, path: "t.ack"},
 		warn: func(s string) { warnings = append(warnings, s) }}
 	c, err := j.read()
 	if err != nil {
@@ -258,8 +258,8 @@ func TestFailedAcknowledgementWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
 	o := filled(t, path)
 	want := dump(t, o.current.Load())
-	o.journal.beside.close()
-	o.journal.beside.fs = &faultyDisk{fileSystem: disk{}, failing: 1} // opening succeeds, and the write after it fails
+	o.journal.sidecar.close()
+	o.journal.sidecar.fs = &faultyDisk{fileSystem: disk{}, failing: 1} // opening succeeds, and the write after it fails
 	if err := o.send(workerUpdate(v1.Update_INSERT, 9)); err == nil {
 		t.Fatal("acknowledged without an acknowledgement")
 	}
@@ -500,7 +500,7 @@ func story(t *testing.T, d *faultyDisk) (acknowledged, unanswered string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.journal.path, a.journal.beside.path = "t", "t.ack"
+	a.journal.path, a.journal.sidecar.path = "t", "t.ack"
 	stream, _ := a.joinStream(t.Context())
 	if err := a.announce(stream, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}}); err != nil {
 		t.Fatal(err)
@@ -554,7 +554,7 @@ func TestFullDiskDuringCommit(t *testing.T) {
 	second.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: 2}
 	d := &faultyDisk{fileSystem: disk{}}
 	o.journal.dropFile()
-	o.journal.fs, o.journal.beside.fs = d, d
+	o.journal.fs, o.journal.sidecar.fs = d, d
 	if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, second); err == nil ||
 		!strings.Contains(err.Error(), "not durable") {
 		t.Fatalf("got %v", err)

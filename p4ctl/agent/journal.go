@@ -30,8 +30,8 @@ type journal struct {
 	lock io.Closer
 	warn func(string)
 
-	file   writable // nil before the first write and after a failed one
-	beside sidecar
+	file    writable // nil before the first write and after a failed one
+	sidecar sidecar
 	acknowledged
 	size, base int64 // number of acknowledged bytes now, and after the last rewrite
 	behind     bool  // the device has a pipeline that could not be written to the journal
@@ -60,7 +60,7 @@ func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, err
 	case err != nil:
 		return nil, fmt.Errorf("%w: %s cannot be locked: %w", ErrJournal, path, err)
 	}
-	return &journal{fs: fsys, path: path, lock: lock, warn: warn, beside: sidecar{fs: fsys, path: path + ".ack"}}, nil
+	return &journal{fs: fsys, path: path, lock: lock, warn: warn, sidecar: sidecar{fs: fsys, path: path + ".ack"}}, nil
 }
 
 // read returns the acknowledged content and prepares the journal for appends. If there is no file, the content is empty
@@ -84,7 +84,7 @@ func (j *journal) read() (content, error) {
 
 // checkAbsent returns an error if the journal is missing but its sidecar file shows that content was acknowledged.
 func (j *journal) checkAbsent() error {
-	b, err := j.fs.ReadFile(j.beside.path)
+	b, err := j.fs.ReadFile(j.sidecar.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (j *journal) checkAbsent() error {
 	for i, a := range all {
 		if !whole[i] || a.records > 0 {
 			return fmt.Errorf("%w: %s is missing, but according to %s it had tables; restore it, or move that file "+
-				"away too to start with empty tables", ErrJournal, j.path, j.beside.path)
+				"away too to start with empty tables", ErrJournal, j.path, j.sidecar.path)
 		}
 	}
 	return nil
@@ -114,15 +114,15 @@ func (j *journal) judge(b []byte) (content, error) {
 		}
 		return j.adopt(b, s, keep)
 	}
-	ack, err := readSidecar(j.fs, j.beside.path, s.epoch)
+	ack, err := readSidecar(j.fs, j.sidecar.path, s.epoch)
 	switch {
 	case err != nil:
 		return content{}, err
 	case ack.missing && s.fault != nil:
 		return content{}, fmt.Errorf("%w: %s, which records what was acknowledged, is missing, and %w", ErrJournal,
-			j.beside.path, s.fault)
+			j.sidecar.path, s.fault)
 	case ack.missing:
-		j.report("%s is missing; all %d records in %s are complete and were used", j.beside.path, keep, j.path)
+		j.report("%s is missing; all %d records in %s are complete and were used", j.sidecar.path, keep, j.path)
 	case uint64(keep) < ack.records:
 		return content{}, fmt.Errorf("%w: %d records were acknowledged, of which %d can be read: %w", ErrJournal,
 			ack.records, keep, s.reason())
@@ -132,14 +132,14 @@ func (j *journal) judge(b []byte) (content, error) {
 		return content{}, fmt.Errorf(
 			"%w: part of %s can't be read, so it is unknown "+
 				"whether record %d was acknowledged; to keep that record, move that file away", ErrJournal,
-			j.beside.path, ack.records+1)
+			j.sidecar.path, ack.records+1)
 	default:
 		keep = int(ack.records)
 	}
-	j.beside.at, j.partial = ack.at, ack.missing || ack.damaged
+	j.sidecar.at, j.partial = ack.at, ack.missing || ack.damaged
 	if ack.damaged {
 		j.report("one of the two acknowledgements in %s is damaged; the other one covers all of %s, and the damaged "+
-			"file is rewritten", j.beside.path, j.path)
+			"file is rewritten", j.sidecar.path, j.path)
 	}
 	return j.adopt(b, s, keep)
 }
@@ -181,7 +181,7 @@ func (j *journal) settle(p *pipeline) error {
 		return nil // the first commit creates the file
 	}
 	if j.partial { // before any append, whose end would otherwise be unknown
-		if err := j.beside.begin(j.acknowledged); err != nil {
+		if err := j.sidecar.begin(j.acknowledged); err != nil {
 			return fmt.Errorf("%w: %w", ErrJournal, err)
 		}
 		j.partial = false
@@ -255,7 +255,7 @@ func (j *journal) ensureFile() error {
 		return err
 	}
 	a := acknowledged{epoch: 1, sum: chain{}.next(b)}
-	if err := j.beside.begin(a); err != nil {
+	if err := j.sidecar.begin(a); err != nil {
 		return err
 	}
 	j.acknowledged, j.size, j.base = a, int64(len(b)), int64(len(b))
@@ -294,11 +294,11 @@ func (j *journal) acknowledge(b []byte, n int) error {
 		whole := recordHeader + int(binary.BigEndian.Uint32(rest))
 		a.sum, rest = a.sum.next(rest[:whole]), rest[whole:]
 	}
-	if err := j.beside.write(a); err != nil {
+	if err := j.sidecar.write(a); err != nil {
 		// If this fails too, the next start cannot determine whether the record was acknowledged, and fails.
-		return errors.Join(err, j.beside.withdraw(j.acknowledged))
+		return errors.Join(err, j.sidecar.withdraw(j.acknowledged))
 	}
-	j.beside.switchSlots()
+	j.sidecar.switchSlots()
 	j.acknowledged, j.size = a, j.size+int64(len(b))
 	return nil
 }
@@ -317,9 +317,9 @@ func (j *journal) rewrite(p *pipeline) error {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	if j.epoch == 0 { // the journal had the older format, without a sidecar
-		err = j.beside.begin(a)
+		err = j.sidecar.begin(a)
 	} else {
-		err = j.beside.write(a)
+		err = j.sidecar.write(a)
 	}
 	if err == nil {
 		err = j.fs.Rename(beside, j.path)
@@ -328,7 +328,7 @@ func (j *journal) rewrite(p *pipeline) error {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	if j.epoch > 0 {
-		j.beside.switchSlots()
+		j.sidecar.switchSlots()
 	}
 	j.acknowledged, j.size, j.base = a, int64(len(b)), int64(len(b))
 	if err := j.repair(); err != nil {
@@ -352,7 +352,7 @@ func (j *journal) close() error {
 	if j.file != nil {
 		err = j.file.Close()
 	}
-	return errors.Join(err, j.beside.close(), j.lock.Close())
+	return errors.Join(err, j.sidecar.close(), j.lock.Close())
 }
 
 // records appends the records for the pipeline and its tables to b. n is the number of records.

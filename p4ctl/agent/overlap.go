@@ -20,8 +20,8 @@ type part struct {
 }
 
 // findClash returns two entries that contradict each other, and the reason. At least one of them satisfies matches.
-// says is empty if there is no contradiction.
-func (t *added) findClash(matches func(*Entry) bool) (a, b *Entry, says string) {
+// description is empty if there is no contradiction.
+func (t *added) findClash(matches func(*Entry) bool) (a, b *Entry, description string) {
 	if a, b, found := t.findOverlap(matches); found {
 		return a.entry, b.entry, fmt.Sprintf("gives two jobs the same slots: job %d has %v and job %d %v",
 			t.jobOf(a.entry).ID, a.Range, t.jobOf(b.entry).ID, b.Range)
@@ -111,9 +111,9 @@ func (t *tried) findClash() (last int, fault error) {
 		if !slices.ContainsFunc(t.applied, func(m appliedUpdate) bool { return in.canClash(m.do.Entry) }) {
 			continue
 		}
-		if a, b, says := in.findClash(func(e *Entry) bool { return t.lastWrite(e) >= 0 }); says != "" {
+		if a, b, description := in.findClash(func(e *Entry) bool { return t.lastWrite(e) >= 0 }); description != "" {
 			return max(t.lastWrite(a), t.lastWrite(b)), status.Errorf(codes.FailedPrecondition,
-				"%q %s; change or delete one of them first, or in the same batch", in.Name, says)
+				"%q %s; change or delete one of them first, or in the same batch", in.Name, description)
 		}
 	}
 	return -1, nil

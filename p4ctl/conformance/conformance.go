@@ -92,9 +92,9 @@ func clauses() []Clause {
 	return all
 }
 
-// Run checks every clause and calls tell with each result immediately. Clauses that write are checked only if write is
-// set. Run returns an error if nothing could be checked or if ctx ended.
-func Run(ctx context.Context, t Target, write bool, tell func(Result)) error {
+// Run checks every clause and calls onResult with each result immediately. Clauses that write are checked only if write
+// is set. Run returns an error if nothing could be checked or if ctx ended.
+func Run(ctx context.Context, t Target, write bool, onResult func(Result)) error {
 	if t.Patience <= 0 {
 		t.Patience = 10 * time.Second
 	}
@@ -107,10 +107,10 @@ func Run(ctx context.Context, t Target, write bool, tell func(Result)) error {
 			return err
 		}
 		if c.Writes && !write {
-			tell(Result{c, Skipped, "it writes, which was not asked for"})
+			onResult(Result{c, Skipped, "it writes, which was not asked for"})
 			continue
 		}
-		tell(run.try(ctx, c))
+		onResult(run.try(ctx, c))
 	}
 	if write {
 		return run.leave(ctx)

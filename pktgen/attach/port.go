@@ -33,9 +33,9 @@ type Port struct {
 }
 
 // Listen opens the socket at an address such as unix:/tmp/w0.sock. Only this user can connect to it. Listen replaces a
-// socket that was left behind by a program that has ended. say is called when a client attaches or leaves. The error
+// socket that was left behind by a program that has ended. logf is called when a client attaches or leaves. The error
 // matches ErrSocket.
-func Listen(address string, say func(format string, args ...any)) (*Port, error) {
+func Listen(address string, logf func(format string, args ...any)) (*Port, error) {
 	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok || path == "" {
 		return nil, fmt.Errorf("%w at %q: write unix: and a path, such as unix:/tmp/w0.sock", ErrSocket, address)
@@ -62,7 +62,7 @@ func Listen(address string, say func(format string, args ...any)) (*Port, error)
 	if err := errors.Join(os.Chmod(at, 0o600), os.Rename(at, path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w at %s: %w", ErrSocket, path, err), l.Close())
 	}
-	return &Port{path: path, listener: l, logf: say, ended: make(chan struct{}), grace: greetingTime,
+	return &Port{path: path, listener: l, logf: logf, ended: make(chan struct{}), grace: greetingTime,
 		conns: map[net.Conn]bool{}}, nil
 }
 

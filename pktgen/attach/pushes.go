@@ -21,21 +21,21 @@ type Pushes struct {
 	gate    endpoint.Gate // transmission control; nil sends every update
 	vectors chan handed
 
-	mu       sync.Mutex
-	accepted uint32
-	flying   handed
-	numbers  Numbers
-	lanes    []uint32
-	queue    Queue
-	model    []uint32 // lanes of the newest frames, without overhead
-	versions []uint32 // versions of the frames; 0 before the first version
-	lengths  []int    // number of values in each frame
-	pulled   []uint32 // versions of the client's frames
-	pulls    Pulls
-	changed  chan struct{}
-	attached time.Time // when the newest client attached
-	asking   handed    // the pull request to answer, with Config.Turns
-	whole    []byte    // the model, with Config.Floats
+	mu         sync.Mutex
+	accepted   uint32
+	flying     handed
+	numbers    Numbers
+	lanes      []uint32
+	queue      Queue
+	model      []uint32 // lanes of the newest frames, without overhead
+	versions   []uint32 // versions of the frames; 0 before the first version
+	lengths    []int    // number of values in each frame
+	pulled     []uint32 // versions of the client's frames
+	pulls      Pulls
+	changed    chan struct{}
+	attached   time.Time // when the newest client attached
+	asking     handed    // the pull request to answer, with Config.Turns
+	floatModel []byte    // the model, with Config.Floats
 }
 
 // NewPushes returns the work of a worker that does not wait. gate decides which updates are sent; if it is nil, all are
@@ -187,7 +187,7 @@ func (w *Pushes) current() (m Model, values []byte) {
 	m.Queue = w.queue
 	if w.config.Floats {
 		m.Version, m.Oldest = w.versions[0], w.versions[0]
-		return m, w.whole
+		return m, w.floatModel
 	}
 	frames := len(w.versions)
 	for frames > 0 && w.versions[frames-1] == 0 {

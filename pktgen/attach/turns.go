@@ -76,7 +76,7 @@ func (w *Pushes) errNoModel(p *Pull) error {
 func (w *Pushes) SetModel(version uint32, values []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.versions[0], w.whole = version, values
+	w.versions[0], w.floatModel = version, values
 }
 
 // offerPull passes a request for the model to the network in this process, which answers it.

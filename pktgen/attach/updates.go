@@ -37,14 +37,14 @@ type arrival struct {
 	reply  []byte // answer to ApplyVector, which has no field a
 }
 
-// NewUpdates returns the work of a server. end has the same meaning as for NewRounds. say is called if workers
+// NewUpdates returns the work of a server. end has the same meaning as for NewRounds. logf is called if workers
 // disagree. The error matches ErrConfig.
-func NewUpdates(c Config, end context.CancelCauseFunc, say func(format string, args ...any)) (*Updates, error) {
+func NewUpdates(c Config, end context.CancelCauseFunc, logf func(format string, args ...any)) (*Updates, error) {
 	c.Server = true
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	return &Updates{config: c, end: end, logf: say, arrivals: make(chan *arrival, 1),
+	return &Updates{config: c, end: end, logf: logf, arrivals: make(chan *arrival, 1),
 		versions: map[place]uint32{}}, nil
 }
 

@@ -21,12 +21,12 @@ type Async struct {
 // belongs to the k-th sum.
 type asyncWorker struct {
 	tally
-	cfg   Config
-	isw   Async
-	host  Host
-	ready uint32 // number of updates applied, t_s
-	read  uint32 // number of updates in the weights for the next gradient, t_w
-	made  uint32 // number of gradients computed
+	cfg      Config
+	isw      Async
+	host     Host
+	ready    uint32 // number of updates applied, t_s
+	read     uint32 // number of updates in the weights for the next gradient, t_w
+	computed uint32 // number of gradients computed
 	// Sums can overlap. next is the number of the sum that each packet's next result belongs to, by packet. sums
 	// contains the sums from number ready on.
 	next     []uint32
@@ -57,7 +57,7 @@ func (w *asyncWorker) Start(olaf.Time) { w.compute() }
 
 func (w *asyncWorker) compute() {
 	w.read = w.ready
-	w.host.Compute(w.made)
+	w.host.Compute(w.computed)
 }
 
 func (w *asyncWorker) OnComputed(now olaf.Time, values []uint32) {
@@ -70,7 +70,7 @@ func (w *asyncWorker) OnComputed(now olaf.Time, values []uint32) {
 	} else {
 		w.send(now, values)
 	}
-	w.made++
+	w.computed++
 	w.compute()
 }
 
@@ -78,7 +78,7 @@ func (w *asyncWorker) send(now olaf.Time, values []uint32) {
 	w.tally[sentVectors]++
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Count: 1,
-		Trace: program.NewTrace(w.cfg.Worker, w.made, nanoseconds(now)),
+		Trace: program.NewTrace(w.cfg.Worker, w.computed, nanoseconds(now)),
 	}
 	w.out.ReadSum = uint64(w.read)
 	for i := range w.cfg.Packets() {

@@ -247,13 +247,13 @@ func (w *syncWorker) restart(i int) {
 	w.tally[resent]++
 }
 
-func (w *syncWorker) ask(whom Peer, action uint8, i int) {
+func (w *syncWorker) ask(peer Peer, action uint8, i int) {
 	w.tally[asked]++
 	w.out = program.Packet{Kind: program.Control, Action: action, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i)}
 	if w.exact {
 		w.out.Round = uint16(w.round)
 	}
-	w.host.Send(whom, &w.out, nil)
+	w.host.Send(peer, &w.out, nil)
 }
 
 // help answers a worker that lacks a packet. It sends the sum if it has the sum. Otherwise, in the profile isw-x, it

@@ -62,19 +62,19 @@ func Status(p *program.Packet) olaf.QueueStatus {
 // the same place are merged or replace each other.
 type openWorker struct {
 	tally
-	cfg     Config
-	olaf    Olaf
-	host    Host
-	vector  uint32 // vector in computation
-	sent    uint32 // newest vector sent
-	values  []uint32
-	trace   program.Trace
-	waits   []bool // packets of the newest update that are not answered yet
-	left    int
-	asked   olaf.Time // when the newest update was last sent
-	waiting bool      // the worker waits for an answer, with a timeout
-	out     program.Packet
-	apply   Aggregate
+	cfg      Config
+	olaf     Olaf
+	host     Host
+	vector   uint32 // vector in computation
+	sent     uint32 // newest vector sent
+	values   []uint32
+	trace    program.Trace
+	waits    []bool // packets of the newest update that are not answered yet
+	left     int
+	lastSent olaf.Time // when the newest update was last sent
+	waiting  bool      // the worker waits for an answer, with a timeout
+	out      program.Packet
+	apply    Aggregate
 }
 
 // NewOpenWorker returns a worker that sends updates to a queue and receives ACKs with its status. The error matches
@@ -105,7 +105,7 @@ func (w *openWorker) OnComputed(now olaf.Time, values []uint32) {
 		w.cfg.fit(values)
 		w.trace = program.NewTrace(w.cfg.Worker, w.vector, nanoseconds(now))
 		w.waits = slices.Grow(w.waits[:0], w.cfg.Packets())[:w.cfg.Packets()]
-		w.sent, w.asked, w.left, w.waiting = w.vector, now, len(w.waits), w.olaf.Timeout > 0
+		w.sent, w.lastSent, w.left, w.waiting = w.vector, now, len(w.waits), w.olaf.Timeout > 0
 		w.values = append(w.values[:0], values...)
 		if values == nil {
 			w.values = nil
@@ -166,7 +166,7 @@ func (w *openWorker) Next() olaf.Time {
 	if !w.waiting {
 		return Never
 	}
-	return w.asked.Add(w.olaf.Timeout)
+	return w.lastSent.Add(w.olaf.Timeout)
 }
 
 // Timer sends unanswered packets again.
@@ -174,7 +174,7 @@ func (w *openWorker) Timer(now olaf.Time) {
 	if now < w.Next() {
 		return
 	}
-	w.asked = now
+	w.lastSent = now
 	for i, waits := range w.waits {
 		if waits {
 			w.send(i, program.Resend)

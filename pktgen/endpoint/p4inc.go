@@ -65,14 +65,14 @@ type segmentWorker struct {
 	rounds
 	own P4INC
 
-	sum   gather
-	climb climb
-	next  int   // first packet not sent yet
-	again int   // packet that was resent because a later sum arrived; -1 for none
-	turn  int   // marks on earlier packets have been handled
-	held  []int // packets whose aggregator was occupied
-	due   olaf.Time
-	out   program.Packet
+	sum      gather
+	climb    climb
+	next     int   // first packet not sent yet
+	again    int   // packet that was resent because a later sum arrived; -1 for none
+	turn     int   // marks on earlier packets have been handled
+	occupied []int // packets whose aggregator was occupied
+	due      olaf.Time
+	out      program.Packet
 }
 
 // NewP4INC returns a P4INC worker. The error matches ErrConfig.
@@ -89,15 +89,15 @@ func NewP4INC(cfg Config, own P4INC, host Host) (Endpoint, error) {
 
 func (w *segmentWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
-	w.next, w.again, w.turn, w.held = 0, -1, 0, w.held[:0]
+	w.next, w.again, w.turn, w.occupied = 0, -1, 0, w.occupied[:0]
 	w.fill(now)
 }
 
 // fill sends packets until the window is full, beginning with those for which the switch had no room.
 func (w *segmentWorker) fill(now olaf.Time) {
 	free := w.sum.low + w.own.Size
-	kept := w.held[:0]
-	for _, i := range w.held {
+	kept := w.occupied[:0]
+	for _, i := range w.occupied {
 		if i >= free {
 			kept = append(kept, i)
 			continue
@@ -105,7 +105,7 @@ func (w *segmentWorker) fill(now olaf.Time) {
 		w.tally[resent]++
 		w.send(now, i)
 	}
-	w.held = kept
+	w.occupied = kept
 	for end := min(w.cfg.Packets(), w.sum.low+w.climb.packets); w.next < end; w.next++ {
 		if w.cfg.opens(w.next) {
 			w.host.Message()
@@ -172,7 +172,7 @@ func (w *segmentWorker) handleMark(now olaf.Time, i int) {
 		w.climb.onMark()
 		w.turn = w.next
 	}
-	w.held = append(w.held, i)
+	w.occupied = append(w.occupied, i)
 	w.fill(now)
 }
 

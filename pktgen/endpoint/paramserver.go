@@ -9,15 +9,15 @@ import (
 // psWorker sends its gradient to a synchronous or asynchronous server and waits for the answer.
 type psWorker struct {
 	tally
-	cfg   Config
-	host  Host
-	ready uint32 // number of updates received
-	seen  uint32 // the server's number for the last update
-	busy  bool
-	sum   gather
-	whole int // length of the answer; 0 before its last packet if lengths vary
-	out   program.Packet
-	apply Aggregate
+	cfg       Config
+	host      Host
+	ready     uint32 // number of updates received
+	seen      uint32 // the server's number for the last update
+	busy      bool
+	sum       gather
+	answerLen int // length of the answer; 0 before its last packet if lengths vary
+	out       program.Packet
+	apply     Aggregate
 }
 
 // NewPSWorker returns a worker for a parameter server. It assumes a reliable transport. The error matches ErrConfig.
@@ -33,7 +33,7 @@ func NewPSWorker(cfg Config, host Host) (Endpoint, error) {
 // restart prepares for the next answer.
 func (w *psWorker) restart() {
 	w.sum.restart()
-	w.whole = w.cfg.startLength()
+	w.answerLen = w.cfg.startLength()
 }
 
 func (w *psWorker) Start(olaf.Time) { w.compute() }
@@ -77,15 +77,15 @@ func (w *psWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	w.tally[received]++
 	w.seen = uint32(p.Value)
 	if p.Flags&program.Last != 0 && w.cfg.Varies {
-		w.whole = w.cfg.lengthAt(p)
+		w.answerLen = w.cfg.lengthAt(p)
 	}
-	if !w.sum.hasAll(w.whole) {
+	if !w.sum.hasAll(w.answerLen) {
 		return
 	}
 	w.busy = true
 	w.apply = Aggregate{Number: w.ready, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0]}
 	if w.sum.values != nil {
-		w.apply.Values = w.sum.values[:w.whole]
+		w.apply.Values = w.sum.values[:w.answerLen]
 	}
 	w.host.Apply(&w.apply)
 }

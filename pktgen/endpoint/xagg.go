@@ -76,31 +76,31 @@ type treeWorker struct {
 	rounds
 	xagg XAgg
 
-	ticket   uint32 // ticket with which the worker got its epoch; 0 before
-	replaced bool   // another job replaced this one before its end
-	refused  string // why the parent refuses an epoch
-	changes  uint16 // number of changes of the tree
-	first    uint16 // epoch in which the vector was first sent
-	stage    stage
-	ints     []uint32      // integers for the current fragment, if values are scaled
-	rate     olaf.Rate     // rate on the line; 0 means unlimited
-	next     int           // next fragment to send for the first time in this epoch
-	again    []uint32      // fragments that the parent lacks
-	due      olaf.Time     // when the next fragment is due
-	frame    olaf.Size     // size of the last frame on the line
-	last     olaf.Time     // when an awaited packet last arrived or left
-	resends  int           // number of fragments sent again since the parent was last notified of the end
-	lacked   int           // the same before that
-	vain     int           // number of repairs in a row after which the parent lacked as many fragments as before
-	checked  bool          // the parent has all fragments
-	quiet    int           // number of timeouts in a row
-	silences uint32        // number of all timeouts so far
-	offered  olaf.Time     // when the current vector was offered
-	before   uint32        // number of timeouts before that
-	average  olaf.Duration // mean duration of a round without timeouts; 0 before the first
-	spread   olaf.Duration // mean deviation of the duration
-	sum      gather
-	out      program.Packet
+	ticket          uint32 // ticket with which the worker got its epoch; 0 before
+	replaced        bool   // another job replaced this one before its end
+	refused         string // why the parent refuses an epoch
+	changes         uint16 // number of changes of the tree
+	first           uint16 // epoch in which the vector was first sent
+	stage           stage
+	ints            []uint32      // integers for the current fragment, if values are scaled
+	rate            olaf.Rate     // rate on the line; 0 means unlimited
+	next            int           // next fragment to send for the first time in this epoch
+	again           []uint32      // fragments that the parent lacks
+	due             olaf.Time     // when the next fragment is due
+	frame           olaf.Size     // size of the last frame on the line
+	last            olaf.Time     // when an awaited packet last arrived or left
+	resends         int           // number of fragments sent again since the parent was last notified of the end
+	lacked          int           // the same before that
+	vain            int           // number of repairs in a row after which the parent lacked as many fragments as before
+	checked         bool          // the parent has all fragments
+	quiet           int           // number of timeouts in a row
+	silences        uint32        // number of all timeouts so far
+	offered         olaf.Time     // when the current vector was offered
+	earlierTimeouts uint32        // number of timeouts before that
+	average         olaf.Duration // mean duration of a round without timeouts; 0 before the first
+	spread          olaf.Duration // mean deviation of the duration
+	sum             gather
+	out             program.Packet
 }
 
 // NewXAgg returns an XAgg worker. The error matches ErrConfig.
@@ -191,7 +191,7 @@ func (w *treeWorker) lanes(i int) []uint32 {
 // offer starts sending the current vector. If the rate of the host's link is known, it first requests a rate.
 func (w *treeWorker) offer(now olaf.Time) {
 	w.next, w.again, w.checked, w.quiet, w.last = 0, nil, false, 0, now
-	w.offered, w.before = now, w.silences
+	w.offered, w.earlierTimeouts = now, w.silences
 	w.resends, w.lacked, w.vain = 0, 0, 0
 	if w.cfg.Line > 0 {
 		w.stage = waiting
@@ -400,7 +400,7 @@ const (
 func (w *treeWorker) follow(now olaf.Time) {
 	took := now.Sub(w.offered)
 	switch {
-	case w.silences != w.before:
+	case w.silences != w.earlierTimeouts:
 	case w.average == 0:
 		w.average, w.spread = took, took/2
 	default:

@@ -25,11 +25,11 @@ var ErrRefused = olaf.NewError(olaf.Device, "the job was refused")
 var ErrOffline = olaf.NewError(olaf.Device, "this host has no network any more")
 
 // Ended returns the error for a program that ended on a host. It includes the program's output, if there is any.
-func Ended(why error, said []byte) error {
-	if said = bytes.TrimSpace(said); len(said) == 0 {
-		return why
+func Ended(reason error, output []byte) error {
+	if output = bytes.TrimSpace(output); len(output) == 0 {
+		return reason
 	}
-	return fmt.Errorf("%w: %s", why, said)
+	return fmt.Errorf("%w: %s", reason, output)
 }
 
 // DefaultPatience is the default time without progress after which a job gives up.

@@ -133,7 +133,7 @@ type playing struct {
 	sums       uint32 // sums to apply so far
 	incomplete bool   // another host has ended, so that only packets on the way can still arrive
 	late       []time.Duration
-	heard      time.Time
+	lastPacket time.Time
 	reported   time.Time // when workers were last sent the numbers of missing workers
 	lost       int       // number of times that the network lacked frames since then
 	failed     error
@@ -192,7 +192,7 @@ func (k *playing) run() error {
 		return nil
 	}
 	k.zeroNS = uint64(k.Start.UnixNano())
-	k.heard = time.Now()
+	k.lastPacket = time.Now()
 	k.end.Start(k.now())
 	for !k.end.Done() && k.failed == nil && k.ctx.Err() == nil {
 		if err := k.turn(); err != nil {
@@ -264,7 +264,7 @@ func (k *playing) turn() error {
 // reportMissing lets the workers that wait for a sum know whose vectors a server lacks, if nothing arrives for a while.
 func (k *playing) reportMissing(now time.Time) {
 	w, is := k.end.(endpoint.Waiter)
-	if !is || now.Sub(k.heard) < idle || now.Sub(k.reported) < idle {
+	if !is || now.Sub(k.lastPacket) < idle || now.Sub(k.reported) < idle {
 		return
 	}
 	k.reported = now
@@ -285,7 +285,7 @@ func (k *playing) checkPatience(now time.Time) error {
 		patience = min(patience, DefaultPatience)
 	}
 	switch {
-	case now.Sub(k.heard) <= patience:
+	case now.Sub(k.lastPacket) <= patience:
 		return nil
 	case k.lost > 0:
 		return fmt.Errorf("%w: frames are not answered: the network asked for them again %d times, and made no progress for %v; "+
@@ -344,7 +344,7 @@ func (k *playing) read(deadline time.Time) (int, error) {
 func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort) {
 	switch { // an aggregator that waits or lacks frames makes no progress
 	case p.Kind != program.Control || p.Action != xagg.Awaits && p.Action != xagg.Lost:
-		k.heard, k.lost = time.Now(), 0
+		k.lastPacket, k.lost = time.Now(), 0
 	case p.Action == xagg.Lost:
 		k.lost++
 	}
@@ -406,7 +406,7 @@ func (k *playing) hand() {
 	}
 	k.ready, k.reward, k.computing = nil, c.Reward, false
 	if k.end.Next() == endpoint.Never { // during the computation there was nothing to receive
-		k.heard = time.Now()
+		k.lastPacket = time.Now()
 	}
 	if c.Due > 0 { // the vector comes from a schedule
 		k.late = append(k.late, at-c.Due)

@@ -20,10 +20,10 @@ type Root struct {
 	server *xagg.Server
 	c      RootConfig
 
-	heard   time.Time // when the last packet from the aggregator arrived; zero before the first
-	adopted bool      // the workers are the root's children
-	met     []bool    // adopted workers that have sent packets since
-	told    time.Time // when the other workers were last notified
+	lastPacket time.Time // when the last packet from the aggregator arrived; zero before the first
+	adopted    bool      // the workers are the root's children
+	met        []bool    // adopted workers that have sent packets since
+	lastNotice time.Time // when the other workers were last notified
 
 	vectors  int       // number of complete sums of whole vectors
 	vectorAt time.Time // when the last of these sums was complete; zero before the first
@@ -116,7 +116,7 @@ func (r *Root) to(to program.Dest, _ *program.Packet) []netip.AddrPort {
 func (r *Root) hears(_ olaf.Time, from program.Port, _ *program.Packet, _ []uint32) bool {
 	switch {
 	case !r.adopted:
-		r.heard = time.Now()
+		r.lastPacket = time.Now()
 	case int(from) < len(r.met):
 		r.met[from] = true
 	}
@@ -137,7 +137,7 @@ func (r *Root) wasSlow() bool {
 
 // wasSilent reports whether nothing has arrived from the aggregator for longer than Adopt.
 func (r *Root) wasSilent() bool {
-	return r.c.Adopt > 0 && !r.heard.IsZero() && time.Since(r.heard) >= r.c.Adopt
+	return r.c.Adopt > 0 && !r.lastPacket.IsZero() && time.Since(r.lastPacket) >= r.c.Adopt
 }
 
 // watch changes the tree if the aggregator is silent in the middle of the job or was slow. It also notifies the workers
@@ -153,10 +153,10 @@ func (r *Root) watch(out program.Out) error {
 		}
 		r.adopted = true
 	}
-	if time.Since(r.told) < tellEvery {
+	if time.Since(r.lastNotice) < tellEvery {
 		return nil
 	}
-	r.told = time.Now()
+	r.lastNotice = time.Now()
 	for i, met := range r.met {
 		if !met {
 			renew := program.Packet{Kind: program.Control, Action: xagg.Renew, Job: r.c.Job.ID, Worker: olaf.WorkerID(i), Value: 1}

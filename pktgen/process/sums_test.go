@@ -475,7 +475,7 @@ func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report 
 	beside := o.root.BeforeWait
 	o.root.BeforeWait = func(out program.Out) error {
 		if !o.ended.Load() { // a busy machine does not count as silence
-			o.root.heard = time.Now()
+			o.root.lastPacket = time.Now()
 		}
 		return beside(out)
 	}

@@ -78,7 +78,7 @@ func TestLostFramesAreNotProgress(t *testing.T) {
 	}
 	now := time.Now()
 	k := newPlaying(t.Context(), &Player{Patience: time.Hour}, nil)
-	k.end, k.heard = end, now.Add(-2*time.Hour)
+	k.end, k.lastPacket = end, now.Add(-2*time.Hour)
 	for range 7 {
 		k.receive(&program.Packet{Kind: program.Control, Action: xagg.Lost}, nil, netip.AddrPort{})
 	}
@@ -120,7 +120,7 @@ func TestServersReportMissingWorkers(t *testing.T) {
 	begun := time.Now()
 	send := func(w olaf.WorkerID) {
 		k.end.Receive(0, &program.Packet{Kind: program.Data, Worker: w, Lanes: 1}, []uint32{1})
-		k.heard = begun
+		k.lastPacket = begun
 	}
 	send(3)
 	send(1)

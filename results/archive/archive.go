@@ -261,21 +261,21 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	if err := f.ReadJSON(BenchFile, r.Bench); err != nil {
 		return nil, err
 	}
-	kept, err := Runs(f, d)
+	stored, err := Runs(f, d)
 	if err != nil {
 		return nil, err
 	}
-	declareRows(r.Bench, kept, d)
+	declareRows(r.Bench, stored, d)
 	rejudgeRows(r.Bench)
 	first := map[uint32]*results.Run{}
 	seen := map[configuration]bool{}
-	for i := range kept {
-		run := &kept[i].Run
+	for i := range stored {
+		run := &stored[i].Run
 		r.Runs = append(r.Runs, *run)
 		r.Delivered += run.Counters.Of("received")
 		if c := configurationOf(run); !seen[c] {
 			seen[c] = true
-			first[kept[i].Ordinal] = run
+			first[stored[i].Ordinal] = run
 		}
 	}
 	r.Samples, err = readSamples(f, first)
@@ -328,13 +328,13 @@ func readRuns(f *store.Folder) (*runsDocument, error) {
 }
 
 // declareRows sets the declaration of each row in a stored bench to the declaration of the row's runs.
-func declareRows(bench *results.Bench, kept []StoredRun, d Declarations) {
+func declareRows(bench *results.Bench, stored []StoredRun, d Declarations) {
 	for i := range bench.Rows {
 		row := &bench.Rows[i]
 		declared := d("")
-		for k := range kept {
-			if configurationOf(&kept[k].Run) == (configuration{row.Queue, row.OutRateBPS}) {
-				declared = d.of(&kept[k])
+		for k := range stored {
+			if configurationOf(&stored[k].Run) == (configuration{row.Queue, row.OutRateBPS}) {
+				declared = d.of(&stored[k])
 				break
 			}
 		}

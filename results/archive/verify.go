@@ -55,14 +55,14 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 		proof.Earlier, err = earlierVerdicts(f)
 		return proof, err // there is nothing to compute it from
 	}
-	kept, err := Runs(f, d)
+	stored, err := Runs(f, d)
 	if err != nil {
 		return nil, err
 	}
-	for i := range kept {
-		proof.addNames(&kept[i], d)
+	for i := range stored {
+		proof.addNames(&stored[i], d)
 	}
-	switch err := proof.checkRuns(f, kept); {
+	switch err := proof.checkRuns(f, stored); {
 	case errors.Is(err, fs.ErrNotExist):
 		// The runs were stored without frames, which is allowed: the digests show that no frames were lost since.
 	case err != nil:
@@ -74,7 +74,7 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	if err := f.ReadJSON(BenchFile, &bench); err != nil {
 		return nil, err
 	}
-	return proof, proof.checkDocument(f, &bench, kept, d)
+	return proof, proof.checkDocument(f, &bench, stored, d)
 }
 
 // earlierVerdicts returns the number of lines in a document that have no basis. Documents of the first version have
@@ -93,10 +93,10 @@ func earlierVerdicts(f *store.Folder) (n int, err error) {
 }
 
 // checkRuns recomputes every run from its frames and compares the results.
-func (p *Proof) checkRuns(f *store.Folder, kept []StoredRun) error {
+func (p *Proof) checkRuns(f *store.Folder, stored []StoredRun) error {
 	byOrdinal := map[uint32]*StoredRun{}
-	for i := range kept {
-		byOrdinal[kept[i].Ordinal] = &kept[i]
+	for i := range stored {
+		byOrdinal[stored[i].Ordinal] = &stored[i]
 	}
 	collector := results.NewCollector(results.Config{})
 	var current *StoredRun
@@ -141,8 +141,8 @@ func (p *Proof) checkRuns(f *store.Folder, kept []StoredRun) error {
 	if err := finish(); err != nil {
 		return err
 	}
-	for i := range kept { // runs without deliveries or without stored frames
-		k := byOrdinal[kept[i].Ordinal]
+	for i := range stored { // runs without deliveries or without stored frames
+		k := byOrdinal[stored[i].Ordinal]
 		if k == nil || k.NoFrames {
 			continue
 		}
@@ -192,13 +192,13 @@ func mismatchError(f *store.Folder, format string, args ...any) error {
 }
 
 // checkDocument recomputes rows, comparisons and paper lines from the runs and compares them with the document.
-func (p *Proof) checkDocument(f *store.Folder, bench *results.Bench, kept []StoredRun, d Declarations) error {
+func (p *Proof) checkDocument(f *store.Folder, bench *results.Bench, stored []StoredRun, d Declarations) error {
 	groups := map[configuration][]results.Run{}
-	for i := range kept {
-		c := configurationOf(&kept[i].Run)
-		groups[c] = append(groups[c], kept[i].Run)
+	for i := range stored {
+		c := configurationOf(&stored[i].Run)
+		groups[c] = append(groups[c], stored[i].Run)
 	}
-	declareRows(bench, kept, d)
+	declareRows(bench, stored, d)
 	for i := range bench.Rows {
 		stored := &bench.Rows[i]
 		again := results.Summarise(ofRow(stored), groups[configuration{stored.Queue, stored.OutRateBPS}])

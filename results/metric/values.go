@@ -43,13 +43,13 @@ func (v Values) All(yield func(*Metric, Float) bool) {
 	}
 }
 
-// Withhold removes the values that are derived from ages. It calls told with the name of each removed value that was
+// Withhold removes the values that are derived from ages. It calls removed with the name of each removed value that was
 // known.
-func (v Values) Withhold(told func(name string)) {
+func (v Values) Withhold(removed func(name string)) {
 	for i, m := range v.metrics {
 		if m.Age && v.values[i].Known() {
 			v.values[i] = Missing()
-			told(m.Name)
+			removed(m.Name)
 		}
 	}
 }

@@ -327,10 +327,10 @@ func wantedWidth(columns []Column, rows []Row, i int) int {
 }
 
 // neededWidth returns the total width of the kept columns, with one space between adjacent columns.
-func neededWidth(places []place, kept []bool) int {
+func neededWidth(places []place, shown []bool) int {
 	n := -1
 	for i, p := range places {
-		if kept[i] {
+		if shown[i] {
 			n += p.width + 1
 		}
 	}
@@ -338,15 +338,15 @@ func neededWidth(places []place, kept []bool) int {
 }
 
 // spreadWidth distributes the free width among the columns with Width 0.
-func spreadWidth(columns []Column, places []place, kept []bool, free int) {
+func spreadWidth(columns []Column, places []place, shown []bool, free int) {
 	open := 0
 	for i, c := range columns {
-		if kept[i] && c.Width == 0 {
+		if shown[i] && c.Width == 0 {
 			open++
 		}
 	}
 	for i, c := range columns {
-		if kept[i] && c.Width == 0 && free > 0 {
+		if shown[i] && c.Width == 0 && free > 0 {
 			share := free / open
 			places[i].width += share
 			free -= share

@@ -51,7 +51,7 @@ type session struct {
 	hand     pace.Hand
 	runs     Runs
 	report   *tui.Report
-	whole    bool // time axes span the whole run
+	wholeRun bool // time axes span the whole run
 	order    int  // sort order of the hosts, an index into sortings
 }
 
@@ -76,7 +76,7 @@ func New(o Options) tui.Dashboard {
 
 func (s *session) keys() tui.Acts {
 	acts := s.hand.Acts()
-	acts[keys.Window] = tui.AsAct(func(*tui.Frame) { s.whole = !s.whole })
+	acts[keys.Window] = tui.AsAct(func(*tui.Frame) { s.wholeRun = !s.wholeRun })
 	return acts
 }
 
@@ -140,7 +140,7 @@ func (s *session) viewCaption(what string) string {
 }
 
 // span returns the time span that all charts show.
-func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.end(), s.whole) }
+func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.end(), s.wholeRun) }
 
 // line returns points for a value of the run over time, up to the current instant, and the maximum of the value.
 func (s *session) line(span chart.Span, of func(*Instant) float64, now float64) (points []chart.Point, top float64) {

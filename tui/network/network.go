@@ -49,11 +49,11 @@ type session struct {
 	seeds    Seeds
 	report   *tui.Report
 
-	reading olaf.Reading
-	whole   bool // time axes span the whole run
-	watched int  // index in the snapshot of the cluster whose age is drawn
-	order   int  // sort order of the clusters, an index into sortings
-	sorted  sorted
+	reading  olaf.Reading
+	wholeRun bool // time axes span the whole run
+	watched  int  // index in the snapshot of the cluster whose age is drawn
+	order    int  // sort order of the clusters, an index into sortings
+	sorted   sorted
 }
 
 // New returns a dashboard for a simulated network.
@@ -86,7 +86,7 @@ func (s *session) keys() tui.Acts {
 		}
 	})
 	acts[keys.Reading] = tui.AsAct(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings })
-	acts[keys.Window] = tui.AsAct(func(*tui.Frame) { s.whole = !s.whole })
+	acts[keys.Window] = tui.AsAct(func(*tui.Frame) { s.wholeRun = !s.wholeRun })
 	return acts
 }
 
@@ -179,7 +179,9 @@ func (s *session) viewCaption(what string) string {
 }
 
 // span returns the time span that all charts show.
-func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.snapshot.End, s.whole) }
+func (s *session) span() chart.Span {
+	return chart.WindowSpan(s.snapshot.Now, s.snapshot.End, s.wholeRun)
+}
 
 // ageLine returns points for an age over time, up to the current instant. It is the age of a cluster or the mean over
 // the clusters.

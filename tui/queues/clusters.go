@@ -96,7 +96,9 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 }
 
 // span returns the time span that all charts show.
-func (s *session) span() chart.Span { return chart.WindowSpan(s.snapshot.Now, s.snapshot.End, s.whole) }
+func (s *session) span() chart.Span {
+	return chart.WindowSpan(s.snapshot.Now, s.snapshot.End, s.wholeRun)
+}
 
 func (s *session) sawTitle(f *tui.Frame, q *slowmotion.QueueSnapshot) string {
 	return fmt.Sprintf("%s: AoM of cluster %d (%s: next)", q.Name, s.snapshot.Watched, f.Key(keys.Watch))

@@ -13,7 +13,7 @@ func (s *session) demo() []tui.Scene {
 	const stay = -1
 	scene := func(seconds int, seek, speed olaf.Duration, whole bool, caption string) tui.Scene {
 		return tui.Scene{Length: time.Duration(seconds) * time.Second, Caption: caption, Begin: func() {
-			s.whole = whole
+			s.wholeRun = whole
 			if seek >= 0 {
 				s.options.Source.Do(slowmotion.Seek{To: olaf.Time(seek)})
 			}

@@ -100,10 +100,10 @@ func arrangePanels(width, height int) []row {
 const luxuries = 2
 
 // missingRows returns the number of additional rows that the kept panels would need to reach their comfort heights.
-func missingRows(kept [panelKinds]bool) int {
+func missingRows(visible [panelKinds]bool) int {
 	n := 0
 	for p := range panelKinds {
-		if kept[p] {
+		if visible[p] {
 			n += shapes[p].comfort - shapes[p].least
 		}
 	}
@@ -112,14 +112,14 @@ func missingRows(kept [panelKinds]bool) int {
 
 // stackPanels returns the kept panels in rows of minimum height. If the column is wide enough, the loss and CDF panels
 // share a row.
-func stackPanels(kept [panelKinds]bool, width int) []row {
+func stackPanels(visible [panelKinds]bool, width int) []row {
 	order := []panel{panelQueue, panelAoM, panelLoss, panelCDF, panelSaw, panelCounters, panelLog}
 	var out []row
 	for _, p := range order {
-		if !kept[p] {
+		if !visible[p] {
 			continue
 		}
-		if n := len(out); p == panelCDF && kept[panelLoss] && width >= 56 {
+		if n := len(out); p == panelCDF && visible[panelLoss] && width >= 56 {
 			out[n-1].panels = append(out[n-1].panels, p)
 			continue
 		}

@@ -60,7 +60,7 @@ type session struct {
 	looks    int
 
 	reading  olaf.Reading
-	whole    bool // time axes span the whole run
+	wholeRun bool // time axes span the whole run
 	order    int  // sort order of the clusters, an index into sortings
 	run      panels
 	inspects inspecting
@@ -117,7 +117,7 @@ func (s *session) keys() tui.Acts {
 			return slowmotion.Watch{Cluster: olaf.ClusterID((int(v.Watched) + 1) % max(v.Plan.Spec.Workload.Clusters, 1))}
 		}),
 		keys.Reading:  tui.AsAct(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings }),
-		keys.Window:   tui.AsAct(func(*tui.Frame) { s.whole = !s.whole }),
+		keys.Window:   tui.AsAct(func(*tui.Frame) { s.wholeRun = !s.wholeRun }),
 		keys.Stop:     tui.AsAct(s.stop),
 		keys.Rerun:    tui.AsAct(s.askSettings),
 		keys.Workbook: s.writeResults("workbook", s.options.Workbook),

@@ -205,7 +205,7 @@ func TestEveryBinding(t *testing.T) {
 		keys.SortBy:    {[]string{"2"}, func(d *dash) bool { return d.session.order == 1 }},
 		keys.Watch:     {nil, asked(slowmotion.Watch{Cluster: 1})},
 		keys.Reading:   {nil, says("AoM per worker now")},
-		keys.Window:    {nil, func(d *dash) bool { return d.session.whole }},
+		keys.Window:    {nil, func(d *dash) bool { return d.session.wholeRun }},
 		keys.Pause:     {nil, asked(slowmotion.Pause{On: true})},
 		keys.Faster:    {nil, asked(slowmotion.SetSpeed{Speed: slowmotion.Speed(20 * olaf.Microsecond)})},
 		keys.Slower:    {nil, asked(slowmotion.SetSpeed{Speed: slowmotion.Speed(5 * olaf.Microsecond)})},

@@ -13,7 +13,7 @@ import (
 
 // feedAll brings the testbed up, runs all feeds, and takes it down. record receives the frames captured in the first
 // run; if it is nil, nothing is captured.
-func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, said func()) (err error) {
+func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, onVector func()) (err error) {
 	if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights,
 		xdp.LoadRights)...); err != nil {
 		return err
@@ -31,7 +31,7 @@ func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, 
 	for i := range r.Requested {
 		c := r.Config
 		c.Seed += uint64(i)
-		run, err := feedOnce(ctx, f, c, record, said)
+		run, err := feedOnce(ctx, f, c, record, onVector)
 		if err != nil {
 			return err
 		}
@@ -42,10 +42,10 @@ func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, 
 
 // feedOnce runs one feed and captures its frames if record is not nil.
 func feedOnce(ctx context.Context, f *saturate.Feeder, c saturate.Config, record saturate.Recorder,
-	said func()) (*saturate.Run,
+	onVector func()) (*saturate.Run,
 	error) {
 	if record == nil {
-		return f.Run(ctx, c, said)
+		return f.Run(ctx, c, onVector)
 	}
-	return f.Record(ctx, c, record, said)
+	return f.Record(ctx, c, record, onVector)
 }

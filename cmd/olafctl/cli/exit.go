@@ -91,13 +91,13 @@ func ExitCode(err error) int {
 
 // OneLine joins an error's text into a single line and removes repeated parts.
 func OneLine(err error) string {
-	var said []string
+	var lines []string
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.Join(strings.Fields(line), " "); line != "" && !slices.Contains(said, line) {
-			said = append(said, line)
+		if line = strings.Join(strings.Fields(line), " "); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
 		}
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(lines, "; ")
 }
 
 // ErrorLines returns the lines to print for an error: one line, or a line for each member of an olaf.List. Each line
@@ -140,9 +140,9 @@ func MarkNothingToShow(err error) error {
 	return markCanceled(err, "interrupted before the first run was complete; there is nothing to show")
 }
 
-func markCanceled(err error, said string) error {
+func markCanceled(err error, message string) error {
 	if errors.Is(err, context.Canceled) {
-		return &Exit{olaf.Interrupted, errors.New(said)}
+		return &Exit{olaf.Interrupted, errors.New(message)}
 	}
 	return err
 }

@@ -66,9 +66,9 @@ func AddSystem(cmd *cobra.Command, value *string, usage string, names func() []s
 
 // sharedSystem is a value that several flags can set.
 type sharedSystem struct {
-	value *string
-	by    string // the flag that set it; empty for the default
-	given string // the value of that flag
+	value   *string
+	by      string // the flag that set it; empty for the default
+	current string // the value of that flag
 }
 
 type systemFlag struct {
@@ -86,9 +86,9 @@ func (f *systemFlag) String() string {
 func (f *systemFlag) Type() string { return "string" }
 
 func (f *systemFlag) Set(name string) error {
-	if f.by != "" && f.by != f.name && f.given != name {
-		return fmt.Errorf("--%s %q sets the same value; use one of the two flags", f.by, f.given)
+	if f.by != "" && f.by != f.name && f.current != name {
+		return fmt.Errorf("--%s %q sets the same value; use one of the two flags", f.by, f.current)
 	}
-	f.by, f.given, *f.value = f.name, name, name
+	f.by, f.current, *f.value = f.name, name, name
 	return nil
 }

@@ -40,9 +40,9 @@ func SweepCommand(env *cli.Env) *experimentsweep.Command {
 // networkCells turns the flags of simulate into the topologies of a sweep's cells.
 type networkCells struct {
 	topologyFlags
-	cmd   *cobra.Command
-	given []experimentsweep.Option
-	args  []string
+	cmd     *cobra.Command
+	options []experimentsweep.Option
+	args    []string
 }
 
 func newNetworkCells(set system.Set) *networkCells {
@@ -53,7 +53,7 @@ func newNetworkCells(set system.Set) *networkCells {
 }
 
 func (n *networkCells) begin(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
-	if n.given = options; file != "" {
+	if n.options = options; file != "" {
 		n.args = []string{file}
 	}
 	// Errors are ignored: some options are valid only with a cell's values.
@@ -74,7 +74,7 @@ func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, e
 			options = append(options, v)
 		}
 	}
-	if err := sweepcmd.SetOptions(one.cmd.Flags(), append(slices.Clone(n.given), options...)); err != nil {
+	if err := sweepcmd.SetOptions(one.cmd.Flags(), append(slices.Clone(n.options), options...)); err != nil {
 		return nil, err
 	}
 	t, err := one.loadTopology(one.cmd, n.args)

@@ -26,7 +26,7 @@ type oneSweep struct {
 	id      string
 	folders *sweep.Folders
 	store   *store.Store
-	kept    *store.Folder // nil if the sweep has not finished
+	folder  *store.Folder // nil if the sweep has not finished
 }
 
 // findSweep finds a sweep by its ID, an unambiguous prefix of the ID, or "last" for the newest sweep.
@@ -48,7 +48,7 @@ func findSweep(s *store.Store, name string) (*oneSweep, error) {
 		}
 	}
 	if one.id, err = one.folders.Find(name, finished); err == nil && slices.Contains(finished, one.id) {
-		one.kept, err = s.Load(one.id)
+		one.folder, err = s.Load(one.id)
 	}
 	return one, err
 }
@@ -83,15 +83,15 @@ func (o *oneSweep) buildDocument(env *cli.Env, metrics []string) (*found.Documen
 	if err != nil {
 		return nil, err
 	}
-	if d.ID = o.id; o.kept != nil {
-		d.Provenance = o.kept.Manifest.Provenance
+	if d.ID = o.id; o.folder != nil {
+		d.Provenance = o.folder.Manifest.Provenance
 	}
 	return d, nil
 }
 
 func (o *oneSweep) loadCells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
-	if o.kept != nil {
-		return sweep.ReadKept(o.kept, env.SweepCommands(env))
+	if o.folder != nil {
+		return sweep.ReadKept(o.folder, env.SweepCommands(env))
 	}
 	plan, err := o.folders.Plan(o.id, env.SweepCommands(env))
 	if err != nil {
@@ -137,9 +137,9 @@ is named by its id, a unique prefix of it, or "last" for the newest unfinished o
 				if err != nil {
 					return err
 				}
-				if one.kept != nil {
+				if one.folder != nil {
 					fmt.Fprintf(env.Stderr, "%s is already finished\n", one.id)
-					return cli.ShowDocument(env, one.kept, f.Format)
+					return cli.ShowDocument(env, one.folder, f.Format)
 				}
 				folder, err := openUnfinished(env, one)
 				if err != nil {
@@ -298,12 +298,12 @@ func listStatus(env *cli.Env, s *store.Store, names []string) (all []sweepStatus
 		if err != nil {
 			return nil, err
 		}
-		if ids = []string{one.id}; one.kept != nil {
+		if ids = []string{one.id}; one.folder != nil {
 			d, err := one.buildDocument(env, nil)
 			if err != nil {
 				return nil, err
 			}
-			return []sweepStatus{describeStatus(d, one.kept.Manifest.Provenance.Command)}, nil
+			return []sweepStatus{describeStatus(d, one.folder.Manifest.Provenance.Command)}, nil
 		}
 	}
 	for _, id := range ids {
@@ -381,7 +381,7 @@ func newSweepRmCmd(env *cli.Env) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					if one.kept != nil {
+					if one.folder != nil {
 						return cli.UsageError("%s is finished; remove it with 'olafctl runs rm %[1]s'", one.id)
 					}
 					if err := one.folders.Remove(one.id); err != nil {
@@ -421,7 +421,7 @@ share calls 'olafctl sweep work --shard' and keeps its results in a store that a
 			if err != nil {
 				return err
 			}
-			if args[0] = one.id; one.kept == nil {
+			if args[0] = one.id; one.folder == nil {
 				return fmt.Errorf("%w: %s is not finished; 'olafctl sweep resume %[2]s' continues it, 'olafctl "+
 					"sweep show %[2]s -o csv' prints the results so far", sweep.ErrUnknown, one.id)
 			}

@@ -163,18 +163,18 @@ func (j *stateJob) lineText() string {
 	for i, m := range j.Members {
 		workers[i] = "w" + strconv.Itoa(int(m))
 	}
-	said := fmt.Sprintf("job %d: %s", j.Job, strings.Join(workers, " "))
+	line := fmt.Sprintf("job %d: %s", j.Job, strings.Join(workers, " "))
 	if len(workers) == 0 {
-		said += "nobody"
+		line += "nobody"
 	}
 	if j.Fan > 0 {
-		said += fmt.Sprintf(", %d complete a sum", j.Fan)
+		line += fmt.Sprintf(", %d complete a sum", j.Fan)
 	}
 	if j.Slots > 0 {
-		said += fmt.Sprintf(", slots %d to %d", j.First, j.First+j.Slots-1)
+		line += fmt.Sprintf(", slots %d to %d", j.First, j.First+j.Slots-1)
 	}
 	if j.Above {
-		said += ", sums go to the switch above"
+		line += ", sums go to the switch above"
 	}
-	return said
+	return line
 }

@@ -276,12 +276,12 @@ var ErrArchitecture = olaf.NewError(olaf.Unknown, "a training has the last bits 
 
 // ExplainArchitecture replaces the mismatch error if the training ran on another architecture, because the mismatch
 // then proves nothing about the run.
-func ExplainArchitecture(err error, kept *results.Provenance, here string) error {
-	if !errors.Is(err, archive.ErrMismatch) || kept.System == here {
+func ExplainArchitecture(err error, stored *results.Provenance, here string) error {
+	if !errors.Is(err, archive.ErrMismatch) || stored.System == here {
 		return err
 	}
 	return fmt.Errorf("%w: it was kept by olafctl %s (%s) on %s and repeated by %s on %s; verify it on %s",
-		ErrArchitecture, kept.Version, kept.Go, kept.System, cli.ToolVersion(), here, kept.System)
+		ErrArchitecture, stored.Version, stored.Go, stored.System, cli.ToolVersion(), here, stored.System)
 }
 
 // countIdentities returns the text for a number of identities, such as "2 identities".

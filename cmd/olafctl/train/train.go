@@ -157,11 +157,11 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	err = errors.Join(kept.Finish(env, report, cli.NewProvenance(env, started), stopped, f.quiet),
 		cli.PrintReport(env, report, f.format, false))
 	if err == nil && stopped {
-		said := "interrupted; what is shown is partial"
+		message := "interrupted; what is shown is partial"
 		if f.film != "" {
-			said += ", and " + f.film + " was not written"
+			message += ", and " + f.film + " was not written"
 		}
-		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New(said)}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New(message)}
 	}
 	if err = errors.Join(err, report.Err()); err != nil || f.film == "" {
 		return err

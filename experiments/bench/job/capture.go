@@ -18,11 +18,11 @@ var ErrFrames = olaf.NewError(olaf.Usage, "nothing to capture")
 // Captures writes all frames that arrive at hosts and switches during a run, in the system's own format. Each node has
 // one pcapng file in a common folder.
 type Captures struct {
-	framer *closedloop.Framer
-	nodes  []*capture.File
-	folder string
-	made   bool // the folder was created here
-	err    error
+	framer  *closedloop.Framer
+	nodes   []*capture.File
+	folder  string
+	created bool // the folder was created here
+	err     error
 }
 
 // Capture prepares the capture files for a job and taps its frames. The job must not run more than once. The error
@@ -43,7 +43,7 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	}
 	c := &Captures{framer: closedloop.NewFramer(parts.Frame, &s.Network, parts.Server != nil), folder: folder}
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		c.made = true
+		c.created = true
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (c *Captures) Abandon() (err error) {
 	for i := range c.nodes {
 		err = errors.Join(err, c.nodes[i].Abandon())
 	}
-	if c.made { // this fails if committed captures remain in it
+	if c.created { // this fails if committed captures remain in it
 		_ = os.Remove(c.folder)
 	}
 	return err

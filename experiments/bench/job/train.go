@@ -23,17 +23,17 @@ type Trained struct {
 
 // Train trains c's workers, which form one job, in a simulation of s. Gradients travel in s's packets, as float32 or as
 // s's integers, and every host steps by the mean of the gradients it receives. Layout, compute times and the number of
-// updates come from c. If told is not nil, it is called for every gradient, in order of virtual time.
+// updates come from c. If onUpdate is not nil, it is called for every gradient, in order of virtual time.
 //
 // The same arguments give the same result on any number of processors (for one GOARCH and GOAMD64). If training
 // diverges, Train returns a result and an error that matches rl.ErrDiverged.
-func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl.Point)) (*Trained, error) {
+func Train(ctx context.Context, c rl.Config, s *Spec, onUpdate func(worker int, p rl.Point)) (*Trained, error) {
 	s.Options.Floats = true
 	parts, err := s.parts()
 	if err != nil {
 		return nil, err
 	}
-	t := &training{config: &c, onUpdate: told, weights: make([]rl.Weights, c.Workers), flights: make([]flight, c.Workers),
+	t := &training{config: &c, onUpdate: onUpdate, weights: make([]rl.Weights, c.Workers), flights: make([]flight, c.Workers),
 		curves: make([][]rl.Point, c.Workers)}
 	for k := range t.flights {
 		if t.flights[k].pilot, err = c.Pilot(k); err != nil {

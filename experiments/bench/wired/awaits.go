@@ -13,8 +13,8 @@ const awaitAfter = olaf.Second
 
 // awaits records when the workers at a switch were last sent the numbers of workers whose vectors are missing.
 type awaits struct {
-	told []olaf.Time // by worker
-	out  []byte
+	notified []olaf.Time // by worker
+	out      []byte
 }
 
 // findMissing returns, as a bitmap, the workers whose vectors are missing in sums to which a worker contributed and that
@@ -34,13 +34,13 @@ func findMissing(p program.Program, worker, workers int, before olaf.Time) (miss
 // reportMissing returns a frame with the workers whose vectors are missing, for a worker that sends a part of its vector
 // at now, or nil if it is not due. The frame is valid until the next call.
 func (a *awaits) reportMissing(p program.Program, worker, workers int, now olaf.Time, outer *frame.Outer) ([]byte, error) {
-	if a.told == nil {
-		a.told, a.out = make([]olaf.Time, workers), make([]byte, olaf.MaxFrame)
+	if a.notified == nil {
+		a.notified, a.out = make([]olaf.Time, workers), make([]byte, olaf.MaxFrame)
 	}
-	if now < a.told[worker].Add(awaitAfter) {
+	if now < a.notified[worker].Add(awaitAfter) {
 		return nil, nil
 	}
-	a.told[worker] = now
+	a.notified[worker] = now
 	missing := findMissing(p, worker, workers, now-olaf.Time(awaitAfter))
 	if missing == 0 {
 		return nil, nil

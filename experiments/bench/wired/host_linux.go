@@ -22,7 +22,7 @@ type host struct {
 	server bool
 	end    endpoint.Endpoint
 	socket *netlab.Socket
-	ears   *netlab.Ears
+	ears   *netlab.PollSet
 	link   int // to the switch
 
 	starts    olaf.Time
@@ -208,8 +208,8 @@ func (h *host) Compute(vector uint32) {
 // Message implements endpoint.Host. It notifies the observer that a worker sends. It adds no time, because the real
 // software already takes time.
 func (h *host) Message() {
-	if heard := h.run.job.Observer; heard != nil && !h.server {
-		h.run.doLocked(func(now olaf.Time) { heard.OnSend(now, h.number) })
+	if observer := h.run.job.Observer; observer != nil && !h.server {
+		h.run.doLocked(func(now olaf.Time) { observer.OnSend(now, h.number) })
 	}
 }
 

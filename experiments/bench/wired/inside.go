@@ -42,23 +42,23 @@ type place struct {
 
 // insides records which gradients the sums and the frames in flight contain.
 type insides struct {
-	mu       sync.Mutex
-	ways     map[way][]program.Trace
-	made     map[marked][]Gradient // a single gradient, or those of a sum
-	came     map[place][]marked    // since the place's last sum
-	unnoted  int                   // frames that arrived without a recorded sender
-	unproved int                   // sums that do not match the arrivals at their place
+	mu        sync.Mutex
+	ways      map[way][]program.Trace
+	gradients map[marked][]Gradient // a single gradient, or those of a sum
+	came      map[place][]marked    // since the place's last sum
+	unnoted   int                   // frames that arrived without a recorded sender
+	unproved  int                   // sums that do not match the arrivals at their place
 }
 
 func newInsides() *insides {
-	return &insides{ways: map[way][]program.Trace{}, made: map[marked][]Gradient{}, came: map[place][]marked{}}
+	return &insides{ways: map[way][]program.Trace{}, gradients: map[marked][]Gradient{}, came: map[place][]marked{}}
 }
 
 // recordGradient records the mark of a gradient before the gradient is sent.
 func (s *insides) recordGradient(m marked, g Gradient) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.made[m] = []Gradient{g}
+	s.gradients[m] = []Gradient{g}
 }
 
 // recordFrame records the trace of a frame before the frame is sent.
@@ -98,14 +98,14 @@ func (s *insides) recordSum(at place, inside uint64) []Gradient {
 	var all []Gradient
 	for _, m := range s.came[at] {
 		marks += m.inside
-		all = append(all, s.made[m]...)
+		all = append(all, s.gradients[m]...)
 	}
 	key := marked{at.job, inside}
 	switch {
 	case len(all) > 0 && marks == inside:
-		s.made[key], s.came[at] = all, s.came[at][:0]
+		s.gradients[key], s.came[at] = all, s.came[at][:0]
 		return all
-	case s.made[key] == nil:
+	case s.gradients[key] == nil:
 		s.unproved++
 	}
 	return nil
@@ -115,7 +115,7 @@ func (s *insides) recordSum(at place, inside uint64) []Gradient {
 func (s *insides) gradientsOf(m marked) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.made[m]
+	return s.gradients[m]
 }
 
 // checkPacket reports whether the values in a packet are the sum of the given gradients.

@@ -11,15 +11,15 @@ import (
 
 // meter records when the rounds and hosts of a run finish.
 type meter struct {
-	rounds     int         // number of rounds with sums of all workers; 0 for asynchronous workers
-	made, have []olaf.Time // by job and round: when the last gradient was ready, and when the last worker had the sum
-	served     bool        // a server stores the weights
-	stale      staleness
-	left       []int       // unfinished hosts per job
-	ends       []olaf.Time // per job, when the last worker finished
-	done       int         // hosts that are done
-	last       olaf.Time   // when the last host finished
-	hung       bool
+	rounds      int         // number of rounds with sums of all workers; 0 for asynchronous workers
+	ready, have []olaf.Time // by job and round: when the last gradient was ready, and when the last worker had the sum
+	served      bool        // a server stores the weights
+	stale       staleness
+	left        []int       // unfinished hosts per job
+	ends        []olaf.Time // per job, when the last worker finished
+	done        int         // hosts that are done
+	last        olaf.Time   // when the last host finished
+	hung        bool
 }
 
 // staleness adds up the staleness of all contributions. The staleness of a contribution is the number of updates
@@ -32,7 +32,7 @@ func newMeter(r *run) meter {
 	if r.inside == nil {
 		m.rounds = int(r.job.Updates)
 	}
-	m.made, m.have = make([]olaf.Time, r.net.Jobs*m.rounds), make([]olaf.Time, r.net.Jobs*m.rounds)
+	m.ready, m.have = make([]olaf.Time, r.net.Jobs*m.rounds), make([]olaf.Time, r.net.Jobs*m.rounds)
 	for i := range r.hostCount() {
 		m.left[r.jobOf(i)]++
 	}
@@ -56,7 +56,7 @@ func (m *meter) recordLatest(times []olaf.Time, job int, round uint32, now olaf.
 }
 
 // recordReady records the time at which a host's gradient is ready.
-func (m *meter) recordReady(h *host, now olaf.Time) { m.recordLatest(m.made, h.job, h.vector, now) }
+func (m *meter) recordReady(h *host, now olaf.Time) { m.recordLatest(m.ready, h.job, h.vector, now) }
 
 // recordApply records that a host received an update, and how stale the weights used for it were.
 func (m *meter) recordApply(h *host, a *endpoint.Aggregate, now olaf.Time) {
@@ -162,7 +162,7 @@ func (r *run) computeTimes(c *closedloop.Result) {
 	}
 	for i, whole := range r.meter.have {
 		if whole > 0 {
-			aggregation.add(nanoseconds(olaf.Time(whole.Sub(r.meter.made[i]))))
+			aggregation.add(nanoseconds(olaf.Time(whole.Sub(r.meter.ready[i]))))
 		}
 	}
 	for job, left := range r.meter.left {
@@ -200,10 +200,10 @@ func (m *mean) of() metric.Float {
 
 // addFaults adds the faults of wires and sockets to the result. Simulated links do not have such faults.
 func (r *run) addFaults(p *Played) error {
-	say := func(format string, a ...any) { p.Faults = append(p.Faults, fmt.Sprintf(format, a...)) }
+	addFault := func(format string, a ...any) { p.Faults = append(p.Faults, fmt.Sprintf(format, a...)) }
 	links := r.links.Counts()
 	if links.Unsent > 0 {
-		say("interfaces refused %s: %v", olaf.Plural(links.Unsent, "frame"), links.FirstError)
+		addFault("interfaces refused %s: %v", olaf.Plural(links.Unsent, "frame"), links.FirstError)
 	}
 	for i, s := range r.sockets {
 		switch lost, err := s.TakeLost(); {
@@ -214,26 +214,26 @@ func (r *run) addFaults(p *Played) error {
 			if i%2 == 1 {
 				at = "the switch's port to " + at
 			}
-			say("%s found no room in the socket of %s", olaf.Plural(int64(lost), "frame"), at)
+			addFault("%s found no room in the socket of %s", olaf.Plural(int64(lost), "frame"), at)
 		}
 	}
 	if came := r.countArrived(); came != links.Sent && !p.Hung {
-		say("%s went into cables, and %d came out", olaf.Plural(links.Sent, "frame"), came)
+		addFault("%s went into cables, and %d came out", olaf.Plural(links.Sent, "frame"), came)
 	}
-	r.addUnproved(say)
+	r.addUnproved(addFault)
 	strange := r.sw.Counts().Strange
 	for _, h := range r.hosts {
 		strange += h.strange.Load()
 	}
 	if strange > 0 {
-		say("%s of other systems came through the cables", olaf.Plural(strange, "frame"))
+		addFault("%s of other systems came through the cables", olaf.Plural(strange, "frame"))
 	}
 	return nil
 }
 
 // addUnproved reports packets whose contents do not match the recorded gradients, and frames without a known sender. It
 // does nothing if contents were not recorded.
-func (r *run) addUnproved(say func(format string, a ...any)) {
+func (r *run) addUnproved(addFault func(format string, a ...any)) {
 	if r.inside == nil {
 		return
 	}
@@ -242,12 +242,12 @@ func (r *run) addUnproved(say func(format string, a ...any)) {
 		wrong += h.wrong
 	}
 	if wrong > 0 {
-		say("%s received by hosts do not contain the gradients that were added", olaf.Plural(wrong, "packet"))
+		addFault("%s received by hosts do not contain the gradients that were added", olaf.Plural(wrong, "packet"))
 	}
 	if n := r.inside.unproved; n > 0 {
-		say("%s of sums left the switch that do not follow from its input", olaf.Plural(n, "packet"))
+		addFault("%s of sums left the switch that do not follow from its input", olaf.Plural(n, "packet"))
 	}
 	if n := r.inside.unnoted; n > 0 {
-		say("%s arrived without a known sender", olaf.Plural(n, "frame"))
+		addFault("%s arrived without a known sender", olaf.Plural(n, "frame"))
 	}
 }

@@ -37,10 +37,10 @@ type Stand struct {
 // interface named HostInterface. The error matches system.ErrOptions, ErrNetwork, netlab.ErrRights or
 // netlab.ErrNetwork.
 func OpenStand(net closedloop.Network, job closedloop.Job, parts system.Parts, interfaces []string,
-	say func(format string, args ...any)) (s *Stand, err error) {
+	logf func(format string, args ...any)) (s *Stand, err error) {
 	net.Jobs = 1
 	r := &run{net: &net, job: &job, parts: &parts, begun: time.Now()}
-	s = &Stand{run: r, logf: say, macs: map[int][6]byte{}, restarted: map[int]bool{}}
+	s = &Stand{run: r, logf: logf, macs: map[int][6]byte{}, restarted: map[int]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.closeAll())

@@ -16,7 +16,7 @@ type meter struct {
 	inFlight  int
 	hosts     []hostMeter
 	// For synchronous jobs, by job and round: when the last gradient was ready, and when the last worker had the sum.
-	ready, whole []int64
+	ready, complete []int64
 	// When the first gradient of each round was ready, and when its last sum was at the root.
 	begun, summed []int64
 	lastSum       int64 // time of the last sum from the root to all
@@ -68,7 +68,7 @@ func newMeter(s *sim) meter {
 	}
 	if s.sync {
 		rounds := s.jobs * int(s.job.Updates)
-		m.ready, m.whole = make([]int64, rounds), make([]int64, rounds)
+		m.ready, m.complete = make([]int64, rounds), make([]int64, rounds)
 		if s.jobs == 1 {
 			m.begun, m.summed = slices.Repeat([]int64{-1}, rounds), make([]int64, rounds)
 		}
@@ -104,8 +104,8 @@ func (m *meter) recordGradient(h *host) {
 func (m *meter) recordOutput(o *emitter, to program.Dest, p *program.Packet) {
 	if to == program.Down && p.Kind == program.Result && !m.sim.switches[o.at].parent {
 		m.lastSum = o.time
-		if heard := m.sim.job.Observer; heard != nil {
-			heard.OnSumPacket(olaf.Time(o.time), p)
+		if observer := m.sim.job.Observer; observer != nil {
+			observer.OnSumPacket(olaf.Time(o.time), p)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (m *meter) recordApply(h *host, a *endpoint.Aggregate) {
 		k.gradients += uint64(a.Vectors)
 	}
 	if !h.server {
-		m.recordLatest(m.whole, h, a.Number, m.sim.now)
+		m.recordLatest(m.complete, h, a.Number, m.sim.now)
 	}
 	m.recordSum(h, a)
 	if t := &a.Trace; t.Vectors > 0 && m.countsUpdates(h) {

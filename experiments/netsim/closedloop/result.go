@@ -290,9 +290,9 @@ func (s *sim) computeSumTimes(r *Result) {
 		}
 	}
 	r.Summed = summed.mean()
-	for i := range s.meter.whole {
-		if s.meter.whole[i] > 0 {
-			aggregation.add(float64(s.meter.whole[i]-s.meter.ready[i]) / float64(olaf.Nanosecond))
+	for i := range s.meter.complete {
+		if s.meter.complete[i] > 0 {
+			aggregation.add(float64(s.meter.complete[i]-s.meter.ready[i]) / float64(olaf.Nanosecond))
 		}
 	}
 	r.Aggregation = aggregation.mean()

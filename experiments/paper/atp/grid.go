@@ -136,13 +136,13 @@ func exactly(v float64) results.Statistic {
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// over returns a statistic of the ratios, seed by seed, between the completion times in a and b. tell converts each
+// over returns a statistic of the ratios, seed by seed, between the completion times in a and b. convert converts each
 // ratio.
-func over(a, b *job.Outcome, tell func(float64) float64) results.Statistic {
+func over(a, b *job.Outcome, convert func(float64) float64) results.Statistic {
 	var ratios []results.Float
 	for i := range a.Runs {
 		if !a.Runs[i].Hung && !b.Runs[i].Hung {
-			ratios = append(ratios, results.Float(tell(float64(a.Runs[i].Completion/b.Runs[i].Completion))))
+			ratios = append(ratios, results.Float(convert(float64(a.Runs[i].Completion/b.Runs[i].Completion))))
 		}
 	}
 	return results.Describe(ratios, "no run of both finished")

@@ -107,14 +107,14 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.
 	loads := Loads()
 	settings := Settings()
 	done, total := 0, (2*len(loads)+len(settings))*len(all)+len(rates)*len(players)
-	tell := func() { done++; o.ReportProgress(done, total) }
+	report := func() { done++; o.ReportProgress(done, total) }
 	for i, load := range loads {
 		traffic, err := load.makeTraffic(c.Seeds, c.Updates)
 		if err != nil {
 			return nil, err
 		}
 		for _, topology := range []Topology{toServer, toWorkers} {
-			blocks, err := compareLoad(ctx, load.Name, traffic, topology, new(setting), all, &c, tell)
+			blocks, err := compareLoad(ctx, load.Name, traffic, topology, new(setting), all, &c, report)
 			if err != nil {
 				return nil, err
 			}
@@ -124,7 +124,7 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.
 			continue // settings are shown for the first load only
 		}
 		for k := range settings {
-			blocks, err := compareLoad(ctx, load.Name, traffic, toServer, &settings[k], all, &c, tell)
+			blocks, err := compareLoad(ctx, load.Name, traffic, toServer, &settings[k], all, &c, report)
 			if err != nil {
 				return nil, err
 			}
@@ -132,7 +132,7 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.
 		}
 	}
 	judgeAoM(t)
-	if err := compareRounds(ctx, set, t, &c, &t.Blocks[openAtWorkers], tell); err != nil {
+	if err := compareRounds(ctx, set, t, &c, &t.Blocks[openAtWorkers], report); err != nil {
 		return nil, err
 	}
 	if err := addMemory(t, all); err != nil {

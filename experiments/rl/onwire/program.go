@@ -357,12 +357,12 @@ func (c *computation) ended() error {
 	if c.err == nil {
 		return nil
 	}
-	said := c.errors.Bytes()
-	if exception := findException(said); exception != nil {
-		c.progress("%s: %s", c.name, bytes.TrimSpace(said))
-		said = exception
+	output := c.errors.Bytes()
+	if exception := findException(output); exception != nil {
+		c.progress("%s: %s", c.name, bytes.TrimSpace(output))
+		output = exception
 	}
-	err := fmt.Errorf("%w: %s: %w", ErrProgram, c.name, process.Ended(c.err, said))
+	err := fmt.Errorf("%w: %s: %w", ErrProgram, c.name, process.Ended(c.err, output))
 	if bytes.Contains(c.errors.Bytes(), []byte("ModuleNotFoundError")) {
 		err = fmt.Errorf("%w; %s", err, missingHint)
 	}
@@ -370,8 +370,8 @@ func (c *computation) ended() error {
 }
 
 // findException returns the line that names the last exception in a Python program's output, or nil if there is none.
-func findException(said []byte) []byte {
-	_, trace, found := bytes.Cut(said[max(0, bytes.LastIndex(said, []byte(traceback))):], []byte(traceback))
+func findException(output []byte) []byte {
+	_, trace, found := bytes.Cut(output[max(0, bytes.LastIndex(output, []byte(traceback))):], []byte(traceback))
 	if !found {
 		return nil
 	}

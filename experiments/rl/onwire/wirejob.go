@@ -137,12 +137,12 @@ type Computation interface {
 	attach.Handler
 }
 
-// NewComputation returns the work of a host. end is called when the program or the job ends; see attach.NewRounds. say
+// NewComputation returns the work of a host. end is called when the program or the job ends; see attach.NewRounds. logf
 // reports workers that send other vectors than the server expects.
-func NewComputation(c attach.Config, end context.CancelCauseFunc, say func(format string, a ...any)) (Computation, error) {
+func NewComputation(c attach.Config, end context.CancelCauseFunc, logf func(format string, a ...any)) (Computation, error) {
 	switch {
 	case c.Server:
-		return attach.NewUpdates(c, end, say)
+		return attach.NewUpdates(c, end, logf)
 	case c.Waits:
 		return attach.NewRounds(c, end)
 	}

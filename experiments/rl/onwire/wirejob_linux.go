@@ -13,13 +13,13 @@ import (
 )
 
 // OpenSwitch starts the job's switch; see wired.OpenStand.
-func (w *WireJob) OpenSwitch(interfaces []string, say func(format string, args ...any)) (*wired.Stand, error) {
+func (w *WireJob) OpenSwitch(interfaces []string, logf func(format string, args ...any)) (*wired.Stand, error) {
 	parts := w.parts
 	if parts.Program == nil {
 		parts.Program, parts.Passes = w.spec.System.SwitchProgram(), true
 	}
 	parts.Root = parts.Program.New
-	return wired.OpenStand(w.network, w.job, parts, interfaces, say)
+	return wired.OpenStand(w.network, w.job, parts, interfaces, logf)
 }
 
 // runAnswered trains with one seed through a system whose server answers each update. Workers and server are daemons in

@@ -35,7 +35,7 @@ func Scenarios() []Scenario {
 type Axis struct {
 	Name, Label string // on the command line, and in a figure with its unit
 	set         func(s *sched.Workload, v float64)
-	whole       bool
+	integer     bool
 	time        bool // the values are in seconds
 }
 
@@ -72,7 +72,7 @@ func FindAxis(name string) (Axis, error) {
 func (a *Axis) Values(text string) (values []float64, err error) {
 	of, unit := grid.Real, 1.0
 	switch {
-	case a.whole:
+	case a.integer:
 		of = grid.Integer
 	case a.time && strings.Trim(text, "0123456789.,:x/ ") != "":
 		of, unit = grid.Duration, 1e9
@@ -95,7 +95,7 @@ func (a *Axis) Values(text string) (values []float64, err error) {
 func (a *Axis) Specs(base sched.Workload, values []float64) ([]sched.Workload, error) {
 	specs := make([]sched.Workload, len(values))
 	for i, v := range values {
-		if a.whole && v != math.Trunc(v) {
+		if a.integer && v != math.Trunc(v) {
 			return nil, &sched.Error{What: fmt.Sprintf("%s: %v is no whole number", a.Name, v)}
 		}
 		specs[i] = base
@@ -112,8 +112,8 @@ type Cell struct {
 
 // Cells plans all scenarios for all workloads, in parallel. Each workload is planned with the given number of seeds,
 // which begin at the workload's own seed. All scenarios have the same jobs for a seed. Every plan is checked. A broken
-// rule or an unfinished job is an error. If tell is not nil, it is called after each plan, from any goroutine.
-func Cells(ctx context.Context, specs []sched.Workload, seeds int, tell func(done, total int)) ([]Cell, error) {
+// rule or an unfinished job is an error. If onProgress is not nil, it is called after each plan, from any goroutine.
+func Cells(ctx context.Context, specs []sched.Workload, seeds int, onProgress func(done, total int)) ([]Cell, error) {
 	cells := make([]Cell, len(specs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -130,8 +130,8 @@ func Cells(ctx context.Context, specs []sched.Workload, seeds int, tell func(don
 				if err := plans(ctx, spec, k, cells[i].Outcomes); err != nil {
 					return fmt.Errorf("%d jobs, seed %d: %w", spec.Jobs, spec.Seed, err)
 				}
-				if n := done.Add(1); tell != nil {
-					tell(int(n), len(specs)*seeds)
+				if n := done.Add(1); onProgress != nil {
+					onProgress(int(n), len(specs)*seeds)
 				}
 				return nil
 			})

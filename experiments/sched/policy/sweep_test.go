@@ -81,7 +81,7 @@ func TestAxes(t *testing.T) {
 		base := crowded()
 		base.Jobs = 10
 		v := 0.5
-		if a.whole {
+		if a.integer {
 			v = 3
 		}
 		specs, err := a.Specs(base, []float64{v})

@@ -169,14 +169,14 @@ func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 
 // awaitResult waits for the notice that a result exists. Missed notices are not repeated, so it also polls periodically
 // and after a lost connection.
-func (p *place) awaitResult(ctx context.Context, key string, told <-chan answer) (json.RawMessage, error) {
+func (p *place) awaitResult(ctx context.Context, key string, notices <-chan answer) (json.RawMessage, error) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case a := <-told:
+		case a := <-notices:
 			return p.takeAnswer(a)
 		case <-p.lost.Done():
 			return nil, errors.Join(ctx.Err(), context.Cause(p.lost))
@@ -240,7 +240,7 @@ func (q *Queue) findAnswer(ctx context.Context, key string) (a answer, there boo
 
 // Differences describes results for the wanted keys that differ from the first result under the same key, and names
 // both makers. It considers results that workers set aside and results that overwrote another.
-func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
+func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (differences []string, err error) {
 	aside, err := q.findSetAside(ctx, wanted)
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func describeDifference(key string, first, second *answer) string {
 }
 
 // findOverwritten describes results that were replaced by other results. Workers create results and never replace them.
-func (q *Queue) findOverwritten(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
+func (q *Queue) findOverwritten(ctx context.Context, wanted func(key string) bool) (differences []string, err error) {
 	prefix := "$KV." + resultBucket + "."
 	stream, err := q.js.Stream(ctx, "KV_"+resultBucket)
 	if err != nil {
@@ -285,16 +285,16 @@ func (q *Queue) findOverwritten(ctx context.Context, wanted func(key string) boo
 			case first == nil:
 				first = &a
 			case !bytes.Equal(first.Result, a.Result):
-				said = append(said, describeDifference(key, first, &a))
+				differences = append(differences, describeDifference(key, first, &a))
 			}
 		}
 	}
-	slices.Sort(said)
-	return said, nil
+	slices.Sort(differences)
+	return differences, nil
 }
 
 // findSetAside describes the results that workers set aside because there already was a different one.
-func (q *Queue) findSetAside(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
+func (q *Queue) findSetAside(ctx context.Context, wanted func(key string) bool) (differences []string, err error) {
 	keys, err := q.differ.Keys(ctx)
 	if errors.Is(err, jetstream.ErrNoKeysFound) {
 		return nil, nil
@@ -318,7 +318,7 @@ func (q *Queue) findSetAside(ctx context.Context, wanted func(key string) bool) 
 		if err != nil {
 			return nil, fmt.Errorf("job %.12s…, its second result: %w", name, err)
 		}
-		said = append(said, describeDifference(name, &first, &second))
+		differences = append(differences, describeDifference(name, &first, &second))
 	}
-	return said, nil
+	return differences, nil
 }

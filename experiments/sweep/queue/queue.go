@@ -94,12 +94,12 @@ type Queue struct {
 	here    jetstream.KeyValue
 	back    turn // fires when a lost connection is back
 	remark  func(string)
-	said    sync.Map // remarks already made
+	remarks sync.Map // remarks already made
 }
 
 // remarkOnce prints a remark unless the same remark was already printed.
 func (q *Queue) remarkOnce(text string) {
-	if _, made := q.said.LoadOrStore(text, true); !made {
+	if _, made := q.remarks.LoadOrStore(text, true); !made {
 		q.remark(text)
 	}
 }
@@ -391,15 +391,15 @@ var full = []jetstream.ErrorCode{10002, 10023, 10027, 10028, 10047, 10122}
 
 // noRoom reports whether err means that the server had no room to store something.
 func noRoom(err error) bool {
-	var said *jetstream.APIError
-	return errors.As(err, &said) && (said.ErrorCode == storeFailed || slices.Contains(full, said.ErrorCode))
+	var apiErr *jetstream.APIError
+	return errors.As(err, &apiErr) && (apiErr.ErrorCode == storeFailed || slices.Contains(full, apiErr.ErrorCode))
 }
 
 // isPassing reports whether an error is temporary. Such an error comes from the connection or the server's disk, not
 // from the request.
 func isPassing(err error) bool {
-	var said *jetstream.APIError
-	if errors.As(err, &said) && said.ErrorCode == storeFailed && !strings.Contains(said.Description, "maximum") {
+	var apiErr *jetstream.APIError
+	if errors.As(err, &apiErr) && apiErr.ErrorCode == storeFailed && !strings.Contains(apiErr.Description, "maximum") {
 		return true
 	}
 	for _, kind := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionReconnecting,

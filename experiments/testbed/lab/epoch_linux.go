@@ -28,14 +28,14 @@ func Epoch(name string, vectors int) (first uint16, err error) {
 		return 0, err
 	}
 	defer c.Close()
-	said, err := io.ReadAll(io.LimitReader(c, 1<<10))
+	answer, err := io.ReadAll(io.LimitReader(c, 1<<10))
 	if err != nil {
 		return 0, fmt.Errorf("%w: %s: %w", ErrHolder, name, err)
 	}
-	said = bytes.TrimSpace(said)
-	n, err := strconv.ParseUint(string(said), 10, 16)
+	answer = bytes.TrimSpace(answer)
+	n, err := strconv.ParseUint(string(answer), 10, 16)
 	if err != nil { // the reason for the refusal
-		return 0, fmt.Errorf("%w: %s: %s", ErrHolder, name, said)
+		return 0, fmt.Errorf("%w: %s: %s", ErrHolder, name, answer)
 	}
 	return uint16(n), nil
 }

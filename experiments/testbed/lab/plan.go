@@ -239,18 +239,18 @@ func (p *Plan) routes(node int) (all []route) {
 // Lines describes everything that is built, one item per line. Plans with equal lines describe the same testbed.
 func (p *Plan) Lines() []string {
 	var lines []string
-	say := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
+	addLine := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		if n.Device != "" {
-			say("interface  %s, behind which %s %s is", n.Device, n.Role, n.Name)
+			addLine("interface  %s, behind which %s %s is", n.Device, n.Role, n.Name)
 			continue
 		}
 		on := ""
 		if n.Host != "" {
 			on = " on host " + n.Host
 		}
-		say("namespace  %s, %s%s", n.Name, n.Role, on)
+		addLine("namespace  %s, %s%s", n.Name, n.Role, on)
 	}
 	for i := range p.Cables {
 		c := &p.Cables[i]
@@ -258,7 +258,7 @@ func (p *Plan) Lines() []string {
 		if c.Ends != nil {
 			joins = fmt.Sprintf(", that of interfaces %s and %s", c.Ends.Child, c.Ends.Parent)
 		}
-		say("cable      %s %v to %s %v, MTU %d%s", p.Nodes[c.Child].Name, c.Lower, p.Nodes[c.Parent].Name, c.Upper, c.MTU, joins)
+		addLine("cable      %s %v to %s %v, MTU %d%s", p.Nodes[c.Child].Name, c.Lower, p.Nodes[c.Parent].Name, c.Upper, c.MTU, joins)
 	}
 	for i := range p.Adders {
 		a := &p.Adders[i]
@@ -267,7 +267,7 @@ func (p *Plan) Lines() []string {
 		if a.Rate > 0 {
 			divided = fmt.Sprintf(" that share %v", a.Rate)
 		}
-		say("program    %s at %s, %s, %s: job %d, %s of %d lanes in groups of %d, %s%s, up to %s", a.Program, n.Name, a.Mode, Arithmetic(a.Wrapping), p.Job,
+		addLine("program    %s at %s, %s, %s: job %d, %s of %d lanes in groups of %d, %s%s, up to %s", a.Program, n.Name, a.Mode, Arithmetic(a.Wrapping), p.Job,
 			olaf.Plural(p.Fragments, "fragment"), p.Lanes, p.Group, childrenOf(len(n.Down)), divided, p.Nodes[p.Cables[n.Up].Parent].Name)
 	}
 	return slices.Concat(lines, p.queueLines(), p.listRemoteCommands())

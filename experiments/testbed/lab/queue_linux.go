@@ -34,7 +34,7 @@ type queue struct {
 type hosted struct {
 	name    string
 	process *netlab.Process
-	said    bytes.Buffer // stderr
+	stderr  bytes.Buffer // stderr
 }
 
 // raise builds the switch's part of a testbed whose plan has a queue.
@@ -209,7 +209,7 @@ const endless = 1<<32 - 1
 
 func (l *Lab) start(node int, cmd *exec.Cmd) (err error) {
 	h := &hosted{name: l.nameOf(node)}
-	cmd.Stderr = &h.said
+	cmd.Stderr = &h.stderr
 	if h.process, err = l.Nodes[node].Start(cmd); err == nil {
 		l.programs = append(l.programs, h)
 	}
@@ -269,8 +269,8 @@ func (h *hosted) reason() (text string) {
 	if err := h.process.Wait(); err != nil {
 		text = ": " + err.Error()
 	}
-	if said := bytes.TrimSpace(h.said.Bytes()); len(said) > 0 {
-		text += ": " + string(said)
+	if output := bytes.TrimSpace(h.stderr.Bytes()); len(output) > 0 {
+		text += ": " + string(output)
 	}
 	return text
 }

@@ -61,7 +61,7 @@ func (p *Plan) HostOf(name string) *lab.PlannedHost {
 
 // Lines returns a description of the plan with one line per host, role, link and clock.
 func (p *Plan) Lines() (lines []string) {
-	say := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
+	addLine := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
 	for _, h := range p.Hosts {
 		at := "this machine"
 		if h.SSH != "" {
@@ -73,7 +73,7 @@ func (p *Plan) Lines() (lines []string) {
 		if h.Sudo {
 			at += ", as root"
 		}
-		say("host       %s, %s", h.Name, at)
+		addLine("host       %s, %s", h.Name, at)
 	}
 	if p.Nodes != nil {
 		return append(lines, p.Nodes.Lines()...)
@@ -85,10 +85,10 @@ func (p *Plan) Lines() (lines []string) {
 			from = fmt.Sprintf("all workers on interface %s of %s", g.Interface, g.Host)
 		}
 	}
-	say("generator  %s", from)
-	say("queue      %s of %s, port %d to the server", p.Queue.Device, p.Queue.Host, p.Queue.Port)
+	addLine("generator  %s", from)
+	addLine("queue      %s of %s, port %d to the server", p.Queue.Device, p.Queue.Host, p.Queue.Port)
 	if s := p.Server; s != nil {
-		say("server     interface %s of %s, stamps %s", s.Interface, s.Host, s.Stamps)
+		addLine("server     interface %s of %s, stamps %s", s.Interface, s.Host, s.Stamps)
 	}
 	within := ""
 	if p.ClockNS > 0 {
@@ -97,7 +97,7 @@ func (p *Plan) Lines() (lines []string) {
 	if p.Mirror != nil {
 		within = fmt.Sprintf(", copies of the generator's frames at %s of %s", p.Mirror.Interface, p.Mirror.Host)
 	}
-	say("clocks     by %s%s", p.ClockBy, within)
+	addLine("clocks     by %s%s", p.ClockBy, within)
 	return lines
 }
 

@@ -29,17 +29,17 @@ const LogBytes = 1 << 24
 
 // Feeder is a testbed in which this process operates all ends, those of the workers and of the server.
 type Feeder struct {
-	lab     *lab.Lab
-	workers []*net.UDPConn // by number
-	server  *net.UDPConn
-	replays []*xdp.SumReplayer
-	told    []dataplane.Comparison // per replay, the result reported so far
-	decided []uint64               // by adder
-	again   uint64                 // sums that agents repeated before the run
-	came    []uint64               // by adder, frames from its upward cable before the run
-	epoch   uint16                 // epoch of the next vector
-	mishaps process.Mishaps
-	deaf    int // the server ignores every n-th sum; 0 for none
+	lab      *lab.Lab
+	workers  []*net.UDPConn // by number
+	server   *net.UDPConn
+	replays  []*xdp.SumReplayer
+	reported []dataplane.Comparison // per replay, the result reported so far
+	decided  []uint64               // by adder
+	again    uint64                 // sums that agents repeated before the run
+	came     []uint64               // by adder, frames from its upward cable before the run
+	epoch    uint16                 // epoch of the next vector
+	mishaps  process.Mishaps
+	deaf     int // the server ignores every n-th sum; 0 for none
 
 	recording *recording // nil without a recorder
 }
@@ -81,7 +81,7 @@ func (f *Feeder) openEnds() (err error) {
 		}
 		f.replays = append(f.replays, r)
 	}
-	f.decided, f.told = make([]uint64, len(f.lab.Adders)), make([]dataplane.Comparison, len(f.lab.Adders))
+	f.decided, f.reported = make([]uint64, len(f.lab.Adders)), make([]dataplane.Comparison, len(f.lab.Adders))
 	f.server, err = f.lab.Nodes[f.lab.Server()].Datagrams(f.above(f.topAggregator()))
 	return err
 }
@@ -122,17 +122,17 @@ func (f *Feeder) Close() error {
 // run is the state of one run.
 type run struct {
 	*Feeder
-	config *Config
-	out    *Run
-	job    process.Job
-	begun  time.Time
-	said   func()
-	left   []atomic.Int64 // ns since begun when the last packet of a fragment left
-	times  []int64        // times of sums, from that packet to the server
-	whole  int            // distinct sums at the server
-	next   []uint16       // by fragment, the epoch of the first missing sum there
-	heard  int            // packets at the server, to count the ignored ones
-	sums   expected
+	config   *Config
+	out      *Run
+	job      process.Job
+	begun    time.Time
+	onVector func()
+	left     []atomic.Int64 // ns since begun when the last packet of a fragment left
+	times    []int64        // times of sums, from that packet to the server
+	distinct int            // distinct sums at the server
+	next     []uint16       // by fragment, the epoch of the first missing sum there
+	arrived  int            // packets at the server, to count the ignored ones
+	sums     expected
 }
 
 // expected caches the expected sums for the vectors that the workers currently send.
@@ -190,13 +190,13 @@ func (k *run) expectedSum(vector uint32) []int32 {
 
 // Record does the same as Run and captures what the workers and the server send and receive, from before the first
 // packet until after the last.
-func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func()) (*Run, error) {
+func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, onVector func()) (*Run, error) {
 	r, err := f.startRecording(to)
 	if err != nil {
 		return nil, err
 	}
 	f.recording = r
-	run, err := f.Run(ctx, c, said)
+	run, err := f.Run(ctx, c, onVector)
 	f.recording = nil
 	if err != nil {
 		return nil, errors.Join(err, r.at.Close())
@@ -204,17 +204,17 @@ func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func())
 	return run, r.endRecording()
 }
 
-// Run lets all workers send all their vectors, and checks the results. If said is not nil, it is called after each
+// Run lets all workers send all their vectors, and checks the results. If onVector is not nil, it is called after each
 // completed vector. The error matches lab.ErrBroken if a cable or a program was removed.
-func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
+func (f *Feeder) Run(ctx context.Context, c Config, onVector func()) (*Run, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	if said == nil {
-		said = func() {}
+	if onVector == nil {
+		onVector = func() {}
 	}
 	k := &run{
-		Feeder: f, config: &c, said: said, out: &Run{Seed: c.Seed, Kernel: map[string]map[string]uint64{}},
+		Feeder: f, config: &c, onVector: onVector, out: &Run{Seed: c.Seed, Kernel: map[string]map[string]uint64{}},
 		begun: time.Now(),
 		left:  make([]atomic.Int64, f.lab.Fragments), next: slices.Repeat([]uint16{f.epoch}, f.lab.Fragments),
 		sums: expected{of: map[uint32][]int32{}},
@@ -368,7 +368,7 @@ func (k *run) recordArrival(_ olaf.Time, _ program.Port, p *program.Packet, _ []
 	if int16(p.Round-k.epoch) < 0 { // in flight since the previous run
 		return false
 	}
-	if k.heard++; k.deaf > 0 && k.heard%k.deaf == 0 {
+	if k.arrived++; k.deaf > 0 && k.arrived%k.deaf == 0 {
 		return false
 	}
 	if int16(p.Round-k.next[p.Seg]) < 0 { // repeated; the server counts it
@@ -376,8 +376,8 @@ func (k *run) recordArrival(_ olaf.Time, _ program.Port, p *program.Packet, _ []
 	}
 	k.next[p.Seg] = p.Round + 1
 	k.times = append(k.times, int64(time.Since(k.begun))-k.left[p.Seg].Load())
-	if k.whole++; k.whole%k.lab.Fragments == 0 {
-		k.said()
+	if k.distinct++; k.distinct%k.lab.Fragments == 0 {
+		k.onVector()
 	}
 	return true
 }
@@ -512,7 +512,7 @@ func (f *Feeder) completeRun(ctx context.Context, r *Run, c *Config) error {
 		if f.replays[i] == nil {
 			continue
 		}
-		now, before := f.replays[i].Compare(f.decided[i]), f.told[i]
+		now, before := f.replays[i].Compare(f.decided[i]), f.reported[i]
 		d := olaf.Decisions{Checked: int64(now.Checked - before.Checked), Equal: int64(now.Equal - before.Equal),
 			Void: now.Void}
 		if d.Checked != d.Equal {
@@ -522,7 +522,7 @@ func (f *Feeder) completeRun(ctx context.Context, r *Run, c *Config) error {
 			d.Void = fmt.Sprintf("the log had no room for %d decisions", n)
 		}
 		r.Decisions.Add(&d)
-		f.told[i] = now
+		f.reported[i] = now
 	}
 	r.SumsAgain = f.countRepeated() - f.again
 	r.Invalid = f.lab.Faults() // they explain other errors

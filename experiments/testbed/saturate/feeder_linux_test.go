@@ -158,7 +158,7 @@ func TestSumsAreExactUnderFaults(t *testing.T) {
 // are timed once.
 func TestRepeatedSumsAreTimedOnce(t *testing.T) {
 	said := 0
-	k := &run{Feeder: &Feeder{lab: &lab.Lab{Plan: &lab.Plan{Fragments: 2}}, epoch: 65535}, begun: time.Now(), said: func() { said++ },
+	k := &run{Feeder: &Feeder{lab: &lab.Lab{Plan: &lab.Plan{Fragments: 2}}, epoch: 65535}, begun: time.Now(), onVector: func() { said++ },
 		left: make([]atomic.Int64, 2), next: []uint16{65535, 65535}}
 	for _, c := range []struct {
 		epoch  uint16

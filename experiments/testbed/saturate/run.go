@@ -67,32 +67,32 @@ func ValueAt(seed uint64, worker, vector, place int) int32 {
 // checkRun checks the accounting identities of a run. There must not be more decisions than packets sent, each sum must
 // be made exactly once, and every value must be correct.
 func (r *Run) checkRun(p *lab.Plan, c *Config) {
-	say := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
+	addReason := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
 	sums := uint64(p.Fragments * c.Vectors)
 	if r.Wrong > 0 {
-		say("%d of %d values of sums are wrong", r.Wrong, r.Checked)
+		addReason("%d of %d values of sums are wrong", r.Wrong, r.Checked)
 	}
 	if want := sums * uint64(p.Lanes*len(p.Workers())); r.Sums != sums || r.Checked != want {
-		say("%d sums with %d values came, not %d with %d", r.Sums, r.Checked, sums, want)
+		addReason("%d sums with %d values came, not %d with %d", r.Sums, r.Checked, sums, want)
 	}
 	came := uint64(0) // at all aggregators
 	for i := range p.Adders {
 		n := &p.Nodes[p.Adders[i].Node]
 		k := r.Kernel[n.Name]
 		if added, want := k["consumed"]+k["completed"], sums*uint64(len(n.Down)); added != want || k["completed"] != sums {
-			say("%s added %d packets to %d sums, not %d to %d", n.Name, added, k["completed"], want, sums)
+			addReason("%s added %d packets to %d sums, not %d to %d", n.Name, added, k["completed"], want, sums)
 		}
 		if odd := k["malformed"] + k["misidentified"] + k["lost_before_engine"]; odd > 0 {
-			say("%d packets at %s were broken, of another child than they said, or came before it ran", odd, n.Name)
+			addReason("%d packets at %s were broken, of another child than they said, or came before it ran", odd, n.Name)
 		}
 		came += sumDecisions(k)
 	}
 	// Sums from below the topmost aggregator go to another aggregator.
 	if out := r.Sent + sums*uint64(len(p.Adders)-1) + r.SumsAgain; came > out {
-		say("%d packets were decided about, of %d that were sent", came, out)
+		addReason("%d packets were decided about, of %d that were sent", came, out)
 	}
 	if d := &r.Decisions; d.Differ() {
-		say("%d of %d decisions differ from the program's; the first: %s", d.Checked-d.Equal, d.Checked, d.First)
+		addReason("%d of %d decisions differ from the program's; the first: %s", d.Checked-d.Equal, d.Checked, d.First)
 	}
 }
 

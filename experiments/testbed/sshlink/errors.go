@@ -42,23 +42,23 @@ var advice = []struct{ words, remedy string }{
 func explainEnd(a Address, code int, lines []string) error {
 	all := strings.Join(lines, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
-		if said, ok := strings.CutPrefix(lines[i], messagePrefix); ok {
-			return fmt.Errorf("%s: %w", a.Name(), olaf.NewError(kindOf(code), said))
+		if message, ok := strings.CutPrefix(lines[i], messagePrefix); ok {
+			return fmt.Errorf("%s: %w", a.Name(), olaf.NewError(kindOf(code), message))
 		}
 	}
-	said := "it ended without a word"
+	reason := "it ended without a word"
 	if len(lines) > 0 {
-		said = lines[len(lines)-1]
+		reason = lines[len(lines)-1]
 	}
 	if code != exitSSH && code >= 0 {
-		said = fmt.Sprintf("%s (exit code %d)", said, code)
+		reason = fmt.Sprintf("%s (exit code %d)", reason, code)
 	}
 	for _, known := range advice {
 		if strings.Contains(all, known.words) {
-			return fmt.Errorf("%w to %s: %s; %s", ErrSSH, a.Name(), said, strings.ReplaceAll(known.remedy, "HOST", a.Host))
+			return fmt.Errorf("%w to %s: %s; %s", ErrSSH, a.Name(), reason, strings.ReplaceAll(known.remedy, "HOST", a.Host))
 		}
 	}
-	return fmt.Errorf("%w to %s: %s", ErrSSH, a.Name(), said)
+	return fmt.Errorf("%w to %s: %s", ErrSSH, a.Name(), reason)
 }
 
 // kindOf returns the kind of failure for an agent's exit code.

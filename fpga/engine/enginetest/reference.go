@@ -20,14 +20,14 @@ type Reference struct {
 	leaving *heldUpdate
 	r       map[olaf.ClusterID]owner // the map R in semantics.md
 
-	cycle  int64
-	state  string   // "idle", "sending", "paying"
-	free   *big.Rat // exact instant in cycles at which the current state ends
-	merges int      // merges to be paid for after the frame on the wire
-	stats  engine.Stats
-	stall  uint64
-	idleAt int64
-	gone   []Event
+	cycle    int64
+	state    string   // "idle", "sending", "paying"
+	free     *big.Rat // exact instant in cycles at which the current state ends
+	merges   int      // merges to be paid for after the frame on the wire
+	stats    engine.Stats
+	stall    uint64
+	idleAt   int64
+	departed []Event
 }
 
 // rule describes how the reference implements a discipline.
@@ -69,7 +69,7 @@ func NewReference(name string, cfg engine.Config, out engine.Output) *Reference 
 }
 
 // Departures returns all frames that left so far.
-func (r *Reference) Departures() []Event { return r.gone }
+func (r *Reference) Departures() []Event { return r.departed }
 
 // Stats returns the same counts as the engine.
 func (r *Reference) Stats() engine.Stats { return r.stats }
@@ -211,7 +211,7 @@ func (r *Reference) stepCycle() {
 		if r.cfg.Provenance {
 			ev.Inside = h.inside
 		}
-		r.gone = append(r.gone, ev)
+		r.departed = append(r.departed, ev)
 		r.list = r.list[1:]
 		r.leaving = nil
 		r.stats.Released++
@@ -267,8 +267,8 @@ func ReplayReference(v *Vector) *Vector {
 	r := NewReference(v.Engine, v.Config, v.Output)
 	got := &Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}
 	take := func() {
-		got.Events = append(got.Events, r.gone...)
-		r.gone = nil
+		got.Events = append(got.Events, r.departed...)
+		r.departed = nil
 	}
 	for _, ev := range v.Events {
 		if ev.Kind == Out {

@@ -50,15 +50,15 @@ const (
 
 // aggregator is one slot in the table. It includes a shadow copy of its last sum.
 type aggregator struct {
-	bitmap   uint32 // contributors; 0 means that the aggregator is empty
-	lanes    uint16
-	seg      uint64
-	since    olaf.Time
-	trace    program.Trace
-	kept     bool // the sum has a shadow copy
-	keptSeg  uint64
-	keptLen  uint16
-	keptMark program.Trace
+	bitmap      uint32 // contributors; 0 means that the aggregator is empty
+	lanes       uint16
+	seg         uint64
+	since       olaf.Time
+	trace       program.Trace
+	hasShadow   bool // the sum has a shadow copy
+	shadowSeg   uint64
+	shadowLen   uint16
+	shadowTrace program.Trace
 }
 
 // Switch is the table of aggregators in one switch. It implements program.Program.

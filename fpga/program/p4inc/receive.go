@@ -31,7 +31,7 @@ func (s *Switch) handlePacket(now olaf.Time, from program.Port, p *program.Packe
 		return OutOfRange
 	}
 	t := &s.slots[i]
-	if t.kept && p.Seg <= t.keptSeg {
+	if t.hasShadow && p.Seg <= t.shadowSeg {
 		return s.handleLate(i, from, p, out)
 	}
 	bit := uint32(1) << k.Ports[from]
@@ -87,7 +87,7 @@ func (s *Switch) completeSum(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
-	t.kept, t.keptSeg, t.keptLen, t.keptMark = true, t.seg, t.lanes, t.trace
+	t.hasShadow, t.shadowSeg, t.shadowLen, t.shadowTrace = true, t.seg, t.lanes, t.trace
 	copy(s.buffer(i, 1, t.lanes), s.buffer(i, 0, t.lanes))
 	t.bitmap = 0
 	s.used--
@@ -97,7 +97,7 @@ func (s *Switch) completeSum(k *program.Tenant, i int, out program.Out) {
 // handleLate processes a packet of a fragment that is already complete. It sends the result again if the switch still
 // has it.
 func (s *Switch) handleLate(i int, from program.Port, p *program.Packet, out program.Out) program.Class {
-	if p.Seg < s.slots[i].keptSeg {
+	if p.Seg < s.slots[i].shadowSeg {
 		return Stale
 	}
 	s.sendResult(p.Job, i, program.Dest(from), out)
@@ -108,10 +108,10 @@ func (s *Switch) handleLate(i int, from program.Port, p *program.Packet, out pro
 func (s *Switch) sendResult(id olaf.ClusterID, i int, to program.Dest, out program.Out) {
 	t := &s.slots[i]
 	s.out = program.Packet{
-		Kind: program.Result, Job: id, Seg: t.keptSeg, Index: uint32(i), Count: uint16(t.keptMark.Vectors),
-		Lanes: t.keptLen, Trace: t.keptMark,
+		Kind: program.Result, Job: id, Seg: t.shadowSeg, Index: uint32(i), Count: uint16(t.shadowTrace.Vectors),
+		Lanes: t.shadowLen, Trace: t.shadowTrace,
 	}
-	out.Emit(to, &s.out, s.buffer(i, 1, t.keptLen))
+	out.Emit(to, &s.out, s.buffer(i, 1, t.shadowLen))
 }
 
 // sendMark sends a congestion mark to a sender, because its aggregator is used by another fragment.

@@ -79,7 +79,7 @@ func (s *Server) readSum(k *program.Tenant, i int) []uint32 {
 func (t *slot) setFragment(f Fragment, children int) {
 	*t = slot{
 		bitmap: f.Bitmap, count: uint32(f.Count), epoch: f.Epoch, lanes: f.Lanes, inside: uint8(f.Inside),
-		whole: f.Lanes > 0 && f.Inside == children,
-		trace: program.Trace{NewestNS: f.NewestNS, OldestNS: f.NewestNS, Vectors: uint32(f.Count)},
+		complete: f.Lanes > 0 && f.Inside == children,
+		trace:    program.Trace{NewestNS: f.NewestNS, OldestNS: f.NewestNS, Vectors: uint32(f.Count)},
 	}
 }

@@ -56,7 +56,7 @@ func (s *Server) handleParent(k *program.Tenant, p *program.Packet, out program.
 				return
 			}
 			// Sums in progress will be sent in any case.
-			if t := s.refreshSlot(k, k.Base+int(i)); t.whole && t.epoch == p.Round && s.sendUp(k, k.Base+int(i), out) {
+			if t := s.refreshSlot(k, k.Base+int(i)); t.complete && t.epoch == p.Round && s.sendUp(k, k.Base+int(i), out) {
 				s.counts[resent]++
 			}
 		}
@@ -101,7 +101,7 @@ func (s *Server) handleFinished(k *program.Tenant, child int, from program.Port,
 	}
 	s.refreshSlots(k, end)
 	for i := range end {
-		if t := &s.slots[k.Base+i]; t.epoch != p.Round || !t.whole {
+		if t := &s.slots[k.Base+i]; t.epoch != p.Round || !t.complete {
 			return
 		}
 	}
@@ -121,7 +121,7 @@ func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *p
 		}
 		i := k.Base + int(seg)
 		t := s.refreshSlot(k, i)
-		if lost|onward|awaited == 0 && s.epochs != nil && t.hasChild(child, p.Round) && t.epoch == p.Round && !t.whole {
+		if lost|onward|awaited == 0 && s.epochs != nil && t.hasChild(child, p.Round) && t.epoch == p.Round && !t.complete {
 			awaited = s.reportAwaited(k, t, int(seg), from, out)
 		}
 		switch {
@@ -130,7 +130,7 @@ func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *p
 			s.counts[resent]++
 		case !t.hasChild(child, p.Round):
 			lost |= 1 << bit
-		case k.Parent && t.whole && t.epoch == p.Round:
+		case k.Parent && t.complete && t.epoch == p.Round:
 			if s.sendUp(k, i, out) {
 				s.counts[resent]++
 			}
@@ -165,5 +165,5 @@ func (s *Server) reportAwaited(k *program.Tenant, t *slot, fragment int, to prog
 // last. Every change of the tree adds two epochs.
 func (r *result) inEpochs(first, last uint16) bool {
 	ahead := r.epoch - first
-	return r.held && ahead <= last-first && ahead%2 == 0
+	return r.stored && ahead <= last-first && ahead%2 == 0
 }

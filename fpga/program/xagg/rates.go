@@ -19,21 +19,21 @@ const (
 // rates divides a server's link among its children (paper, §IV-C). The sum of their rates must not exceed the link's
 // capacity for input. The slowest rate must not exceed the capacity for output or the rate granted by the parent.
 type rates struct {
-	in, out olaf.Rate // 0 means unlimited
-	granted olaf.Rate // rate granted by the parent; 0 before its first grant
-	epoch   uint16
-	known   bool // an epoch has begun
-	phase   []phase
-	most    []olaf.Rate // maximum rate of each child
-	share   []olaf.Rate
-	told    []olaf.Rate
-	flow    olaf.Rate // rate last requested from the parent
+	in, out  olaf.Rate // 0 means unlimited
+	granted  olaf.Rate // rate granted by the parent; 0 before its first grant
+	epoch    uint16
+	known    bool // an epoch has begun
+	phase    []phase
+	most     []olaf.Rate // maximum rate of each child
+	share    []olaf.Rate
+	assigned []olaf.Rate
+	flow     olaf.Rate // rate last requested from the parent
 }
 
 func newRates(children int, in, out olaf.Rate) *rates {
 	return &rates{
 		in: in, out: out, phase: make([]phase, children), most: make([]olaf.Rate, children),
-		share: make([]olaf.Rate, children), told: make([]olaf.Rate, children),
+		share: make([]olaf.Rate, children), assigned: make([]olaf.Rate, children),
 	}
 }
 
@@ -115,10 +115,10 @@ func (r *rates) assignShares(shares []olaf.Rate) {
 // mustTell reports whether a child's share must be sent to it, and records the share as sent. The share must be sent if
 // it changed, or if always is set.
 func (r *rates) mustTell(child int, always bool) bool {
-	if r.phase[child] != sending || !always && r.share[child] == r.told[child] {
+	if r.phase[child] != sending || !always && r.share[child] == r.assigned[child] {
 		return false
 	}
-	r.told[child] = r.share[child]
+	r.assigned[child] = r.share[child]
 	return true
 }
 

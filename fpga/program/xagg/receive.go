@@ -113,7 +113,7 @@ func (s *Server) addLanes(i int, first bool, lanes []uint32) {
 // sendComplete sends the sum of fragment i to the parent, or to all children if this server is the root.
 func (s *Server) sendComplete(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
-	t.whole = true
+	t.complete = true
 	s.used--
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
@@ -122,8 +122,8 @@ func (s *Server) sendComplete(k *program.Tenant, i int, out program.Out) {
 		return
 	}
 	r := &s.results[i]
-	*r = result{held: true, epoch: t.epoch, lanes: t.lanes, count: t.count, trace: t.trace}
-	copy(s.part(s.kept, i, r.lanes), s.buffer(i))
+	*r = result{stored: true, epoch: t.epoch, lanes: t.lanes, count: t.count, trace: t.trace}
+	copy(s.part(s.resultLanes, i, r.lanes), s.buffer(i))
 	s.sendResult(k, i, program.Down, out)
 }
 
@@ -131,7 +131,7 @@ func (s *Server) sendComplete(k *program.Tenant, i int, out program.Out) {
 func (s *Server) sendUp(k *program.Tenant, i int, out program.Out) bool {
 	t, lanes := &s.slots[i], s.buffer(i)
 	if s.model != nil {
-		if lanes = s.readSum(k, i); !t.whole {
+		if lanes = s.readSum(k, i); !t.complete {
 			return false
 		}
 	}
@@ -149,7 +149,7 @@ func (s *Server) sendResult(k *program.Tenant, i int, to program.Dest, out progr
 		Kind: program.Result, Job: k.ID, Seg: uint64(i - k.Base), Round: r.epoch, Count: clampCount(r.count),
 		Lanes: r.lanes, Trace: r.trace,
 	}
-	out.Emit(to, &s.out, s.part(s.kept, i, r.lanes))
+	out.Emit(to, &s.out, s.part(s.resultLanes, i, r.lanes))
 }
 
 // reportMissing finds the fragments in the range from first to end-1 that are missing from a child, and sends their

@@ -275,12 +275,12 @@ func TestResultOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.Uint16().Draw(t, "first")
 		changes, at := rapid.IntRange(0, 5).Draw(t, "changes"), rapid.IntRange(-12, 12).Draw(t, "at")
-		r := result{held: true, epoch: uint16(int(first) + at)}
+		r := result{stored: true, epoch: uint16(int(first) + at)}
 		want := at >= 0 && at <= 2*changes && at%2 == 0
 		if have := r.inEpochs(first, first+uint16(2*changes)); have != want {
 			t.Fatalf("%d changes after %d, %d on: %v", changes, first, at, have)
 		}
-		if r.held = false; r.inEpochs(first, first+uint16(2*changes)) {
+		if r.stored = false; r.inEpochs(first, first+uint16(2*changes)) {
 			t.Fatal("nothing is a result")
 		}
 	})

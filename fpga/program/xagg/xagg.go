@@ -84,42 +84,42 @@ const (
 // slot is one fragment of the model. The first packet in a newer epoch replaces its contents, so the model does not
 // have to be cleared between epochs.
 type slot struct {
-	bitmap uint64
-	since  olaf.Time
-	count  uint32 // number of updates
-	epoch  uint16
-	lanes  uint16 // 0 before the first packet
-	inside uint8  // number of children
-	whole  bool   // all children have contributed
-	trace  program.Trace
+	bitmap   uint64
+	since    olaf.Time
+	count    uint32 // number of updates
+	epoch    uint16
+	lanes    uint16 // 0 before the first packet
+	inside   uint8  // number of children
+	complete bool   // all children have contributed
+	trace    program.Trace
 }
 
 // result is the last final sum of a fragment. It is stored for workers that missed it, while others are already an
 // epoch ahead.
 type result struct {
-	epoch uint16
-	lanes uint16
-	held  bool
-	count uint32
-	trace program.Trace
+	epoch  uint16
+	lanes  uint16
+	stored bool
+	count  uint32
+	trace  program.Trace
 }
 
 // Server is an aggregation server. It implements program.Program.
 type Server struct {
-	cfg     program.Config
-	wrap    bool
-	jobs    program.Tenants
-	rates   []*rates // by job
-	slots   []slot
-	results []result // results, kept by a root switch
-	lanes   []uint32 // LaneMemory per slot
-	kept    []uint32 // lanes of results
-	counts  [counters]uint64
-	used    int
-	group   int   // number of a child's packets between two checks
-	model   Model // model of an agent; nil in other switches
-	epochs  Epochs
-	out     program.Packet
+	cfg         program.Config
+	wrap        bool
+	jobs        program.Tenants
+	rates       []*rates // by job
+	slots       []slot
+	results     []result // results, kept by a root switch
+	lanes       []uint32 // LaneMemory per slot
+	resultLanes []uint32 // lanes of results
+	counts      [counters]uint64
+	used        int
+	group       int   // number of a child's packets between two checks
+	model       Model // model of an agent; nil in other switches
+	epochs      Epochs
+	out         program.Packet
 }
 
 var _ program.Program = (*Server)(nil)
@@ -170,7 +170,7 @@ func (s *Server) Configure(j program.Job) error {
 	}
 	s.rates[j.ID] = newRates(len(j.Members), j.In, j.Out)
 	if !j.Parent && s.results == nil {
-		s.results, s.kept = make([]result, len(s.slots)), make([]uint32, len(s.lanes))
+		s.results, s.resultLanes = make([]result, len(s.slots)), make([]uint32, len(s.lanes))
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (s *Server) clearFragments(id olaf.ClusterID) {
 
 // discardSum counts the contributions in an incomplete sum as cleared.
 func (s *Server) discardSum(t *slot) {
-	if t.inside == 0 || t.whole || s.model != nil {
+	if t.inside == 0 || t.complete || s.model != nil {
 		return
 	}
 	s.counts[vectorsCleared] += uint64(t.trace.Vectors)

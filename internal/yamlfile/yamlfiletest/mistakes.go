@@ -18,12 +18,12 @@ func CheckMistakes(t testing.TB, err, kind error, file, text string) {
 		t.Errorf("%v is no %q", err, kind)
 	}
 	for _, one := range splitErrors(err) {
-		said := one.Error()
-		if strings.ContainsFunc(said, unicode.IsControl) {
-			t.Errorf("%q is not one plain line", said)
+		message := one.Error()
+		if strings.ContainsFunc(message, unicode.IsControl) {
+			t.Errorf("%q is not one plain line", message)
 		}
-		if n, ok := lineIn(said, file); !ok || n < 1 || n > linesOf(text)+1 {
-			t.Errorf("%q names no line of the %d of %s", said, linesOf(text), file)
+		if n, ok := lineIn(message, file); !ok || n < 1 || n > linesOf(text)+1 {
+			t.Errorf("%q names no line of the %d of %s", message, linesOf(text), file)
 		}
 	}
 }
@@ -41,8 +41,8 @@ func splitErrors(err error) (all []error) {
 }
 
 // lineIn returns the line number that follows the name of the file in a message.
-func lineIn(said, file string) (line int, ok bool) {
-	m := regexp.MustCompile(regexp.QuoteMeta(file) + `:(\d+): `).FindStringSubmatch(said)
+func lineIn(message, file string) (line int, ok bool) {
+	m := regexp.MustCompile(regexp.QuoteMeta(file) + `:(\d+): `).FindStringSubmatch(message)
 	if m == nil {
 		return 0, false
 	}

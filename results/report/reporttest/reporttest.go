@@ -96,8 +96,8 @@ func Show(t *testing.T, width int, pages map[string]string) map[string]string {
 	found := map[string]string{}
 	if title := regexp.MustCompile(`(?s)<title>(.*?)</title>`).FindSubmatch(dom); title != nil {
 		for line := range strings.Lines(string(title[1])) {
-			name, said, _ := strings.Cut(strings.TrimSpace(line), "\t")
-			found[name] = said
+			name, text, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			found[name] = text
 		}
 	}
 	if len(found) != len(pages) {
