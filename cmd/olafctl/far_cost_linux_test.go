@@ -23,7 +23,8 @@ const farRuns = 120
 const roundTrip = 500 * time.Microsecond
 
 // BenchmarkFarRuns measures how much longer a run on another host's twin takes than on a twin behind a socket of this host: through
-// ssh, and through ssh with 0.5 ms of round trip. The start of ssh, about half a second, is part of it.
+// ssh, through ssh and a holder that lends the twin (relayed), and through ssh with 0.5 ms of round trip. The start of ssh, about
+// half a second, is part of it, and so is the examination of the holder's host.
 func BenchmarkFarRuns(b *testing.B) {
 	l := testbedtest.NewNetwork(b, 1, pathOfOlafctl(b))
 	socket := filepath.Join(b.TempDir(), "s")
@@ -52,15 +53,27 @@ func BenchmarkFarRuns(b *testing.B) {
 	distant := *l
 	distant.SSH += " -o HostKeyAlias=" + strings.TrimPrefix(l.Hosts[0].Name, "root@")
 	far := fmt.Sprintf("ssh://root@%s/twin:", delayTCP(b, l, strings.TrimPrefix(l.Hosts[0].Name, "root@")+":22"))
-	var near, ssh, distance time.Duration
+	name := fmt.Sprintf("relayed%d", os.Getpid())
+	file := filepath.Join(b.TempDir(), name+".yaml")
+	text := fmt.Sprintf("hosts: {a: {ssh: %s}}\nroles:\n  queue: {host: a, device: 'twin:'}\n", l.Hosts[0].Name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	if _, said, code := runOnHead(b, l, "testbed", "up", file); code != 0 {
+		b.Fatalf("testbed up: exit code %d: %s", code, said)
+	}
+	b.Cleanup(func() { runOnHead(b, l, "testbed", "down", name) })
+	var near, ssh, relayed, distance time.Duration
 	for b.Loop() {
 		near += measure(l, "grpc:unix:"+socket)
 		ssh += measure(l, l.Hosts[0].URL("twin:"))
+		relayed += measure(l, "testbed:"+name)
 		distance += measure(&distant, far)
 	}
 	runs := farRuns * float64(b.N)
 	b.ReportMetric(near.Seconds()*1e3/runs, "socket-ms/run")
 	b.ReportMetric((ssh-near).Seconds()*1e3/runs, "ssh-more-ms/run")
+	b.ReportMetric((relayed-near).Seconds()*1e3/runs, "relayed-more-ms/run")
 	b.ReportMetric((distance-near).Seconds()*1e3/runs, "distant-more-ms/run")
 }
 
