@@ -144,7 +144,8 @@ func (s *Service) registerShared(ctx context.Context, shared *Shared, o ServeOpt
 // to the clock of the card that contains the generator.
 func (s *Service) captureBehind(ports int, clock fpga.Registers, o Access) (*Tap, error) {
 	if p := o.Card.ServerPort; p < 0 || p >= ports {
-		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, olaf.Plural(ports, "port"))
+		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 "+
+			"(--server-port)", fpga.ErrRefused, p, olaf.Plural(ports, "port"))
 	}
 	now := o.Card.Now
 	if now == nil {

@@ -216,9 +216,11 @@ func (c *Card) judge(power string, config configuration) {
 	case c.Device == factoryDevice:
 		refuse(ErrNotOurs, "a U55C with its factory image; program an OpenNIC image with the OLAF box, then warm-reboot the host")
 	case c.BAR2Bytes == 0 && config[bar2]&barType != 0:
-		refuse(ErrNotReady, "BAR2 has no address: the bridge above the card has no room for it; warm-reboot the host with the card in it, or boot it with pci=realloc")
+		refuse(ErrNotReady, "BAR2 has no address: the bridge above the card has no room for it; "+
+			"warm-reboot the host with the card in it, or boot it with pci=realloc")
 	case c.BAR2Bytes == 0:
-		refuse(ErrNotReady, "BAR2 is missing or has no address: the image changed, or the bridge above the card has no room for it; warm-reboot the host with the card in it, or boot it with pci=realloc")
+		refuse(ErrNotReady, "BAR2 is missing or has no address: the image changed, or the bridge above the card has no room for it; "+
+			"warm-reboot the host with the card in it, or boot it with pci=realloc")
 	case c.BAR2Bytes == esnetBarBytes:
 		refuse(ErrNotOurs, "BAR2 of 8 MiB: an ESnet SmartNIC image, whose registers are at other addresses")
 	case c.BAR2Bytes != barBytes:

@@ -96,8 +96,9 @@ func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device agent %q: %w", target, err)
 	}
-	d := &Device{conn: conn, patience: o.Patience, breakCause: o.BreakCause, readOnly: o.ReadOnly, local: o.Local, counters: make(map[uint32]uint32),
-		fixed: make(map[uint32]uint32)}
+	d := &Device{conn: conn, patience: o.Patience, breakCause: o.BreakCause, readOnly: o.ReadOnly, local: o.Local,
+		counters: make(map[uint32]uint32),
+		fixed:    make(map[uint32]uint32)}
 	if err := d.openSession(ctx, target, o); err != nil {
 		d.cancel()
 		return nil, errors.Join(err, conn.Close())

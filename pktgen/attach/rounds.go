@@ -296,7 +296,7 @@ func (r *Rounds) CountPackets(lanes int) error {
 	return r.countPackets(lanes)
 }
 
-// countPackets is CountPackets for callers that hold r.mu.
+// countPackets counts like CountPackets, for callers that hold r.mu.
 func (r *Rounds) countPackets(lanes int) error {
 	perPacket := r.config.Lanes - Overhead
 	r.packets += (lanes + perPacket - 1) / perPacket

@@ -87,7 +87,8 @@ type Mishaps struct {
 
 func (m *Mishaps) check() error {
 	if m.Skip < 0 || m.Skip == 1 || m.Twice < 0 || m.Swap < 0 || m.Swap == 1 {
-		return fmt.Errorf("%w: leaving out every %d-th packet, %d-th twice, %d-th later; use 2 or more, or 0 for none", ErrConfig, m.Skip, m.Twice, m.Swap)
+		return fmt.Errorf("%w: leaving out every %d-th packet, %d-th twice, %d-th later; use 2 or more, or 0 for none",
+			ErrConfig, m.Skip, m.Twice, m.Swap)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ docs/guide/three-machines.md.`,
   olafctl testbed doctor paper.yaml
   olafctl testbed up paper.yaml && olafctl bench -d testbed:paper && olafctl testbed down paper`,
 	}
-	cmd.AddCommand(newTestbedDoctorCmd(env), newTestbedDemoCmd(env), newTestbedInitCmd(env), newTestbedPlanCmd(env), newTestbedReserveCmd(env), newTestbedReleaseCmd(env), newTestbedUpCmd(env), newTestbedHoldCmd(env),
+	cmd.AddCommand(newTestbedDoctorCmd(env), newTestbedDemoCmd(env), newTestbedInitCmd(env), newTestbedPlanCmd(env),
+		newTestbedReserveCmd(env), newTestbedReleaseCmd(env), newTestbedUpCmd(env), newTestbedHoldCmd(env),
 		newTestbedShowCmd(env), newTestbedEpochCmd(env), newTestbedDownCmd(env),
 		NewWorker(env), NewPS(env), newSwitchCmd(env))
 	return cmd

@@ -71,8 +71,8 @@ func New(env *cli.Env) *cobra.Command {
 		Short: "Train LunarLander or your own program through a network",
 		Long: `Train LunarLander with asynchronous PPO whose updates pass through a congested queue, in virtual time. Gradients are Q16.16
 lanes; olaf merges them, and fifo drops them when its queue is full. Systems with closed-loop workers (olafctl system list)
-train one job packet by packet with float32 gradients. --seeds and --versus print learning curves with intervals. With -d xdp: workers and server are
-processes, packets are real, and the Linux kernel merges them. With --program your own command computes. See docs/guide/own-training.md.`,
+train one job packet by packet with float32 gradients. --seeds and --versus print learning curves with intervals. With -d xdp: workers and
+server are processes, packets are real, and the Linux kernel merges them. With --program your own command computes. See docs/guide/own-training.md.`,
 		Example: `  olafctl train --system olaf --out-rate 20G
   olafctl train --system fifo --out-rate 20G --workers 24 --clusters 12
   olafctl train --system olaf --versus fifo --seeds 5 --plots curves

@@ -264,7 +264,8 @@ func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 		}
 	}
 	n := &c.Training.Network
-	f.Say("%d workers of %d clusters offer %v to an output of %v, %d slots; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
+	f.Say("%d workers of %d clusters offer %v to an output of %v, %d slots; %s; "+
+		"each iteration's mean over all workers, ± the 95 %% interval over seeds",
 		c.Training.Workers, c.Training.Clusters, n.Rate, n.OutRate, n.Slots, olaf.Plural(len(c.Seeds), "seed"))
 	for _, k := range curves {
 		greedy, lost := k.over(func(t *Training) float64 { return t.Greedy }),
@@ -322,7 +323,8 @@ func (k *curve) sayWitnessed(f *result.Result, period time.Duration) {
 		}
 	}
 	system := k.trainings[0].System
-	f.Say("%s: %d of %d decisions as the engine's; packets left late by %v (p99); the latest worker handed over late by %v (p50), %v (p99) of a period of %v", system,
+	f.Say("%s: %d of %d decisions as the engine's; packets left late by %v (p99); "+
+		"the latest worker handed over late by %v (p50), %v (p99) of a period of %v", system,
 		decisions.Equal, decisions.Checked, time.Duration(late.P99), roundToUS(workers.P50), roundToUS(workers.P99),
 		period.Round(time.Millisecond))
 	if withheld > 0 {

@@ -152,15 +152,16 @@ func NewComputation(c attach.Config, end context.CancelCauseFunc, logf func(form
 // player returns the player and the codec of a host.
 func (w *WireJob) player(number int, work process.Work, patience time.Duration) (*process.Player, *wired.HostFrames) {
 	codec := wired.NewHostFrames(&w.parts, w.network.Workers, number)
-	p := &process.Player{Work: work, Patience: patience, Number: olaf.WorkerID(number), Others: w.others(number), To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
-		switch to {
-		case endpoint.Network:
-			return codec.Switch()
-		case endpoint.Server:
-			return codec.Host(w.network.Workers)
-		}
-		return codec.Host(int(to))
-	}}
+	p := &process.Player{Work: work, Patience: patience, Number: olaf.WorkerID(number), Others: w.others(number),
+		To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
+			switch to {
+			case endpoint.Network:
+				return codec.Switch()
+			case endpoint.Server:
+				return codec.Host(w.network.Workers)
+			}
+			return codec.Host(int(to))
+		}}
 	return p, codec
 }
 
