@@ -69,11 +69,10 @@ reports after a second whose vectors its incomplete sums lack. Workers of ring d
 one before.
 
 Around ` + "`testbed switch`" + `, a host that ends sends a *left* frame ([Baseline](wire.md#baseline)) to the others. Those that need
-its vector or answer then end. A killed host sends none. iSwitch's Leave is not used, because the switch would then add fewer
-vectors.
+its vector or answer then end. A killed host sends none.
 
 Workers must agree on the length of each vector. In one of 8192 rounds, all frames are sent. Real frames of
-atp can number 65,535 packets of a worker; a job ends with an error when its vectors have more.
+atp number at most 65,535 packets per worker; a job that needs more ends with an error.
 
 After lost or late frames a sum of iswitch may miss or repeat a vector, as published; ` + "`--program-profile isw-x`" + ` prevents it.
 
@@ -85,8 +84,8 @@ version, the update's number, its reward as float32, and its time in two halves.
 version.
 
 A program attaches to the server of olaf, fifo, and ps with ` + "`--mode async`" + `. Through ps it gets whole updates, and its answer may
-have another length. The server of atp completes the sum of each packet by itself, so that it has no vector for a program, and
-asynchronous iswitch has no server: only in virtual time does one program apply its sums for all workers.
+have another length. The server of atp sums packet by packet and never has a whole vector. Asynchronous iswitch has no server;
+only in virtual time does one program apply its sums for all workers.
 `
 
 // pageKinds are the messages in the page's order.
