@@ -190,3 +190,78 @@ func TestPathsOfPagesExist(t *testing.T) {
 		t.Errorf("found only %d paths; the search is broken", found)
 	}
 }
+
+var (
+	testCommand = regexp.MustCompile("(?:\\bgo|\\$\\(GO\\)) test [^`\n]*")
+	runPattern  = regexp.MustCompile(` -(?:run|bench) ('[^']*'|\S+)`)
+	testFolder  = regexp.MustCompile(` (\./[\w/-]*)`)
+	testName    = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
+)
+
+// TestCommandsInPagesSelectTests checks that every part of a -run or -bench pattern in a page or the Makefile matches a
+// test of the packages in its command. Otherwise the command passes without testing anything.
+func TestCommandsInPagesSelectTests(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, p := range append(readPages(t), page{name: "Makefile", text: string(makefile)}) {
+		for _, command := range testCommand.FindAllString(p.text, -1) {
+			names := testsIn(t, command)
+			for _, m := range runPattern.FindAllStringSubmatch(command, -1) {
+				pattern, _, _ := strings.Cut(strings.ReplaceAll(strings.Trim(m[1], "'"), "$$", "$"), "/")
+				if pattern == "^$" || strings.EqualFold(pattern, "xxx") || strings.Contains(pattern, "{") {
+					continue // no tests, or a name that the shell inserts
+				}
+				parts := []string{pattern}
+				if !strings.Contains(pattern, "(") {
+					parts = strings.Split(pattern, "|")
+				}
+				for _, part := range parts {
+					checked++
+					if !slices.ContainsFunc(names, regexp.MustCompile(part).MatchString) {
+						t.Errorf("%s: no test matches %s in: %s", p.name, part, command)
+					}
+				}
+			}
+		}
+	}
+	if checked < 30 {
+		t.Errorf("checked only %d patterns; the search is broken", checked)
+	}
+}
+
+// testsIn returns the names of the tests in the packages of a go test command, or of all packages if it names none.
+func testsIn(t *testing.T, command string) (names []string) {
+	t.Helper()
+	base := "."
+	if strings.Contains(command, "-C internal/tools") {
+		base = "internal/tools"
+	}
+	folders := testFolder.FindAllStringSubmatch(command, -1)
+	if len(folders) == 0 || strings.Contains(command, "./...") {
+		folders = [][]string{{"", "./..."}}
+	}
+	for _, m := range folders {
+		found, err := filepath.Glob(filepath.Join(base, m[1], "*_test.go"))
+		if m[1] == "./..." {
+			var listed []byte
+			listed, err = exec.Command("git", "ls-files", filepath.Join(base, "*_test.go")).Output()
+			found = strings.Fields(string(listed))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range found {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range testName.FindAllStringSubmatch(string(text), -1) {
+				names = append(names, f[1])
+			}
+		}
+	}
+	return names
+}
