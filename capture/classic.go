@@ -92,6 +92,9 @@ func (r *classicReader) readData(n uint32) ([]byte, error) {
 		r.buf = make([]byte, max(n, min(r.snap, maxPacket)))
 	}
 	_, err := io.ReadFull(r.in, r.buf[:n])
+	if n > 0 {
+		err = cutShort(err)
+	}
 	return r.buf[:n], err
 }
 

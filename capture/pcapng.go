@@ -133,7 +133,7 @@ func (r *ngReader) readBlock() error {
 	return nil
 }
 
-// cutShort converts io.EOF to io.ErrUnexpectedEOF, for reads inside a block.
+// cutShort converts io.EOF to io.ErrUnexpectedEOF, for reads inside a block or packet.
 func cutShort(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
