@@ -258,7 +258,7 @@ func TestBadFiles(t *testing.T) {
 		{"empty", nil, ErrFormat, "in.pcap: not a readable capture: the file is empty"},
 		{"two bytes", pcap[:2], ErrCut, "file's header"},
 		{"half a header", pcap[:20], ErrCut, "file's header"},
-		{"text", []byte("time,worker,reward\n1,2,3\n4,5,6\n"), ErrFormat, "Unknown magic"},
+		{"text", []byte("time,worker,reward\n1,2,3\n4,5,6\n"), ErrFormat, "unknown magic"},
 		{"cut in a packet header", pcap[:24+272+8], ErrCut, "packet 2"},
 		{"cut in a packet", pcap[:24+272*2+100], ErrCut, "packet 3"},
 		{"cut pcapng", ng[:len(ng)-130], ErrCut, "packet 4"},

@@ -41,13 +41,13 @@ func newClassicReader(in io.Reader) (*classicReader, error) {
 	case magicNanoseconds:
 		r.form.stamps = 9
 	default:
-		return nil, fmt.Errorf("Unknown magic %x", binary.LittleEndian.Uint32(head[:]))
+		return nil, fmt.Errorf("unknown magic %x", binary.LittleEndian.Uint32(head[:]))
 	}
 	if major := r.order.Uint16(head[4:]); major != 2 {
-		return nil, fmt.Errorf("Unknown major version %d", major)
+		return nil, fmt.Errorf("unknown major version %d", major)
 	}
 	if minor := r.order.Uint16(head[6:]); minor != 4 {
-		return nil, fmt.Errorf("Unknown minor version %d", minor)
+		return nil, fmt.Errorf("unknown minor version %d", minor)
 	}
 	r.snap = r.order.Uint32(head[16:])
 	word := r.order.Uint32(head[20:])
@@ -104,7 +104,7 @@ func appendClassicHeader(b []byte, snapBytes int) []byte {
 	return appendWords(b, magicNanoseconds, version, 0, 0, uint32(snapBytes), uint32(linkEthernet))
 }
 
-// appendClassicPacket appends a packet of a pcap file.
+// appendClassicPacket appends a packet in the format of pcap files.
 func appendClassicPacket(b []byte, unixNS int64, captured []byte, wire int) []byte {
 	b = appendWords(b, uint32(unixNS/nsPerSecond), uint32(unixNS%nsPerSecond), uint32(len(captured)), uint32(wire))
 	return append(b, captured...)

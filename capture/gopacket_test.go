@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,7 +140,7 @@ func compareWithGopacket(t *testing.T, name string, file []byte) {
 	if wantErr == io.EOF && errors.Is(err, io.ErrUnexpectedEOF) {
 		return // the library accepts files that end behind a packet's header
 	}
-	if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+	if (err == nil) != (wantErr == nil) || err != nil && !strings.EqualFold(err.Error(), wantErr.Error()) {
 		t.Fatalf("%s, %d bytes: error %v, want %v", name, len(file), err, wantErr)
 	}
 }

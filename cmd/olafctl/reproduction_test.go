@@ -87,7 +87,7 @@ func p4incCounts(rows []results.PaperRow) string {
 			}
 		}
 	}
-	return fmt.Sprintf("There are %d `predicted` rows. For these we compute %d different numbers: %d match and %d are near, both for 40 "+
+	return fmt.Sprintf("There are %d `predicted` rows. They contain %d distinct numbers: %d match and %d are near, both for 40 "+
 		"jobs in Table I, one with an interval of ±37 %%. Another %d rows are `arithmetic`", bases[string(paper.Predicted)], own,
 		verdicts[string(paper.Match)], verdicts[string(paper.Near)], bases[string(paper.Arithmetic)])
 }

@@ -118,8 +118,8 @@ func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 // effect without a bound: a slightly late frame changes which of several updates finds no room.
 const latePct = 5 - 1
 
-// withholdLate removes the ages from a run whose output was late, either according to the output's own report or
-// because lateness may have raised the mean age too much.
+// withholdLate removes the ages from a run if the output reported itself late, or if lateness may have raised the mean
+// age too much.
 func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
 	if p.Withheld != "" {
 		r.Withhold(p.Withheld)

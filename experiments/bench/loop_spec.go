@@ -185,8 +185,8 @@ func (s *Spec) checkLoopOptions() error {
 	return nil
 }
 
-// maxLoopValues is the maximum number of values per vector. With more, frames could not number a vector's packets at
-// the smallest packet size.
+// maxLoopValues is the maximum number of values per vector. With more, a packet's number would not fit into frames of
+// the smallest size.
 const maxLoopValues = 1 << 30
 
 // checkLoop checks the settings of a closed loop. It does not build hosts and switch; NewPlan tries that.

@@ -97,8 +97,8 @@ func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
 	return err
 }
 
-// settle undoes updates that leave contradicting entries. Only the result of a batch is checked, so that jobs can
-// exchange their places in one batch.
+// settle undoes updates that leave conflicting entries. Only the result of a batch is checked, so that jobs can
+// swap places in one batch.
 func (p *pipeline) settle(b Backend, t *tried) error {
 	for {
 		last, fault := t.findClash()

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// Request is a request from the client of a worker that does not wait, for a network in this process with Config.Turns.
+// Request is a request that the client of an asynchronous worker makes to a network in this process (Config.Turns).
 // It is either a request for the model, to be answered with AnswerPull, or an update, to be answered with Answer.
 type Request struct {
 	Pull    *Pull

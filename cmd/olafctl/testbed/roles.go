@@ -18,8 +18,8 @@ func isFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
 }
 
-// findRoles returns the plan of the testbed of roles that the argument selects. It returns nil for other testbeds and
-// without an argument.
+// findRoles returns the plan of the testbed that the argument names if its file has roles. Otherwise, and without an
+// argument, it returns nil.
 func findRoles(env *cli.Env, args []string) (*roles.Plan, testbed.Access, error) {
 	access, err := env.Access()
 	if err != nil || len(args) == 0 {

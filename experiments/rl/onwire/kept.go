@@ -135,7 +135,8 @@ type Proof struct {
 
 // Verify recomputes a stored comparison: the curves from the training runs, and the simulated runs from their
 // configuration. The counts of runs with real packets must satisfy their accounting identities. s is needed for workers
-// that wait for sums, and nil otherwise. c and r come from Load. A difference matches archive.ErrMismatch.
+// that wait for sums, and nil otherwise. c and r come from Load. If anything differs, the error matches
+// archive.ErrMismatch.
 func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, error) {
 	again := c.figure(r.Trainings)
 	if why := results.Difference(r.Panels, again.Panels); why != "" {

@@ -236,7 +236,7 @@ func (a *attempt) startDaemons(ctx context.Context) error {
 }
 
 // daemon starts the daemon of a worker or the server. If prints is set, it waits for the line that the daemon prints
-// when it listens.
+// once it is listening.
 func (a *attempt) daemon(ctx context.Context, at place, args []string, prints bool) error {
 	listening := make(chan struct{})
 	var once sync.Once

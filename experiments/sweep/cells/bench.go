@@ -28,8 +28,8 @@ func (c Carrier) BenchPatience(spec json.RawMessage) error {
 	return s.CheckPatience()
 }
 
-// cableLosses is a counter that only cards have, because the twins that run a lot have no cable. It would be 0 in all
-// their runs, and adding it would change the digests of all sweeps.
+// cableLosses is a counter that only cards have, because the twins that run a cell's benches have no cable. It would be
+// 0 in all their runs, and adding it would change the digests of all sweeps.
 const cableLosses = "lost_on_cable"
 
 // Bench executes the runs from to from+n of a bench.Spec that has one system and one output rate, on the twins in lots.

@@ -173,7 +173,7 @@ func (l *Link) fail(why error) {
 	l.kill()
 }
 
-// startPatience is the longest time until the first line of a new session. It includes ssh's handshake.
+// startPatience is the longest time to wait for the first line of a new session. It includes ssh's handshake.
 const startPatience = 30 * time.Second
 
 // greet waits for the agent's greeting, accepts its build and waits until it serves.
