@@ -207,7 +207,7 @@ func TestCommandsInPagesSelectTests(t *testing.T) {
 	}
 	checked := 0
 	for _, p := range append(readPages(t), page{name: "Makefile", text: string(makefile)}) {
-		for _, command := range testCommand.FindAllString(p.text, -1) {
+		for _, command := range testCommand.FindAllString(strings.ReplaceAll(p.text, "-run\n", "-run "), -1) {
 			names := testsIn(t, command)
 			for _, m := range runPattern.FindAllStringSubmatch(command, -1) {
 				pattern, _, _ := strings.Cut(strings.ReplaceAll(strings.Trim(m[1], "'"), "$$", "$"), "/")
