@@ -742,3 +742,18 @@ func TestOldNamesAreFound(t *testing.T) {
 		t.Errorf("%d claims have an old name, want 80: 84, less 4 that were derived from others", old)
 	}
 }
+
+// TestEveryComparisonHasAGrade checks that the verdicts that compare numbers have a colour, and the others none.
+func TestEveryComparisonHasAGrade(t *testing.T) {
+	for _, v := range AllVerdicts() {
+		compared := !slices.Contains([]Verdict{Contradiction, TooShort, LeftOut, NotTestable, TheirMachine}, v)
+		if (v.Grade() != "") != compared {
+			t.Errorf("%s has grade %q", v, v.Grade())
+		}
+	}
+	for kind, order := range orders {
+		if order[0].Grade() != Good || order[len(order)-1].Grade() != Bad {
+			t.Errorf("%v: the best verdict is %q and the worst %q", kind, order[0].Grade(), order[len(order)-1].Grade())
+		}
+	}
+}

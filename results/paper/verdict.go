@@ -33,6 +33,28 @@ var orders = map[Kind][]Verdict{
 	Bound: {BoundMet, Differs, BoundMissed},
 }
 
+// Grade is the colour class of a verdict: good, fair, bad, or empty for verdicts without a comparison.
+type Grade string
+
+const (
+	Good Grade = "good"
+	Fair Grade = "fair"
+	Bad  Grade = "bad"
+)
+
+// Grade returns the colour class in which reports and the dashboard show the verdict.
+func (v Verdict) Grade() Grade {
+	switch v {
+	case Match, Near, BoundMet, Holds:
+		return Good
+	case WithinTwo, TrendOnly:
+		return Fair
+	case Differs, Opposite, BoundMissed:
+		return Bad
+	}
+	return ""
+}
+
 // AllVerdicts returns all verdicts, in the order in which reports count them.
 func AllVerdicts() []Verdict {
 	return []Verdict{Match, Near, WithinTwo, BoundMet, Holds, TrendOnly, Differs, Opposite, BoundMissed, Contradiction,

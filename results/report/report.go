@@ -142,11 +142,7 @@ func parametersOf(b *results.Bench) (list [][2]string) {
 }
 
 // class returns the CSS class for a verdict.
-func class(verdict string) string {
-	return map[paper.Verdict]string{paper.Match: "good", paper.Near: "good", paper.BoundMet: "good",
-		paper.Holds: "good", paper.WithinTwo: "fair", paper.TrendOnly: "fair",
-		paper.Differs: "bad", paper.Opposite: "bad", paper.BoundMissed: "bad"}[paper.Verdict(verdict)]
-}
+func class(verdict string) string { return string(paper.Verdict(verdict).Grade()) }
 
 func claimOf(p *results.PaperRow) claim {
 	c := claim{Where: paper.ExperimentOf(p.ID), What: p.Row + ", " + p.Column, Source: p.Source,

@@ -2,7 +2,6 @@ package queues
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -137,18 +136,28 @@ func (s *session) resultRows() list.Rows {
 
 func reportLine(i int, line string) list.Row {
 	style := theme.Text
-	switch {
-	case verdictIn(line, paper.Differs, paper.Opposite, paper.BoundMissed) || strings.HasPrefix(line, "✗"):
-		style = theme.Bad
-	case verdictIn(line, paper.Match, paper.Near, paper.BoundMet):
+	switch gradeIn(line) {
+	case paper.Good:
 		style = theme.Good
+	case paper.Fair:
+		style = theme.Warn
+	case paper.Bad:
+		style = theme.Bad
+	}
+	if strings.HasPrefix(line, "✗") {
+		style = theme.Bad
 	}
 	return list.Row{ID: int64(i), Cells: []list.Cell{{Text: line, Style: style}}}
 }
 
-// verdictIn reports whether a column in a line of the report contains one of the verdicts.
-func verdictIn(line string, verdicts ...paper.Verdict) bool {
-	return slices.ContainsFunc(verdicts, func(v paper.Verdict) bool { return strings.Contains(line, "  "+string(v)) })
+// gradeIn returns the grade of the verdict in a column of a report's line, or "" if there is none.
+func gradeIn(line string) paper.Grade {
+	for _, v := range paper.AllVerdicts() {
+		if v.Grade() != "" && strings.Contains(line, "  "+string(v)) {
+			return v.Grade()
+		}
+	}
+	return ""
 }
 
 func (s *session) liveResults() list.Rows {
