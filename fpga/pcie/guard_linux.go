@@ -54,10 +54,14 @@ func (g *guard) end() {
 // no other process can open the card before the generator is stopped.
 func Guard(bus Bus, bdf string, alive io.Reader) error {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // they may also have ended the owner
+	inherited, err := inheritLock(bus.Locks, Slot(bdf))
+	if err != nil {
+		return err
+	}
 	if _, err := io.Copy(io.Discard, alive); err != nil {
 		return err
 	}
-	d, err := Open(bus, bdf, Options{locked: os.NewFile(inheritedLock, "lock")})
+	d, err := Open(bus, bdf, Options{locked: inherited})
 	if err != nil {
 		return err
 	}

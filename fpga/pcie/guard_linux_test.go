@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -69,13 +70,15 @@ func TestGuardStopsGenerator(t *testing.T) {
 			if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "started\n" {
 				t.Fatalf("the owner printed %q (%v)", line, err)
 			}
+			path := filepath.Join(dir, "olafctl-"+pcie.Slot(pcietest.BDF)+".lock")
+			refuseGuards(t, dir, path)
 			if c.kill {
 				must(t, owner.Process.Kill())
 			} else {
 				must(t, stdin.Close())
 			}
 			_ = owner.Wait() // it may have been killed
-			lock, err := os.Open(filepath.Join(dir, "olafctl-"+pcie.Slot(pcietest.BDF)+".lock"))
+			lock, err := os.Open(path)
 			must(t, err)
 			defer lock.Close()
 			must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX)) // waits for the guard
@@ -86,6 +89,24 @@ func TestGuardStopsGenerator(t *testing.T) {
 				t.Errorf("the generator's last command is %#x, want %#x", got, c.want)
 			}
 		})
+	}
+}
+
+// refuseGuards checks that guards which the card's owner did not start are refused: without the lock's file, with
+// another file, and with a file that they opened.
+func refuseGuards(t *testing.T, dir, lockPath string) {
+	t.Helper()
+	for _, path := range []string{"", os.DevNull, lockPath} {
+		guard := childOf(dir, "guard") // its standard input ends at once
+		if path != "" {
+			file, err := os.Open(path)
+			must(t, err)
+			defer file.Close()
+			guard.ExtraFiles = []*os.File{file}
+		}
+		if out, err := guard.CombinedOutput(); err == nil || !strings.Contains(string(out), "this process has no lock on") {
+			t.Errorf("a guard with the file %q ends with %v: %s", path, err, out)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ type lock struct{ file *os.File }
 // writing; otherwise it is shared with other readers. The error matches ErrBusy and names the process that has the
 // lock, if it is known.
 func takeLock(dir, slot string, exclusive bool) (*lock, error) {
-	path := filepath.Join(dir, "olafctl-"+slot+".lock")
+	path := lockPath(dir, slot)
 	file, err := lockfile.Open(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if errors.Is(err, fs.ErrPermission) { // the file belongs to another user; opening it for reading is enough for a lock
 		file, err = lockfile.Open(path, os.O_RDONLY, 0)
@@ -49,8 +49,28 @@ func takeLock(dir, slot string, exclusive bool) (*lock, error) {
 	return &lock{file}, nil
 }
 
-// shareLock returns the lock that the process which started this one has on a card, and shares with this process.
-func shareLock(file *os.File) *lock { return &lock{file} }
+// inheritLock returns the lock on a card that this process shares with the process that started it. The error matches
+// ErrDenied if there is no such lock, because then another process may use the card.
+func inheritLock(dir, slot string) (*lock, error) {
+	file := os.NewFile(inheritedLock, "lock")
+	inherited, err := file.Stat()
+	if err == nil {
+		var expected fs.FileInfo
+		if expected, err = os.Stat(lockPath(dir, slot)); err == nil && !os.SameFile(inherited, expected) {
+			err = errors.New("descriptor 3 is another file")
+		}
+	}
+	if err == nil {
+		err = lockfile.Lock(file, true) // succeeds for the starter's lock only
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: this process has no lock on %s (%w); olafctl itself starts this command for its cards",
+			ErrDenied, slot, err)
+	}
+	return &lock{file}, nil
+}
+
+func lockPath(dir, slot string) string { return filepath.Join(dir, "olafctl-"+slot+".lock") }
 
 // readHolder returns a description of the process that last locked the file for writing, or a text for readers, which
 // do not write their names.

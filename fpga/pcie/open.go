@@ -30,7 +30,7 @@ type Options struct {
 	// Lost, if set, is called once when the card has disappeared, was reset, or was replaced.
 	Lost func(error)
 
-	locked *os.File // lock inherited from the card's owner, which has died; nil to take the lock
+	locked *lock // lock inherited from the card's owner, which has died; nil to take the lock
 }
 
 // Clock provides the time for a card. It must be monotonic, because the device reports a power cycle if more time
@@ -136,13 +136,13 @@ func (x *examination) findCard(bdf string) error {
 }
 
 func (x *examination) lockCard() error {
-	var l *lock
-	var err error
-	if x.options.locked != nil {
-		l = shareLock(x.options.locked)
-	} else if l, err = takeLock(x.bus.Locks, Slot(x.card.BDF), x.mayWrite()); err != nil {
-		x.addCheck("lock", fpga.Failed, err.Error(), "")
-		return fmt.Errorf("%s: %w", x.card.BDF, err)
+	l := x.options.locked
+	if l == nil {
+		var err error
+		if l, err = takeLock(x.bus.Locks, Slot(x.card.BDF), x.mayWrite()); err != nil {
+			x.addCheck("lock", fpga.Failed, err.Error(), "")
+			return fmt.Errorf("%s: %w", x.card.BDF, err)
+		}
 	}
 	x.addCheck("lock", fpga.Passed, map[bool]string{true: "exclusive", false: "shared with other readers"}[x.mayWrite()], "")
 	x.device = &Device{card: x.card, bus: x.bus, lock: l, options: x.options, clock: x.bus.Clock}
