@@ -53,8 +53,8 @@ func (b *station) runLoop(ctx context.Context, id RunID) (run results.Run, err e
 	run = b.collector.Finish(b.loopCounts(&counters, result, &net, &parts))
 	run.Queue, run.OutRateBPS = c.Queue, int64(c.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = append(append(b.loopDoubts(result, job.Limit, &parts, !c.mode.Sync || parts.Inexact && net.Link.Loss > 0),
-		played.Faults...), run.Invalid...)
+	inexactly := !c.mode.Sync || parts.Inexact && net.Link.Loss > 0
+	run.Invalid = append(append(b.loopDoubts(result, job.Limit, &parts, inexactly), played.Faults...), run.Invalid...)
 	if p := played.Pacing; p != nil {
 		run.LatenessNS = &p.LatenessNS
 		if p.Withheld != "" {
@@ -256,7 +256,7 @@ func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, parts *s
 	if b.measured {
 		of = ""
 		if parts.Inexact {
-			late = ": packets later than --timeout are sent again, and this profile adds them twice"
+			late = ": packets later than --timeout are sent again, and this profile adds them twice; use a longer --timeout"
 		}
 	}
 	say := func(bad bool, format string, a ...any) {

@@ -298,9 +298,11 @@ func (r *Rounds) CountPackets(lanes int) error {
 
 // countPackets counts like CountPackets, for callers that hold r.mu.
 func (r *Rounds) countPackets(lanes int) error {
+	if r.config.Numbers == 0 {
+		return nil
+	}
 	perPacket := r.config.Lanes - Overhead
-	r.packets += (lanes + perPacket - 1) / perPacket
-	if r.config.Numbers == 0 || r.packets <= r.config.Numbers {
+	if r.packets += (lanes + perPacket - 1) / perPacket; r.packets <= r.config.Numbers {
 		return nil
 	}
 	return fmt.Errorf("%w: frames of %s can number only %d packets of a worker, and its vectors have more; use fewer or "+
