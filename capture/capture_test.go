@@ -22,7 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 )
 
 func addresses(worker int) *olaf.Addresses {

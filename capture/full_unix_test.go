@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/fulldisk"
+	"github.com/olafctl/olaf/internal/test/fulldisk"
 )
 
 // TestNoFileWithoutRoomForHeader checks that there is no file if not even the header fits on the disk.

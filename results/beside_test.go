@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 	"github.com/olafctl/olaf/results/metric"
 )
 

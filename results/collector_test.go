@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results/internal/toy"
-	"github.com/olafctl/olaf/results/metric"
 	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/internal/test/toy"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // slowAoM integrates a sawtooth over [from, to] piece by piece in rationals: the age at t is t minus the newest

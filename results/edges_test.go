@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 )
 
 // TestAgeBuckets checks that every age is in its bucket, that buckets are adjacent, and that no bucket is wider than

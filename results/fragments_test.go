@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 )
 
 // fragmentOf returns a delivery of fragment f of updates (worker, seq, generation) of model 0, with two frames and

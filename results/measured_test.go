@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/internal/golden"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/internal/test/golden"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 	"github.com/olafctl/olaf/results/metric"
 )
 

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 	"github.com/olafctl/olaf/results/metric"
 )
 

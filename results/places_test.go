@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results/internal/toy"
 	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 )
 
 // TestWorkerNumberingDoesNotMatter checks that workers numbered within their clusters give the same results as workers

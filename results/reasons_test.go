@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/olafctl/olaf/results/internal/toy"
+
+	"github.com/olafctl/olaf/results/internal/test/toy"
 )
 
 func TestWhyFoldsEqualReasons(t *testing.T) {

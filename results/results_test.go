@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results/internal/toy"
-	"github.com/olafctl/olaf/results/metric"
 	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/internal/test/toy"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 func mustJSON(t *testing.T, v any) string {

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 )
 
 // slowVectors returns the deliveries of complete vectors by cluster or worker: the newest generation time of each

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 )
 
 // TestStamps checks the ages of sums by the newest, the mean and the oldest contribution against sums computed by hand.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 )
 
 func TestWithhold(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 )
 
 // crowd returns a capture drawn from a seed: many workers and clusters, bursts and pauses, repeats, merged frames, ACKs

@@ -17,7 +17,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	traincmd "github.com/olafctl/olaf/cmd/olafctl/train"
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 )

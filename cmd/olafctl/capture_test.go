@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/capture/live/livetest"
 	capturecmd "github.com/olafctl/olaf/cmd/olafctl/capture"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 )
 
 // cable is a pair of interfaces, worker and server. A second socket reports each arrival only after the command can see

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/olafctl/olaf/internal/peer"
-	"github.com/olafctl/olaf/internal/raced"
+	"github.com/olafctl/olaf/internal/test/peer"
+	"github.com/olafctl/olaf/internal/test/raced"
 )
 
 // repository is the path of the top folder, relative to this package.

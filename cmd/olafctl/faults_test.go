@@ -28,8 +28,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
-	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/internal/test/raced"
 )
 
 // faulted lists the commands for fault scripts, which run on a card that has completed a run.

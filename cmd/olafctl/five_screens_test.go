@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/slowmotion"
-	"github.com/olafctl/olaf/internal/raced"
+	"github.com/olafctl/olaf/internal/test/raced"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/store"
 	"github.com/olafctl/olaf/tui"

@@ -27,7 +27,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/netlab"
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 )
 
 // pathOfOlafctl returns the folder that contains the program olafctl, which is this test binary.

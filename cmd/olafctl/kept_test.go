@@ -10,7 +10,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	runscmd "github.com/olafctl/olaf/cmd/olafctl/runs"
-	"github.com/olafctl/olaf/internal/raced"
+	"github.com/olafctl/olaf/internal/test/raced"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/store"
 )

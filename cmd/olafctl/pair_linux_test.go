@@ -12,7 +12,7 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
-	"github.com/olafctl/olaf/internal/raced"
+	"github.com/olafctl/olaf/internal/test/raced"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/text"

@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/paper/papertest"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -149,7 +150,7 @@ func reproductionTable(t *testing.T, rows []results.PaperRow) string {
 func listNotCarried() string {
 	var b strings.Builder
 	b.WriteString("\n## Printed numbers that are not compared\n\nOf all numbers with a unit or in a table in the texts:\n\n| paper | numbers | why |\n|---|---|---|\n")
-	for _, n := range paper.ListNotCarried() {
+	for _, n := range papertest.ListNotCarried() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", n.Paper, strings.Join(n.Numbers, ", "), n.Reason)
 	}
 	return b.String()

@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/sweep"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
-	"github.com/olafctl/olaf/internal/raced"
+	"github.com/olafctl/olaf/internal/test/raced"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/result"

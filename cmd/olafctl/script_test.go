@@ -14,8 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/olafctl/olaf/cmd/olafctl/mute"
-	"github.com/olafctl/olaf/internal/peer"
-	"github.com/olafctl/olaf/internal/raced"
+	"github.com/olafctl/olaf/internal/test/peer"
+	"github.com/olafctl/olaf/internal/test/raced"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden output of the scripts")

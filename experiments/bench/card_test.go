@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
-	"github.com/olafctl/olaf/internal/raced"
+	"github.com/olafctl/olaf/internal/test/raced"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 	"github.com/olafctl/olaf/results"
 )
 

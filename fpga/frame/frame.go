@@ -9,14 +9,10 @@ package frame
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 )
-
-// ErrUnknown is the error for an unknown format name.
-var ErrUnknown = olaf.NewError(olaf.Usage, "unknown wire format")
 
 // Format is the wire format of a system.
 type Format struct {
@@ -147,18 +143,6 @@ func DetectSystem(b []byte, wire int) string {
 		}
 	}
 	return ""
-}
-
-// findFormat returns the format with the given name. The error matches ErrUnknown and lists the known names.
-func findFormat(name string) (*Format, error) {
-	var names []string
-	for _, f := range allFormats() {
-		if f.Name == name {
-			return f, nil
-		}
-		names = append(names, f.Name)
-	}
-	return nil, fmt.Errorf("%w %q; there are %s", ErrUnknown, name, strings.Join(names, ", "))
 }
 
 // payload returns the offset of the payload in a frame.

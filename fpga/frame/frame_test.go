@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/program/xagg"
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 )
 
 var update = flag.Bool("update", false, "write goldens and docs/reference/wire.md")
@@ -399,18 +399,12 @@ func TestUnwritablePackets(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := findFormat("isw-2"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "isw-1") {
-		t.Errorf("an unknown format: %v", err)
-	}
 	if name := DetectSystem(encoded(t, ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Lanes: 62}, nil),
 		298); name != "ATP paper (atp-paper)" {
 		t.Errorf("a frame of ATP's is of %q", name)
 	}
 	if name := DetectSystem(make([]byte, 64), 64); name != "" {
 		t.Errorf("a frame of nobody is of %q", name)
-	}
-	if f, err := findFormat("switchml"); f != SwitchML || err != nil {
-		t.Errorf("switchml: %v", err)
 	}
 }
 

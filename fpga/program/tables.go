@@ -2,9 +2,7 @@ package program
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/olafctl/olaf"
@@ -317,46 +315,3 @@ func (d *Description) completeJobs(found map[olaf.ClusterID]*Job, whole map[olaf
 	slices.SortFunc(jobs, func(a, b Job) int { return cmp.Compare(a.ID, b.ID) })
 	return jobs
 }
-
-// Follower updates a program's jobs whenever the tables change.
-type Follower struct {
-	Program Program
-	jobs    map[olaf.ClusterID]Job
-}
-
-// Update removes jobs that are missing from the list or changed, and adds new and changed jobs. Unchanged jobs keep
-// their sums. Jobs that the program rejects are left out and reported in the error, which matches ErrConfig.
-func (f *Follower) Update(jobs []Job) error {
-	next := make(map[olaf.ClusterID]Job, len(jobs))
-	for i := range jobs {
-		next[jobs[i].ID] = jobs[i]
-	}
-	for _, id := range sortedIDs(f.jobs) {
-		if j, stays := next[id]; !stays || !j.equal(f.jobs[id]) {
-			f.Program.Remove(id)
-			delete(f.jobs, id)
-		}
-	}
-	if f.jobs == nil {
-		f.jobs = make(map[olaf.ClusterID]Job, len(jobs))
-	}
-	var refused []error
-	for i := range jobs {
-		if _, known := f.jobs[jobs[i].ID]; known {
-			continue
-		}
-		if err := f.Program.Configure(jobs[i]); err != nil {
-			refused = append(refused, err)
-			continue
-		}
-		f.jobs[jobs[i].ID] = jobs[i]
-	}
-	return errors.Join(refused...)
-}
-
-func (j *Job) equal(k Job) bool {
-	return slices.Equal(j.Members, k.Members) && j.Fan == k.Fan && j.Base == k.Base && j.Slots == k.Slots &&
-		j.Parent == k.Parent && j.Level == k.Level && j.In == k.In && j.Out == k.Out
-}
-
-func sortedIDs(jobs map[olaf.ClusterID]Job) []olaf.ClusterID { return slices.Sorted(maps.Keys(jobs)) }

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
 // told returns the programs whose jobs are determined by controllers.
@@ -134,7 +135,7 @@ func TestParentIsNotAMember(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := program.Follower{Program: p}
+	f := programtest.Follower{Program: p}
 	for _, up := range []bool{true, false} { // with a parent the sum goes up; without one it goes down
 		jobs := d.Jobs(entries, nil)
 		jobs[0].Parent = up
@@ -191,7 +192,7 @@ func TestFollower(t *testing.T) {
 	}
 	one := program.Job{ID: 1, Base: 0, Slots: 8, Members: members(2)}
 	two := program.Job{ID: 2, Base: 8, Slots: 8, Members: members(3)}
-	f := program.Follower{Program: sw}
+	f := programtest.Follower{Program: sw}
 	follow := func(held int, jobs ...program.Job) {
 		t.Helper()
 		if err := f.Update(jobs); err != nil {

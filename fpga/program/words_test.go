@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
 // TestWords checks the words used in golden vectors and pages, and the text for a number without a word.
@@ -292,7 +293,7 @@ func TestFollowerNoticesEveryChange(t *testing.T) {
 		"in":    func(j *program.Job) { j.In++ }, "out": func(j *program.Job) { j.Out++ },
 	} {
 		p := &followed{}
-		f := program.Follower{Program: p}
+		f := programtest.Follower{Program: p}
 		changed := job()
 		change(&changed)
 		for _, jobs := range [][]program.Job{{job()}, {job()}, {changed}, {changed}, {{ID: 9}, changed}, {}} {

@@ -8,7 +8,6 @@ package regmap
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -268,35 +267,4 @@ func Write64(w Writer, addr uint32, value uint64) error {
 		return err
 	}
 	return w.Write32(addr+4, uint32(value>>32))
-}
-
-// validateMap returns an error if registers overlap or are misaligned, or if documentation is missing. A test calls it.
-func validateMap() error {
-	for i := range blocks {
-		b := &blocks[i]
-		if bits.OnesCount32(b.Size) != 1 || b.Base%b.Size != 0 {
-			return fmt.Errorf("block %s: window %#x+%#x is not a natural power of two", b.Name, b.Base, b.Size)
-		}
-		end := uint32(0)
-		for j := range b.Registers {
-			r := &b.Registers[j]
-			if r.Offset%r.Bytes() != 0 || r.Offset < end {
-				return fmt.Errorf("%s.%s at %#x overlaps or is misaligned", b.Name, r.Name, r.Offset)
-			}
-			if end = r.Offset + r.Bytes(); end > b.Size {
-				return fmt.Errorf("%s.%s lies outside its block", b.Name, r.Name)
-			}
-			if r.Doc == "" {
-				return fmt.Errorf("%s.%s has no description", b.Name, r.Name)
-			}
-			var seen uint32
-			for _, f := range r.Fields {
-				if f.Hi < f.Lo || f.Hi > 31 || seen&f.Mask() != 0 {
-					return fmt.Errorf("%s.%s.%s overlaps or is reversed", b.Name, r.Name, f.Name)
-				}
-				seen |= f.Mask()
-			}
-		}
-	}
-	return nil
 }

@@ -1,12 +1,45 @@
 package regmap
 
 import (
+	"fmt"
+	"math/bits"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
+
+// validateMap returns an error if registers overlap or are misaligned, or if documentation is missing.
+func validateMap() error {
+	for i := range blocks {
+		b := &blocks[i]
+		if bits.OnesCount32(b.Size) != 1 || b.Base%b.Size != 0 {
+			return fmt.Errorf("block %s: window %#x+%#x is not a natural power of two", b.Name, b.Base, b.Size)
+		}
+		end := uint32(0)
+		for j := range b.Registers {
+			r := &b.Registers[j]
+			if r.Offset%r.Bytes() != 0 || r.Offset < end {
+				return fmt.Errorf("%s.%s at %#x overlaps or is misaligned", b.Name, r.Name, r.Offset)
+			}
+			if end = r.Offset + r.Bytes(); end > b.Size {
+				return fmt.Errorf("%s.%s lies outside its block", b.Name, r.Name)
+			}
+			if r.Doc == "" {
+				return fmt.Errorf("%s.%s has no description", b.Name, r.Name)
+			}
+			var seen uint32
+			for _, f := range r.Fields {
+				if f.Hi < f.Lo || f.Hi > 31 || seen&f.Mask() != 0 {
+					return fmt.Errorf("%s.%s.%s overlaps or is reversed", b.Name, r.Name, f.Name)
+				}
+				seen |= f.Mask()
+			}
+		}
+	}
+	return nil
+}
 
 func TestMapIsConsistent(t *testing.T) {
 	if err := validateMap(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/table"

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 )
 
 // TestEveryRegister checks, for every word of the map, its value after a reset, the values that it accepts, and the

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 )
 
 // hearing is an observer that records its events.

@@ -3,10 +3,11 @@ package p4
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/programs"
-	"github.com/olafctl/olaf/internal/golden"
-	"pgregory.net/rapid"
+	"github.com/olafctl/olaf/internal/test/golden"
 )
 
 // TestP4InfoOfEverySystem checks every pipeline against its golden file, and OLAF's byte by byte, because a controller

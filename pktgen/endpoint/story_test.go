@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 	"github.com/olafctl/olaf/fpga/program/switchml"
 	"github.com/olafctl/olaf/fpga/program/xagg"
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 )
 
 // yard is a small network with one switch that records all requests of its endpoints. Depending on the seed, packets

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/fpga/program/programtest"
 	"github.com/olafctl/olaf/fpga/program/xagg"
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 )
 
 // maker builds one kind of endpoint. The update is complete when each data packet was answered with a packet of kind

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 )
 
 // asJSON compares v with a JSON file in testdata.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/fulldisk"
+	"github.com/olafctl/olaf/internal/test/fulldisk"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 	"github.com/olafctl/olaf/results/store"
 )
 

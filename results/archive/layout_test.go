@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
 	"github.com/olafctl/olaf/results/table"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/internal/example"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/example"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew; read the difference before committing it")

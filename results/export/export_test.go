@@ -11,11 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/olafctl/olaf/results/figure"
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/test/example"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
-	"github.com/parquet-go/parquet-go"
 )
 
 func TestFilesAreWholeOrNotThere(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/fulldisk"
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/internal/test/fulldisk"
+	"github.com/olafctl/olaf/results/internal/test/example"
 )
 
 // TestFullDisk fills the disk at every part of an export: files must be complete or absent, a replaced file keeps its

@@ -16,8 +16,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/internal/golden"
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/internal/test/golden"
+	"github.com/olafctl/olaf/results/internal/test/example"
 	"github.com/olafctl/olaf/results/table"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/figure/figuretest"
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/test/example"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
 )

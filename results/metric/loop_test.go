@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/internal/golden"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/internal/test/golden"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 	"github.com/olafctl/olaf/results/metric"
 )
 

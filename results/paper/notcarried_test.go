@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/olafctl/olaf/results/paper/papertest"
 )
 
 var paperTexts = flag.String("texts", "", "texts of papers in which every number with a unit must be a claim or be listed, as xagg=FILE,p4inc=FILE")
@@ -17,7 +19,7 @@ var paperTexts = flag.String("texts", "", "texts of papers in which every number
 // unless the number is in a table, no duplicates, and a reason each.
 func TestNumbersWithoutClaims(t *testing.T) {
 	seen := map[string]bool{}
-	for _, n := range ListNotCarried() {
+	for _, n := range papertest.ListNotCarried() {
 		if n.Reason == "" || len(n.Numbers) == 0 || !slices.ContainsFunc(ListClaims(), func(c Claim) bool { return SystemOf(c.ID) == n.Paper }) {
 			t.Errorf("%s: %q for the reason %q", n.Paper, n.Numbers, n.Reason)
 		}
@@ -84,7 +86,7 @@ func isClaimed(name, number string) bool {
 }
 
 func isListed(name, number string) bool {
-	return slices.ContainsFunc(ListNotCarried(), func(n NotCarried) bool { return n.Paper == name && slices.Contains(n.Numbers, number) })
+	return slices.ContainsFunc(papertest.ListNotCarried(), func(n papertest.NotCarried) bool { return n.Paper == name && slices.Contains(n.Numbers, number) })
 }
 
 // cellNumber matches the number in a table's cell, also 1.40E+06, with its unit.
@@ -177,7 +179,7 @@ func TestTableCellsAreFound(t *testing.T) {
 
 // isListedNumber reports whether a number is listed, with any unit or none.
 func isListedNumber(name, number string) bool {
-	return slices.ContainsFunc(ListNotCarried(), func(n NotCarried) bool {
+	return slices.ContainsFunc(papertest.ListNotCarried(), func(n papertest.NotCarried) bool {
 		return n.Paper == name && slices.ContainsFunc(n.Numbers, func(s string) bool { return s == number || strings.HasPrefix(s, number+" ") })
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 	"github.com/olafctl/olaf/results"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/test/example"
 	"github.com/olafctl/olaf/results/report/reporttest"
 	"github.com/olafctl/olaf/results/sheets"
 )

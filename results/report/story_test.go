@@ -9,9 +9,9 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/test/example"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"

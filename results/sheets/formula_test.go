@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/test/example"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/test/example"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olafctl/olaf/internal/fulldisk"
+	"github.com/olafctl/olaf/internal/test/fulldisk"
 )
 
 // keepOne stores a run of some files, and abandons it at the first file that cannot be written.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 )
 
 // seeded draws a grid of several columns: numbers, words and prose, keys and spare columns.

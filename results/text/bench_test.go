@@ -43,8 +43,9 @@ func TestPaperLineHasBasisAndVerdict(t *testing.T) {
 		{ID: "olaf/fig10.a.b", Basis: "predicted", Verdict: "bound met", Side: "below", Ours: ours, Published: 40, Than: missing, DeviationPct: missing, Note: "by packets"},
 	}
 	var b strings.Builder
-	if err := Paper(&b, View{Width: 120, Explain: true}, rows); err != nil {
-		t.Fatal(err)
+	page := NewPage(&b, View{Width: 120, Explain: true})
+	if page.Paper(rows); page.Err() != nil {
+		t.Fatal(page.Err())
 	}
 	squeezed := regexp.MustCompile(" +").ReplaceAllString(b.String(), " ")
 	for _, want := range []string{"\nolaf/table2; calibrated\n", "4.600 ± 0 4.5 +2.2 % near [1]\n", " by updates 4.600 ± 0 trend only\n", " per worker 4.600 ± 0\n", " by bytes 4.600 ± 0 near\n",
@@ -54,8 +55,9 @@ func TestPaperLineHasBasisAndVerdict(t *testing.T) {
 		}
 	}
 	b.Reset()
-	if err := Paper(&b, View{Width: 120}, rows); err != nil || strings.Contains(b.String(), "by bytes") || !strings.Contains(b.String(), "per worker") {
-		t.Errorf("an assumption that changes nothing is told, or one without a verdict is not: %v\n%s", err, b.String())
+	page = NewPage(&b, View{Width: 120})
+	if page.Paper(rows); page.Err() != nil || strings.Contains(b.String(), "by bytes") || !strings.Contains(b.String(), "per worker") {
+		t.Errorf("an assumption that changes nothing is told, or one without a verdict is not: %v\n%s", page.Err(), b.String())
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/test/example"
 	"github.com/olafctl/olaf/results/text"
 )
 

@@ -2,7 +2,6 @@ package text
 
 import (
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strconv"
@@ -16,13 +15,6 @@ import (
 // Paper prints the published numbers compared with ours, with basis and verdict, by artefact. Below each number it
 // prints our results under other assumptions that change the verdict. With Explain it also prints notes and all other
 // assumptions.
-func Paper(w io.Writer, v View, rows []results.PaperRow) error {
-	p := NewPage(w, v)
-	p.Paper(rows)
-	return p.Err()
-}
-
-// Paper prints the published numbers compared with our results.
 func (p *Page) Paper(rows []results.PaperRow) {
 	if len(rows) == 0 {
 		return

@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/xuri/excelize/v2"
 
-	"github.com/olafctl/olaf/internal/peer"
-	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/internal/test/peer"
+	"github.com/olafctl/olaf/results/internal/test/example"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
 )

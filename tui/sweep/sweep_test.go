@@ -9,7 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf/experiments/sweep"
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/theme"
 	"github.com/olafctl/olaf/tui/tuitest"

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
-	"github.com/olafctl/olaf/internal/golden"
 	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/internal/test/golden"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 

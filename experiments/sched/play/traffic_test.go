@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/fpga/program/programtest"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -137,7 +138,7 @@ type toldSwitch struct {
 	passed   chan struct{} // after every round, if there is a receiver
 	ports    map[netip.Addr]p4ctl.Member
 	program  program.Description
-	follower program.Follower
+	follower programtest.Follower
 	version  uint64
 	bytes    []byte
 	round    uint64

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments/testbed/lab"
-	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/test/golden"
 	"github.com/olafctl/olaf/internal/yamlfile/yamlfiletest"
 )
 

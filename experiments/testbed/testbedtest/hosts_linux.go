@@ -18,7 +18,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/olafctl/olaf/fpga/netlab"
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 )
 
 // Network consists of a head and several hosts, each in a separate network namespace. A cable connects the head with each

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 )
 
 var matrix = flag.Bool("matrix", false, "run all cases, not only the core ('make pci')")

@@ -23,34 +23,8 @@ type Worker struct {
 
 // Candidate describes a server that may be used for aggregation.
 type Candidate struct {
-	Name         string
-	Idle         olaf.Rate // idle rate of the link
-	Cores        int       // number of idle cores
-	Memory, Used olaf.Size
-}
-
-// perCore is the rate at which one core adds and forwards gradients. It is the rate in the paper (§VI-B), in whole tens
-// of Gbps.
-const perCore = 10 * olaf.Gbps
-
-// memoryShare is the maximum share of a server's memory that may be in use after the model is loaded.
-const memoryShare = 0.8
-
-// sortCandidates returns the servers that have room for a model, sorted by bandwidth, then cores, then memory, with the
-// best first. It omits servers whose idle cores cannot process their idle bandwidth (paper, §V).
-func sortCandidates(servers []Candidate, model olaf.Size) []Candidate {
-	var able []Candidate
-	for _, s := range servers {
-		fits := float64(s.Used+model) <= memoryShare*float64(s.Memory)
-		if fits && s.Idle <= perCore*olaf.Rate(s.Cores) {
-			able = append(able, s)
-		}
-	}
-	slices.SortStableFunc(able, func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(b.Idle, a.Idle), cmp.Compare(b.Cores, a.Cores),
-			cmp.Compare(b.Memory-b.Used, a.Memory-a.Used))
-	})
-	return able
+	Name string
+	Idle olaf.Rate // idle rate of the link
 }
 
 // treeHeight returns the height of a tree, which is the smallest h with k^(h−2) < workers ≤ k^(h−1) (paper, Inequality

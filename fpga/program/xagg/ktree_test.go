@@ -30,7 +30,7 @@ func some(workers, servers int) (w []Worker, s []Candidate) {
 		w = append(w, Worker{Name: fmt.Sprint("w", i)})
 	}
 	for i := range servers {
-		s = append(s, Candidate{Name: fmt.Sprint("s", i), Idle: 100 * olaf.Gbps, Cores: 10, Memory: 100})
+		s = append(s, Candidate{Name: fmt.Sprint("s", i), Idle: 100 * olaf.Gbps})
 	}
 	return w, s
 }
@@ -129,20 +129,6 @@ func TestChildrenAreProportional(t *testing.T) {
 		if n := len(tree.Nodes[i].Workers); n != want {
 			t.Errorf("server %d has %d children, want %d", i, n, want)
 		}
-	}
-}
-
-func TestCandidates(t *testing.T) {
-	servers := []Candidate{
-		{"slow", 10 * olaf.Gbps, 4, 100, 0}, {"full", 100 * olaf.Gbps, 10, 100, 60}, {"few cores", 100 * olaf.Gbps, 9, 100, 0},
-		{"fast", 100 * olaf.Gbps, 10, 100, 40}, {"more memory", 100 * olaf.Gbps, 10, 100, 10},
-	}
-	var names []string
-	for _, s := range sortCandidates(servers, 30) {
-		names = append(names, s.Name)
-	}
-	if want := []string{"more memory", "fast", "slow"}; !slices.Equal(names, want) {
-		t.Errorf("candidates are %v, want %v", names, want)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 )
 
 func TestGeneratedFilesAreFresh(t *testing.T) {

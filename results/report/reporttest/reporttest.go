@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/test/peer"
 )
 
 // probe is a script that is inserted into a copy of the page. It reports overlapping and truncated elements in the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
 )

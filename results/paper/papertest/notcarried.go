@@ -1,4 +1,5 @@
-package paper
+// Package papertest lists the numbers of the papers that are not claims, for the tests of the claims.
+package papertest
 
 // NotCarried describes numbers that a paper prints and that are not claims here, with the reason.
 type NotCarried struct {
