@@ -29,7 +29,7 @@ type Holder struct {
 	name     string
 	lab      *Lab // nil for a testbed without nodes on this host
 	isPart   bool // other hosts hold other nodes of the testbed
-	listener net.Listener
+	listener *net.UnixListener
 	counts   []map[string]uint64 // by adder
 	removals []func() error
 	shows    []func(*State)
@@ -78,8 +78,8 @@ func (h *Holder) CompleteStateWith(f func(*State)) { h.shows = append(h.shows, f
 
 // listenAs claims the name of a testbed on this host. The returned listener accepts requests. The error matches
 // ErrExists.
-func listenAs(name string) (net.Listener, error) {
-	listener, err := net.Listen("unix", prefix+name)
+func listenAs(name string) (*net.UnixListener, error) {
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: prefix + name, Net: "unix"})
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%w: %s; 'olafctl testbed show %[2]s' shows it, 'olafctl testbed down %[2]s' takes it down", ErrExists, name)
 	}
@@ -103,28 +103,24 @@ func (h *Holder) remove() (err error) {
 	return err
 }
 
-// Hold answers requests until the context ends or a request asks it to stop. It then removes the testbed.
+// Hold answers requests until the context ends or a request asks it to stop. It then removes the testbed and releases
+// its name last, so that a new holder of that name does not find devices or interfaces in use.
 func (h *Holder) Hold(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { _ = h.listener.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = h.listener.SetDeadline(time.Now()) })
 	defer stop()
 	for {
 		c, err := h.listener.Accept()
+		if errors.Is(err, os.ErrDeadlineExceeded) { // the context has ended
+			return h.Close()
+		}
 		if err != nil {
-			return errors.Join(h.remove(), ignoreClosed(err))
+			return errors.Join(h.Close(), err)
 		}
 		if h.answer(c) {
 			return errors.Join(h.Close(), c.Close()) // the requester learns of the end when everything is removed
 		}
 		_ = c.Close()
 	}
-}
-
-// ignoreClosed returns nil if err reports a closed listener, and err otherwise.
-func ignoreClosed(err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
 }
 
 // patience is the timeout for a request and for its answer.
@@ -223,44 +219,58 @@ func (h *Holder) state() *State {
 	return s
 }
 
-// ask sends a request to the holder of a testbed. The error matches ErrAbsent and lists the testbeds that are up.
+// reportAbsent returns an error that matches ErrAbsent and lists the testbeds that are up.
+func reportAbsent(name string) error {
+	up := "none is"
+	if names := ListHeld(); len(names) > 0 {
+		up = "up is " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("%w: %s; %s", ErrAbsent, name, up)
+}
+
+// ask sends a request to the holder of a testbed. The error matches ErrAbsent if there is none.
 func ask(name, question string) (net.Conn, error) {
 	c, err := net.DialTimeout("unix", prefix+name, patience)
 	if err != nil {
-		up := "none is"
-		if names := ListHeld(); len(names) > 0 {
-			up = "up is " + strings.Join(names, ", ")
-		}
-		return nil, fmt.Errorf("%w: %s; %s", ErrAbsent, name, up)
+		return nil, reportAbsent(name)
 	}
 	_ = c.SetDeadline(time.Now().Add(patience))
 	if !isTrusted(c) {
 		return nil, errors.Join(fmt.Errorf("%w: %s is another user's", ErrHolder, name), c.Close())
 	}
-	if _, err := io.WriteString(c, question+"\n"); err != nil {
+	_, err = io.WriteString(c, question+"\n")
+	if errors.Is(err, syscall.EPIPE) { // it ended after it was dialled
+		return nil, errors.Join(reportAbsent(name), c.Close())
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %s: %w", ErrHolder, name, err), c.Close())
 	}
 	return c, nil
 }
 
-// Show returns the state of a testbed that is up.
+// Show returns the state of a testbed that is up. The error matches ErrAbsent if it is not, or if it was removed before
+// its holder answered.
 func Show(name string) (*State, error) {
 	c, err := ask(name, show)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	return readState(c, name)
+	s, err := readState(c, name)
+	if errors.Is(err, syscall.ECONNRESET) {
+		return nil, reportAbsent(name)
+	}
+	return s, err
 }
 
-// Down removes a testbed and waits until it is removed.
+// Down removes a testbed and waits until it is removed. A holder that is already ending need not answer.
 func Down(name string) error {
 	c, err := ask(name, down)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if _, err := io.Copy(io.Discard, c); err != nil {
+	if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		return fmt.Errorf("%w: %s: %w", ErrHolder, name, err)
 	}
 	return nil

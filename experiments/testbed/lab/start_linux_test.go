@@ -2,12 +2,14 @@ package lab
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -52,5 +54,49 @@ func TestInterruptedHolderRemovesItsPart(t *testing.T) {
 	}
 	if line, err := lines.ReadString('\n'); line != "removed\n" {
 		t.Errorf("the holder ended with %q, %v; want it to remove what it made", line, err)
+	}
+}
+
+// TestNameIsReleasedLast checks that a holder that ends, by a request or by a signal, releases its name after its devices
+// are closed, so that a new holder of that name finds them free. Requests that arrive meanwhile find the testbed absent.
+func TestNameIsReleasedLast(t *testing.T) {
+	for _, end := range []string{"request", "signal"} {
+		name := nameFor(end)
+		h, err := ClaimName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := make(chan error, 2)
+		h.OnRemove(func() error {
+			if other, err := ClaimName(name); !errors.Is(err, ErrExists) {
+				t.Errorf("%s: while a device is closed, a new holder gets %+v, %v; want ErrExists", end, other, err)
+			}
+			go func() {
+				_, err := Show(name)
+				answers <- err
+			}()
+			go func() { answers <- cmp.Or(Down(name), ErrAbsent) }() // it is removed, or was removed before
+			return nil
+		})
+		ctx, interrupt := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.Hold(ctx) }()
+		if end == "request" {
+			if err := Down(name); err != nil {
+				t.Errorf("%s: %v", end, err)
+			}
+		}
+		interrupt()
+		if err := <-ended; err != nil {
+			t.Errorf("%s: the holder ended with %v", end, err)
+		}
+		for range 2 {
+			if err := <-answers; !errors.Is(err, ErrAbsent) {
+				t.Errorf("%s: a request at the end returns %v, want ErrAbsent", end, err)
+			}
+		}
+		if _, err := Show(name); !errors.Is(err, ErrAbsent) || slices.Contains(ListHeld(), name) {
+			t.Errorf("%s: the name is still used, %v", end, err)
+		}
 	}
 }
