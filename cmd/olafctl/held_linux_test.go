@@ -10,9 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -79,9 +82,7 @@ func TestHoldersShareDevices(t *testing.T) {
 		if victim == "agent" {
 			_ = syscall.Kill(pidOf(t, queue, "olafctl device serve", "held:"), syscall.SIGKILL)
 		} else {
-			if _, said, code := l.bench(t, device); code != 3 || !strings.Contains(said, "/queue: the device is in use by another client: ") || !strings.Contains(said, "(olafctl bench -d testbed:") {
-				t.Errorf("a second bench: exit code %d: %s; want the name of the first", code, said)
-			}
+			l.checkSecond(t, name, "in"+suffix, expect)
 			_ = bench.Signal(os.Kill)
 		}
 		_ = bench.Wait() // it failed or was killed
@@ -120,6 +121,32 @@ func TestHoldersShareDevices(t *testing.T) {
 	}
 	expect(0, name+" is down", "down", name)
 	l.AwaitIdle(t)
+}
+
+// checkSecond checks what a second user of a testbed gets while a bench is running: a bench is refused with the name of
+// the first, up and doctor check no links, show names the first, and no probe frame reaches the queue's interface.
+func (l *kernelLab) checkSecond(t *testing.T, name, in string, expect func(code int, want string, args ...string)) {
+	t.Helper()
+	var frames *live.Socket
+	if err := l.Hosts[1].Do(func() (err error) {
+		frames, err = live.Open(live.Options{Interface: in, Stamps: live.Kernel, All: true})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer frames.Close()
+	_, said, code := l.bench(t, "testbed:"+name)
+	if code != 3 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "/queue: the device is in use by another client: ") ||
+		!strings.Contains(said, "(olafctl bench -d testbed:") {
+		t.Errorf("a second bench: exit code %d: %s; want one line with the name of the first", code, said)
+	}
+	const user = "host q is in use by "
+	expect(0, user, "up", l.file)
+	expect(0, user, "doctor", l.file)
+	expect(0, "q: in use by ", "show", name)
+	if probed, err := capture.AwaitProbe(t.Context(), frames, []byte("olafctl "), 100*time.Millisecond); probed || err != nil {
+		t.Errorf("a probe frame reached the queue during a run: %t, %v", probed, err)
+	}
 }
 
 // countSent returns the number of frames that were sent through an interface of a host.

@@ -30,10 +30,13 @@ type AboutRequest struct {
 
 // HostAbout describes a host. It also contains the reasons why the host cannot have its role.
 type HostAbout struct {
-	Build  string   `json:"build"`
-	Kernel string   `json:"kernel"` // system, release and architecture
-	Root   bool     `json:"root"`
-	Device string   `json:"device,omitempty"` // identity of the device
+	Build  string `json:"build"`
+	Kernel string `json:"kernel"` // system, release and architecture
+	Root   bool   `json:"root"`
+	Device string `json:"device,omitempty"` // identity of the device
+	// User describes the command that uses the device which a holder lends: its user, command and start. It is empty if
+	// there is none.
+	User   string   `json:"user,omitempty"`
 	NIC    *NIC     `json:"nic,omitempty"`
 	Faults []string `json:"faults,omitempty"` // one line each
 	// Counts are the counters of a card at its last latch, and those of the interface now.
@@ -79,8 +82,7 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 		}
 	}
 	if what.Device != "" {
-		id, counts, err := a.describeDevice(ctx, &what)
-		if about.Device, about.Counts = id, counts; err != nil {
+		if err := a.describeDevice(ctx, &what, &about); err != nil {
 			fail("%v", err)
 		}
 	}
@@ -94,50 +96,66 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 	return about
 }
 
-// describeDevice identifies a device without writing to it. It returns the device's counters if they persist after a
-// command has ended. The error explains why the device cannot have its role.
-func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id string, counts []HostCount, err error) {
+// describeDevice identifies a device without writing to it, and adds its counters if they persist after a command has
+// ended. The error explains why the device cannot have its role.
+func (a *Access) describeDevice(ctx context.Context, what *AboutRequest, about *HostAbout) (err error) {
 	row, name, err := a.deviceTable().Lookup(what.Device)
 	if err != nil {
-		return "", nil, err
+		return err
+	}
+	lent, id := what.openLent(ctx, DeviceOptions{Access: *a, ReadOnly: true}, about)
+	if lent != nil {
+		defer func() { err = errors.Join(err, lent.Close()) }()
 	}
 	if row.Describe != nil {
-		id, role, err := row.Describe(name, what.LeastMTU)
+		var role uint32
+		about.Device, role, err = row.Describe(name, what.LeastMTU)
 		if row.Uses != nil {
 			for _, resource := range row.Uses(name) {
-				counts = append(counts, interfaceCounts(strings.TrimPrefix(resource, InterfaceResource("")))...)
+				about.Counts = append(about.Counts, interfaceCounts(strings.TrimPrefix(resource, InterfaceResource("")))...)
 			}
 		}
-		return id, counts, errors.Join(err, what.checkRole(role))
+		return errors.Join(err, what.checkRole(role))
 	}
-	d, err := what.open(ctx, DeviceOptions{Access: *a, ReadOnly: true})
+	lasts := row.Uses != nil // the others are created for each run
+	if lent != nil {
+		return what.describeOpen(lent, id, lasts, about)
+	}
+	d, err := OpenDevice(ctx, what.Device, DeviceOptions{Access: *a, ReadOnly: true})
 	if err != nil {
-		return "", nil, err
+		return err // if it is lent after all, the error contains the owner
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	identity := d.Identity()
-	if lent, ok := d.(*remote.Device); ok {
-		identity = lent.Served()
-	}
-	id = strings.TrimSpace(identity.Kind + " " + identity.Build)
+	return errors.Join(what.describeOpen(d, d.Identity(), lasts, about), d.Close())
+}
+
+// describeOpen describes an open device with an identity. If it lasts, its counters are included.
+func (what *AboutRequest) describeOpen(d fpga.Device, id fpga.Identity, lasts bool, about *HostAbout) error {
+	about.Device = strings.TrimSpace(id.Kind + " " + id.Build)
 	built, err := d.Read32(regmap.CommonRole)
 	if err == nil {
 		err = what.checkRole(built)
 	}
-	if err == nil && row.Uses != nil { // the others are created for each run
-		counts, err = what.latchedCounts(d)
+	if err == nil && lasts {
+		about.Counts, err = what.latchedCounts(d)
 	}
-	return id, counts, err
+	return err
 }
 
-// open opens the device, which may already be lent by the holder of a testbed.
-func (what *AboutRequest) open(ctx context.Context, o DeviceOptions) (fpga.Device, error) {
-	if what.Lent != "" {
-		if d, err := OpenDevice(ctx, what.Lent, o); err == nil {
-			return d, nil
-		}
+// openLent opens the device at the holder that lends it, and describes the command that uses it. It returns nil if there
+// is no such holder.
+func (what *AboutRequest) openLent(ctx context.Context, o DeviceOptions, about *HostAbout) (d fpga.Device, id fpga.Identity) {
+	if what.Lent == "" {
+		return nil, id
 	}
-	return OpenDevice(ctx, what.Device, o) // if it is lent after all, the error contains the owner
+	d, err := OpenDevice(ctx, what.Lent, o)
+	if err != nil {
+		return nil, id
+	}
+	if lent, ok := d.(*remote.Device); ok {
+		about.User = lent.Writer()
+		return d, lent.Served()
+	}
+	return d, d.Identity()
 }
 
 // latchedCounts returns the counters for a device's role as they were last latched. It does not latch them itself,

@@ -232,6 +232,10 @@ func (d *Device) Identity() fpga.Identity { return d.identity }
 // Served returns the identity of the agent's device, as the agent reports it.
 func (d *Device) Served() fpga.Identity { return *d.offers.Identity }
 
+// Writer returns the client that wrote to the device when this read-only session began: its user, command and start. It
+// returns "" if there was none.
+func (d *Device) Writer() string { return d.offers.Writer }
+
 // HasTap reports whether the agent can return the updates that reached the parameter server.
 func (d *Device) HasTap() bool { return d.offers.Tap }
 

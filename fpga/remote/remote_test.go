@@ -150,6 +150,9 @@ func TestOneWriterManyReaders(t *testing.T) {
 		t.Errorf("a second writer: %v", err)
 	}
 	reader := dial(t, target, Options{ReadOnly: true})
+	if !strings.HasPrefix(reader.Writer(), caller.Name()+" (remote.test ") {
+		t.Errorf("a reader sees the writer %q", reader.Writer())
+	}
 	if v, err := reader.Read32(regmap.QueueDepth); v != 8 || err != nil {
 		t.Errorf("%d, %v", v, err)
 	}
@@ -252,7 +255,7 @@ func FuzzGreeting(f *testing.F) {
 	for _, seed := range []string{
 		`{"version":3}`, `{"version":3,"read_only":true}`, `{"version":1}`, `{"version":3.5}`, `{}`, `x`, ``, `null`, `{"version":3}{}`,
 		"{\"versi\non\":2}", `{"version":"2"}`,
-		`{"version":3,"identity":{"address":"twin:","kind":"twin","map_version":"1.2.3","build":"b","clock_hz":250000000},"tap":true,"captures":true,"ports":true,"arrivals":true,"waits":true}`,
+		`{"version":3,"identity":{"address":"twin:","kind":"twin","map_version":"1.2.3","build":"b","clock_hz":250000000},"tap":true,"captures":true,"ports":true,"arrivals":true,"waits":true,"writer":"a\u0007"}`,
 		`{"version":3,"identity":{"build":"\u001b[2J"}}`, `{"version":3,"identity":{"clock_hz":-1}}`, `{"version":3,"identity":null}`,
 	} {
 		f.Add([]byte(seed))
@@ -265,7 +268,7 @@ func FuzzGreeting(f *testing.F) {
 			}
 			return
 		}
-		if id := g.Identity; g.Version != version || id != nil && strings.ContainsFunc(fmt.Sprint(*id), unicode.IsControl) {
+		if id := g.Identity; g.Version != version || strings.ContainsFunc(g.Writer, unicode.IsControl) || id != nil && strings.ContainsFunc(fmt.Sprint(*id), unicode.IsControl) {
 			t.Errorf("%+v", g)
 		}
 		written, err := json.Marshal(g)

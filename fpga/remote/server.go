@@ -107,13 +107,17 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 		}
 		defer func() { s.releaseWriter(err != nil) }()
 	}
+	writer := ""
+	if hello.ReadOnly {
+		s.Do(func() { writer = s.writer })
+	}
 	id := s.device.Identity()
 	_, captures := s.capturer()
 	_, ports := s.device.(fpga.PortCounter)
 	_, arrivals := fpga.FindArrivalLog(s.device)
 	answer, err := json.Marshal(greeting{
 		Version: version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals,
-		Waits: !fpga.AddsUpdates(s.device),
+		Waits: !fpga.AddsUpdates(s.device), Writer: writer,
 	})
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())

@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/caller"
 )
 
 // version is the version of the protocol. Client and server must have the same version. For example, a client that
@@ -82,6 +83,7 @@ type greeting struct {
 	Ports    bool           `json:"ports,omitempty"`     // the device has network ports
 	Arrivals bool           `json:"arrivals,omitempty"`  // the device logs arrivals at its queue
 	Waits    bool           `json:"waits,omitempty"`     // its programs serve only closed-loop hosts
+	Writer   string         `json:"writer,omitempty"`    // for read-only sessions: the client that writes; empty if none does
 }
 
 func parseGreeting(b []byte, sender, receiver string) (g greeting, err error) {
@@ -96,6 +98,7 @@ func parseGreeting(b []byte, sender, receiver string) (g greeting, err error) {
 		unicode.IsControl) {
 		return g, fmt.Errorf("%w: its device does not identify itself in plain text", ErrProtocol) // the texts are shown to users
 	}
+	g.Writer = caller.Plain(g.Writer)
 	return g, nil
 }
 

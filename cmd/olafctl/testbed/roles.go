@@ -164,6 +164,9 @@ func printHosts(env *cli.Env, out cli.Format, p *roles.Plan, all []roles.Examina
 		return err
 	}
 	for i := range all {
+		if all[i].User != "" {
+			fmt.Fprintf(env.Stdout, "%s: in use by %s\n", all[i].Name, all[i].User)
+		}
 		for _, fault := range all[i].Faults {
 			fmt.Fprintf(env.Stdout, "%s: %s\n", all[i].Name, fault)
 		}

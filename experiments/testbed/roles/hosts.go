@@ -221,6 +221,9 @@ func (e *Examination) merge(about *testbed.HostAbout) {
 	if about.NIC != nil {
 		e.NIC = about.NIC
 	}
+	if about.User != "" {
+		e.User = about.User
+	}
 	e.Faults, e.Counts = append(e.Faults, about.Faults...), append(e.Counts, about.Counts...)
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,9 +71,16 @@ func (p *Plan) findLinks() (all []LinkCheck) {
 }
 
 // CheckLinks sends probe frames over all links in parallel. A frame that is sent at one end must arrive at the other.
-// The result contains the links in order. Cables inside a device are not checked.
-func (s *Hosts) CheckLinks(ctx context.Context) []LinkCheck {
+// The result contains the links in order. Cables inside a device are not checked, and no cable is while a command uses
+// one of the examined hosts' devices, because its run would count the frames.
+func (s *Hosts) CheckLinks(ctx context.Context, examined []Examination) []LinkCheck {
 	all := s.plan.findLinks()
+	if i := slices.IndexFunc(examined, func(e Examination) bool { return e.User != "" }); i >= 0 {
+		for k := range all {
+			all[k].Unchecked = fmt.Sprintf("host %s is in use by %s, whose run would count the frame", examined[i].Name, examined[i].User)
+		}
+		return all
+	}
 	var checks sync.WaitGroup
 	for i := range all {
 		checks.Go(func() { s.checkLink(ctx, &all[i]) })
@@ -82,9 +90,9 @@ func (s *Hosts) CheckLinks(ctx context.Context) []LinkCheck {
 }
 
 // requireLinks checks all links and returns an error for each link that cannot be used. The error matches ErrUnfit.
-func (s *Hosts) requireLinks(ctx context.Context) (all []LinkCheck, err error) {
+func (s *Hosts) requireLinks(ctx context.Context, examined []Examination) (all []LinkCheck, err error) {
 	var errs []error
-	all = s.CheckLinks(ctx)
+	all = s.CheckLinks(ctx, examined)
 	for i := range all {
 		if all[i].Fault != "" {
 			errs = append(errs, all[i].err())

@@ -110,6 +110,7 @@ func TestLinksAreProbed(t *testing.T) {
 		fails         map[string]error // by host/interface
 		rates         map[string]int
 		alice         string // end that another user has reserved
+		user          string // command that uses the queue
 		queue, server string // part of each link's fault, or of the reason why it is not checked
 		bad           int    // faults
 	}{
@@ -120,6 +121,7 @@ func TestLinksAreProbed(t *testing.T) {
 		"two line rates":   {text: between, cables: right, rates: map[string]int{toQueue: 100_000, "q/in": 25_000, toServer: 25_000}, queue: "eth0 of host gen has a line rate of 100000 Mbit/s and in of host q one of 25000", bad: 1},
 		"from a reserved":  {text: between, cables: right, alice: toQueue, queue: "host gen: interface eth0: it is reserved by alice@desk"},
 		"to a reserved":    {text: between, cables: right, alice: "q/in", queue: "host q: interface in: it is reserved by alice@desk"},
+		"in use":           {text: between, cables: right, user: "bob@desk (olafctl bench)", queue: "host q is in use by bob@desk (olafctl bench), whose run", server: "host q is in use"},
 		"without rights":   {text: between, cables: right, fails: map[string]error{toServer: errors.New("not permitted")}, server: "host q: not permitted", bad: 1},
 		"nothing captured": {text: between, cables: right, fails: map[string]error{"ps/eth0": live.ErrPermission}, server: "host ps: capturing is not permitted", bad: 1},
 		"cards": {text: good, queue: "pci:0000:5e:00.0 of host gen has no interface on its host; each bench sends frames",
@@ -140,7 +142,7 @@ func TestLinksAreProbed(t *testing.T) {
 				}
 				s.links = append(s.links, wiredHost{name: h.Name, wires: wires, fails: fails, rates: c.rates, alice: c.alice})
 			}
-			links, err := s.requireLinks(t.Context())
+			links, err := s.requireLinks(t.Context(), []Examination{{Name: "q", HostAbout: testbed.HostAbout{User: c.user}}})
 			for i, want := range []string{c.queue, c.server}[:len(links)] {
 				if got := links[i].Fault + links[i].Unchecked; !strings.Contains(got, want) || (want == "") != (got == "") {
 					t.Errorf("%s: the link from %s to %s: %q, want %q", name, links[i].From.Role, links[i].To.Role, got, want)
@@ -156,8 +158,8 @@ func TestLinksAreProbed(t *testing.T) {
 			if slices.ContainsFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "link from ") }) {
 				t.Errorf("%s: %q, want the links' names", name, lines)
 			}
-			if n := wires.sent[toQueue]; c.alice != "" && n > 0 {
-				t.Errorf("%s: %d frames were sent over a reserved link", name, n)
+			if n := wires.sent[toQueue]; c.alice+c.user != "" && n > 0 {
+				t.Errorf("%s: %d frames were sent over a reserved or used link", name, n)
 			}
 			if wires.open != 0 {
 				t.Errorf("%s: %d captures are left", name, wires.open)

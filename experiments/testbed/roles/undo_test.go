@@ -45,6 +45,7 @@ func TestFailedUpUndoesItself(t *testing.T) {
 		held     []bool // which hosts are held before the test
 		taken    string // an interface that another user has reserved
 		refuses  error  // error from starting the second holder
+		links    error  // error from checking the links
 		folder   bool   // the plan cannot be stored
 	}{
 		"a reserved interface":             {held: []bool{false, false}, taken: "eth1"},
@@ -52,6 +53,7 @@ func TestFailedUpUndoesItself(t *testing.T) {
 		"a host without a holder":          {held: []bool{false, false}, refuses: errors.New("no")},
 		"the same, after a reservation":    {reserved: true, held: []bool{false, false}, refuses: errors.New("no")},
 		"the same, when the other is held": {reserved: true, held: []bool{true, false}, refuses: errors.New("no")},
+		"a link that leads nowhere":        {held: []bool{false, false}, links: errors.New("no")},
 		"no place for the plan":            {held: []bool{false, false}, folder: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +91,10 @@ func TestFailedUpUndoesItself(t *testing.T) {
 				}
 				s.links = append(s.links, h)
 			}
-			if err := s.bringUp(t.Context(), "", time.Hour); err == nil {
+			probe := func(context.Context, string, time.Duration) (undoing, error) {
+				return func(context.Context) error { return nil }, c.links
+			}
+			if err := s.bringUp(t.Context(), "", time.Hour, []setupStep{s.reserve, s.hold, probe}); err == nil {
 				t.Fatal("it is up")
 			}
 			if !slices.Equal(held, c.held) {

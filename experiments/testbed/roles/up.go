@@ -121,8 +121,8 @@ func loadUp(name string) (*Plan, error) {
 	return p, nil
 }
 
-// BringUp sets up a testbed with roles. It examines all hosts, sends probe frames over the links, reserves the hosts
-// for the given time, starts a holder on each, which opens its devices, and stores the plan under the testbed's name. A
+// BringUp sets up a testbed with roles. It examines all hosts, reserves them for the given time, starts a holder on
+// each, which opens its devices, sends probe frames over the links, and stores the plan under the testbed's name. A
 // testbed that is already up is examined and reserved again, and missing holders are started. If BringUp fails, it
 // leaves reservations and holders as they were.
 func BringUp(ctx context.Context, p *Plan, note string, lasts time.Duration, a testbed.Access) (all []Examination, links []LinkCheck,
@@ -149,17 +149,26 @@ func BringUp(ctx context.Context, p *Plan, note string, lasts time.Duration, a t
 	if err != nil {
 		return all, nil, err
 	}
-	if p.Nodes == nil || !slices.ContainsFunc(held, func(part *lab.State) bool { return part != nil }) { // else namespaces have the ends
-		if links, err = s.requireLinks(ctx); err != nil {
-			return all, links, err
+	probe := func(ctx context.Context, _ string, _ time.Duration) (undo undoing, err error) {
+		links, err = s.requireLinks(ctx, all)
+		return func(context.Context) error { return nil }, err
+	}
+	steps := []setupStep{s.reserve, s.hold, probe} // the devices are opened first, because they may be in use
+	if p.Nodes != nil {
+		steps = []setupStep{s.reserve, probe, s.hold} // holders move the ends of cables into namespaces
+		if slices.ContainsFunc(held, func(part *lab.State) bool { return part != nil }) {
+			steps = []setupStep{s.reserve, s.hold}
 		}
 	}
-	return all, links, s.bringUp(ctx, note, lasts)
+	err = s.bringUp(ctx, note, lasts, steps)
+	return all, links, err
 }
 
-// bringUp reserves the hosts, starts their holders and stores the plan. If a step fails, it
-// undoes the steps before.
-func (s *Hosts) bringUp(ctx context.Context, note string, lasts time.Duration) (err error) {
+// setupStep is one step of setting up a testbed. undo undoes the step.
+type setupStep func(ctx context.Context, note string, lasts time.Duration) (undo undoing, err error)
+
+// bringUp takes the steps and stores the plan. If a step fails, it undoes the steps before.
+func (s *Hosts) bringUp(ctx context.Context, note string, lasts time.Duration, steps []setupStep) (err error) {
 	var undos []undoing
 	defer func() {
 		for _, undo := range slices.Backward(undos) {
@@ -168,7 +177,7 @@ func (s *Hosts) bringUp(ctx context.Context, note string, lasts time.Duration) (
 			}
 		}
 	}()
-	for _, step := range []func(context.Context, string, time.Duration) (undoing, error){s.reserve, s.hold} {
+	for _, step := range steps {
 		undo, err := step(ctx, note, lasts)
 		if err != nil {
 			return err
@@ -210,7 +219,7 @@ func ExamineHosts(ctx context.Context, p *Plan, a testbed.Access) (all []Examina
 		return nil, nil, err
 	}
 	if Fault(all, true) == nil {
-		links = s.CheckLinks(ctx)
+		links = s.CheckLinks(ctx, all)
 	}
 	return all, links, ctx.Err()
 }
