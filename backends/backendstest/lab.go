@@ -140,6 +140,7 @@ type Arrival struct {
 type Wire struct {
 	rig     *Lab
 	Stamps  live.Stamps
+	MTU     int           // 0 if it is unknown
 	Ahead   time.Duration // how far stamps are ahead of the host's clock
 	Latency time.Duration // from the wire to the reader
 	// Edit changes the nth frame, and returns how often it arrives; nil lets all arrive once.
@@ -152,7 +153,7 @@ type Wire struct {
 	number int
 }
 
-func (w *Wire) Info() live.Info            { return live.Info{Interface: "fake0", Stamps: w.Stamps} }
+func (w *Wire) Info() live.Info            { return live.Info{Interface: "fake0", MTU: w.MTU, Stamps: w.Stamps} }
 func (w *Wire) StampCounts() live.Stamped  { return live.Stamped{} }
 func (w *Wire) Drops() (live.Drops, error) { return w.Lost, nil }
 func (w *Wire) Close() error               { return nil }

@@ -138,6 +138,7 @@ func linkAnswer() []byte {
 	binary.NativeEndian.PutUint16(body[2:], unix.ARPHRD_ETHER)
 	binary.NativeEndian.PutUint32(body[8:], unix.IFF_UP|unix.IFF_RUNNING)
 	body = append(body, attribute(unix.IFLA_IFNAME, []byte("eth0\x00"))...)
+	body = append(body, attribute(unix.IFLA_MTU, binary.NativeEndian.AppendUint32(nil, 1500))...)
 	body = append(body, attribute(unix.IFLA_STATS64, stats)...)
 	b := binary.NativeEndian.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+len(body)))
 	b = binary.NativeEndian.AppendUint16(b, unix.RTM_NEWLINK)
@@ -147,7 +148,7 @@ func linkAnswer() []byte {
 func TestParseLink(t *testing.T) {
 	got, err := parseLink(linkAnswer())
 	// The order of struct rtnl_link_stats64: rx_dropped is its 7th number, rx_length_errors the 11th.
-	want := linkState{hardware: unix.ARPHRD_ETHER, flags: unix.IFF_UP | unix.IFF_RUNNING, drops: Drops{
+	want := linkState{hardware: unix.ARPHRD_ETHER, flags: unix.IFF_UP | unix.IFF_RUNNING, mtu: 1500, drops: Drops{
 		RXDropped: 106, RXLength: 110, RXOver: 111, RXCRC: 112, RXFrame: 113, RXFIFO: 114, RXMissed: 115,
 	}}
 	if got != want || err != nil {

@@ -22,6 +22,7 @@ type link struct {
 type linkState struct {
 	hardware uint16 // one of ARPHRD_…
 	flags    uint32 // IFF_… flags
+	mtu      int    // 0 if the kernel does not report it
 	drops    Drops  // drops since the interface was created
 }
 
@@ -72,8 +73,11 @@ func parseLink(b []byte) (linkState, error) {
 		if length < unix.SizeofRtAttr || length > len(at) {
 			return linkState{}, errNetlink
 		}
-		if name == unix.IFLA_STATS64 {
-			return state, state.drops.parseStats(at[unix.SizeofRtAttr:length])
+		switch value := at[unix.SizeofRtAttr:length]; {
+		case name == unix.IFLA_MTU && len(value) == 4:
+			state.mtu = int(binary.NativeEndian.Uint32(value))
+		case name == unix.IFLA_STATS64: // after the others
+			return state, state.drops.parseStats(value)
 		}
 		at = at[min((length+3)&^3, len(at)):]
 	}

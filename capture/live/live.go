@@ -122,7 +122,7 @@ func (o Options) resolve() (Options, error) {
 // Info describes the options that are in effect.
 type Info struct {
 	Interface   string
-	MTU         int // of the interface; 0 if unknown
+	MTU         int // of the interface at the moment; 0 if unknown
 	BufferBytes int
 	SnapBytes   int
 	Stamps      Stamps   // Hardware or Kernel

@@ -57,7 +57,7 @@ func Open(o Options) (*Socket, error) {
 	}
 	s := &Socket{
 		fd: fd, file: os.NewFile(uintptr(fd), o.Interface),
-		info:  Info{Interface: o.Interface, MTU: at.MTU, SnapBytes: o.SnapBytes},
+		info:  Info{Interface: o.Interface, SnapBytes: o.SnapBytes},
 		frame: make([]byte, vlanBytes+o.SnapBytes), control: make([]byte, 256),
 	}
 	if err := s.open(o, at.Index); err != nil {
@@ -156,8 +156,16 @@ func (s *Socket) addNote(format string, args ...any) {
 // Name returns the name of the interface for use in a decoder's errors.
 func (s *Socket) Name() string { return s.info.Interface }
 
-// Info returns the options that are in effect.
-func (s *Socket) Info() Info { return s.info }
+// Info returns the options that are in effect, and the interface's MTU at the moment.
+func (s *Socket) Info() Info {
+	if s.link == nil { // closed
+		return s.info
+	}
+	if state, err := s.link.query(); err == nil {
+		s.info.MTU = state.mtu
+	}
+	return s.info
+}
 
 // StampCounts returns the number of packets received so far, by the source of their timestamps.
 func (s *Socket) StampCounts() Stamped { return s.stamped }

@@ -85,6 +85,28 @@ func TestBenchOnACard(t *testing.T) {
 	})
 }
 
+// TestFramesFitTheCapture checks that a bench whose frames are larger than the MTU of the interface at which they are
+// captured is refused in one line, whether this process or an agent captures, and that it runs after the MTU was raised.
+func TestFramesFitTheCapture(t *testing.T) {
+	r := backendstest.NewLab(t)
+	expect := func(device, prefix string, access testbed.Access) {
+		t.Helper()
+		r.Wire.MTU = 200
+		want := prefix + "device refused: interface fake0 has an MTU of 200, but frames need 242; run 'sudo ip link set fake0 mtu 242' there"
+		if _, err := MeasureSpec(t.Context(), cardSpec(), Options{Device: device, Access: access}); !errors.Is(err, fpga.ErrRefused) || err.Error() != want {
+			t.Errorf("%s: %v, want %q", device, err, want)
+		}
+		r.Wire.MTU = 242
+		must(t, mustBench(t, cardSpec(), Options{Device: device, Access: access, AgeErrorPct: 200}).Err())
+	}
+	expect(backendstest.CardAddress, backendstest.CardAddress+": ", r.Access)
+	s, err := testbed.ServeDevice(t.Context(), backendstest.CardAddress,
+		testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: testbed.DeviceOptions{Access: r.Access}})
+	must(t, err)
+	expect("grpc:"+s.Target, "grpc://"+s.Target+": ", backendstest.TestAccess())
+	must(t, s.Close())
+}
+
 // TestBenchOnTwoCards checks that the generator of one card and the queue of another give the twin's counters, and ages
 // within the clocks' known uncertainty, and that the generator feeds its own queue again afterwards.
 func TestBenchOnTwoCards(t *testing.T) {

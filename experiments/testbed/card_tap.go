@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/remote"
 )
 
 // Frames is a capture at the parameter server that runs in the background; live.Socket implements it. Next never waits.
@@ -96,15 +97,31 @@ func NewTap(card fpga.Registers, open func() (Frames, error), mirror *Mirror, no
 	return t, nil
 }
 
-// checkFrame returns an error that matches fpga.ErrRefused if the interface is too small for frames of a size.
-func (t *Tap) checkFrame(size olaf.Size) error {
-	const ethernetBytes = 14
-	info, need := t.frames.Info(), int(size)-ethernetBytes
-	if info.MTU == 0 || need <= info.MTU {
+// CaptureInterface implements remote.InterfaceTap.
+func (t *Tap) CaptureInterface() (name string, mtu int) {
+	info := t.frames.Info()
+	return info.Interface, info.MTU
+}
+
+// checkFrame returns an error that matches fpga.ErrRefused if the interface at which the card's tap captures is too
+// small for frames of a size. The interface may be on another host.
+func (c *Card) checkFrame(size olaf.Size) error {
+	tap, ok := c.Tap.(remote.InterfaceTap)
+	if !ok {
 		return nil
 	}
-	return fmt.Errorf("%w: interface %s has an MTU of %d, but frames need %d; run 'sudo ip link set %s mtu %[4]d' there", fpga.ErrRefused,
-		info.Interface, info.MTU, need, path.Base(info.Interface)) // on another host, the name begins with the host
+	const ethernetBytes = 14
+	name, mtu := tap.CaptureInterface()
+	need := int(size) - ethernetBytes
+	if mtu == 0 || need <= mtu {
+		return nil
+	}
+	err := fmt.Errorf("%w: interface %s has an MTU of %d, but frames need %d; run 'sudo ip link set %s mtu %[4]d' there", fpga.ErrRefused,
+		name, mtu, need, path.Base(name)) // on another host, the name begins with the host
+	if agent, ok := c.Tap.(*remote.Device); ok {
+		err = fmt.Errorf("%s: %w", agent.Identity().Address, err)
+	}
+	return err
 }
 
 // openCapture opens the capture at the interface. Frames that were dropped earlier are not counted.

@@ -51,7 +51,6 @@ type Service struct {
 	owner    string                       // user for whom the device is lent
 	agent    *agent.Agent                 // nil without tables
 	pipeline *v1.ForwardingPipelineConfig // initial pipeline
-	tap      *Tap                         // of a capture behind a card; nil if there is none
 	server   *grpc.Server
 	done     chan error
 	lost     chan error // has room for one error

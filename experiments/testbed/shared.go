@@ -87,11 +87,6 @@ func openLent(ctx context.Context, o OpenOptions, lend func(*Service, ServeOptio
 		return nil, errors.Join(err, bed.Close())
 	}
 	bed.close = append(bed.close, s.Close)
-	if s.tap != nil {
-		if err := s.tap.checkFrame(o.Frame); err != nil {
-			return nil, errors.Join(err, bed.Close())
-		}
-	}
 	o.Card.Capture, o.Card.Mirror, o.Generator = nil, nil, "" // the agent has them
 	if err := bed.attachAgent(ctx, s.Target, o.Access, remote.Options{TLS: o.TLS, Local: true}); err != nil {
 		return nil, errors.Join(err, bed.Close())
@@ -155,6 +150,6 @@ func (s *Service) captureBehind(ports int, clock fpga.Registers, o Access) (*Tap
 	if err != nil {
 		return nil, err
 	}
-	s.tap, s.close = tap, append([]func() error{tap.Close}, s.close...)
+	s.close = append([]func() error{tap.Close}, s.close...)
 	return tap, nil
 }

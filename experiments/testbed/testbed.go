@@ -156,10 +156,8 @@ func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, 
 		return nil, err
 	}
 	bed.Abilities, bed.address, bed.devices = row.Abilities, address, devices
-	if tap, ok := bed.Cards[0].Tap.(*Tap); ok {
-		if err := tap.checkFrame(o.Frame); err != nil {
-			return nil, closeAfter(err, bed)
-		}
+	if err := bed.Cards[0].checkFrame(o.Frame); err != nil {
+		return nil, closeAfter(err, bed)
 	}
 	return bed, nil
 }

@@ -232,6 +232,9 @@ func (d *Device) Identity() fpga.Identity { return d.identity }
 // Served returns the identity of the agent's device, as the agent reports it.
 func (d *Device) Served() fpga.Identity { return *d.offers.Identity }
 
+// CaptureInterface implements InterfaceTap for the tap on the agent's host.
+func (d *Device) CaptureInterface() (name string, mtu int) { return d.offers.Interface, d.offers.MTU }
+
 // Writer returns the client that wrote to the device when this read-only session began: its user, command and start. It
 // returns "" if there was none.
 func (d *Device) Writer() string { return d.offers.Writer }

@@ -28,6 +28,12 @@ type Tap interface {
 	Drain(buf []olaf.Observation) []olaf.Observation
 }
 
+// InterfaceTap is implemented by taps that capture at a network interface.
+type InterfaceTap interface {
+	// CaptureInterface returns the interface's name and MTU, which is 0 if it is unknown.
+	CaptureInterface() (name string, mtu int)
+}
+
 // Server gives clients access to one device. It performs one access at a time.
 type Server struct {
 	// Admit, if set, returns the reason, such as a reservation, why a user may not write. The user is stated by the
@@ -115,10 +121,14 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 	_, captures := s.capturer()
 	_, ports := s.device.(fpga.PortCounter)
 	_, arrivals := fpga.FindArrivalLog(s.device)
-	answer, err := json.Marshal(greeting{
+	offers := greeting{
 		Version: version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals,
 		Waits: !fpga.AddsUpdates(s.device), Writer: writer,
-	})
+	}
+	if tap, ok := s.tap.(InterfaceTap); ok {
+		s.Do(func() { offers.Interface, offers.MTU = tap.CaptureInterface() })
+	}
+	answer, err := json.Marshal(offers)
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}

@@ -83,7 +83,10 @@ type greeting struct {
 	Ports    bool           `json:"ports,omitempty"`     // the device has network ports
 	Arrivals bool           `json:"arrivals,omitempty"`  // the device logs arrivals at its queue
 	Waits    bool           `json:"waits,omitempty"`     // its programs serve only closed-loop hosts
-	Writer   string         `json:"writer,omitempty"`    // for read-only sessions: the client that writes; empty if none does
+	// Interface and MTU are those of the network interface at which the tap captures; empty and 0 if they are unknown.
+	Interface string `json:"interface,omitempty"`
+	MTU       int    `json:"mtu,omitempty"`
+	Writer    string `json:"writer,omitempty"` // for read-only sessions: the client that writes; empty if none does
 }
 
 func parseGreeting(b []byte, sender, receiver string) (g greeting, err error) {
@@ -98,7 +101,7 @@ func parseGreeting(b []byte, sender, receiver string) (g greeting, err error) {
 		unicode.IsControl) {
 		return g, fmt.Errorf("%w: its device does not identify itself in plain text", ErrProtocol) // the texts are shown to users
 	}
-	g.Writer = caller.Plain(g.Writer)
+	g.Writer, g.Interface = caller.Plain(g.Writer), caller.Plain(g.Interface)
 	return g, nil
 }
 
