@@ -1,7 +1,9 @@
 package backends
 
 import (
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
@@ -13,7 +15,10 @@ import (
 
 // betweenCard is a kernel queue between two interfaces. Its clock differs from the clock of the generator that sends
 // the updates.
-type betweenCard struct{ *realtime.Card }
+type betweenCard struct {
+	*realtime.Card
+	probes io.Closer // forwards probe frames; nil if the kernel is too old
+}
 
 var _ fpga.Capturer = betweenCard{}
 
@@ -27,9 +32,22 @@ func openBetween(name string) (*testbed.Shared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xdp:%s: %w", name, err)
 	}
+	in, out := card.Cables()
+	probes, err := xdp.ForwardProbes(in[0].B, out.A)
+	if err != nil && !errors.Is(err, xdp.ErrFeature) {
+		return nil, errors.Join(fmt.Errorf("xdp:%s: %w", name, err), card.Close())
+	}
 	tables := &testbed.SharedTables{Backend: &realtimeTables{card: card}, Profile: p4.Lab()}
-	return &testbed.Shared{Device: betweenCard{card}, Ports: 2,
+	return &testbed.Shared{Device: betweenCard{card, probes}, Ports: 2,
 		Tables: func(func(func())) (*testbed.SharedTables, error) { return tables, nil }}, nil
+}
+
+// Close stops forwarding probe frames and closes the card.
+func (c betweenCard) Close() (err error) {
+	if c.probes != nil {
+		err = c.probes.Close()
+	}
+	return errors.Join(err, c.Card.Close())
 }
 
 // LogsArrivals returns false, because the times of arrivals are not on the generator's clock.

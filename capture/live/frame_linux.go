@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/olafctl/olaf"
 )
 
 // Offsets in an untagged Ethernet frame with an IPv4 header of 20 bytes.
@@ -41,7 +39,7 @@ func buildFilter(o Options) []unix.SockFilter {
 		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jt: 4, K: fragmentOffsets},
 		{Code: unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH, K: offIP}, // length of the IPv4 header
 		{Code: unix.BPF_LD | unix.BPF_IND | unix.BPF_H, K: offIP + 2},
-		{Code: is, Jf: 1, K: olaf.UDPPort},
+		{Code: is, Jf: 1, K: uint32(o.Port)},
 		keep,
 		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
 	}

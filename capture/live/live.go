@@ -90,8 +90,9 @@ type Options struct {
 	// Outgoing also captures packets that this host sends on the interface. Packets that bypass the system's queues
 	// are not captured.
 	Outgoing bool
-	// All captures every packet that arrives. Otherwise only IPv4 UDP to OLAF's port reaches the buffer.
-	All bool
+	// All captures every packet that arrives. Otherwise only IPv4 UDP to Port reaches the buffer.
+	All  bool
+	Port uint16 // default olaf.UDPPort
 }
 
 // resolve fills in defaults and checks the options.
@@ -104,6 +105,9 @@ func (o Options) resolve() (Options, error) {
 	}
 	if o.Stamps == "" {
 		o.Stamps = Auto
+	}
+	if o.Port == 0 {
+		o.Port = olaf.UDPPort
 	}
 	switch {
 	case o.Interface == "":

@@ -314,8 +314,8 @@ func (g *generator) readDescriptor(n, last uint64, d *regmap.Descriptor) (f *sen
 	return f, size, 0
 }
 
-// destPortAt is the offset of the UDP destination port in a frame. It is needed because a flow may use another port
-// than OLAF's.
+// destPortAt is the offset of the UDP destination port in a frame. It is needed because a flow or a descriptor may use
+// another port than OLAF's.
 const destPortAt = 36
 
 func (g *generator) encodeFrame(buf []byte, f *sender, d *regmap.Descriptor, size int, genNS uint64) []byte {
@@ -330,7 +330,11 @@ func (g *generator) encodeFrame(buf []byte, f *sender, d *regmap.Descriptor, siz
 	if err != nil {
 		panic("realtime: a frame of a checked length can't be encoded: " + err.Error()) // readDescriptor checked the length
 	}
-	binary.BigEndian.PutUint16(buf[destPortAt:], f.DestPort)
+	port := f.DestPort
+	if d.Flags&regmap.FlagNotOlaf != 0 {
+		port = regmap.NotOlafPort
+	}
+	binary.BigEndian.PutUint16(buf[destPortAt:], port)
 	copy(buf, g.hop)
 	return buf[:n]
 }

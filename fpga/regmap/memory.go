@@ -20,6 +20,9 @@ const (
 	FlagNotOlaf                           // another UDP port: the queue is bypassed
 )
 
+// NotOlafPort is the UDP destination port of frames with FlagNotOlaf, the port of the discard protocol.
+const NotOlafPort = 9
+
 // MaxDescriptorTime is the latest cycle at which a descriptor can be sent, 13 days after the start of the run.
 const MaxDescriptorTime = 1<<48 - 1
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -126,7 +127,8 @@ func (s *script) sleep(cycles int64) {
 	fmt.Fprintf(&s.text, "c %x\n", cycles)
 }
 
-// play loads bursts whose updates merge, regardless of a few cycles on the way, and reads the results.
+// play loads bursts whose updates merge, regardless of a few cycles on the way, and reads the results. Behind each burst,
+// a probe frame bypasses the queue.
 func (s *script) play() {
 	const bursts, flows, apart, spacing = 6, 4, 40, 6000
 	kind, _ := engine.FindDiscipline("olaf")
@@ -134,7 +136,7 @@ func (s *script) play() {
 		{regmap.QueueMode, kind.Code}, {regmap.QueueDepth, 8},
 		{regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable}, {regmap.QueueLimiterIncrement, 1 << 24},
 		{regmap.QueueControl, regmap.QueueControlEnable}, {regmap.GeneratorFlows, flows},
-		{regmap.GeneratorDescriptors, bursts * (flows + 2)},
+		{regmap.GeneratorDescriptors, bursts * (flows + 2 + 1)},
 	} {
 		s.write(w.addr, w.value)
 	}
@@ -146,6 +148,10 @@ func (s *script) play() {
 			d.Put(words)
 			descriptors = append(descriptors, words...)
 		}
+		probe := regmap.Descriptor{Time: uint64(spacing*b + spacing*3/4), Length: 64, Sequence: uint32(b), Flags: regmap.FlagNotOlaf}
+		words := make([]uint32, regmap.DescriptorWords)
+		probe.Put(words)
+		descriptors = append(descriptors, words...)
 	}
 	for memory, words := range [][]uint32{descriptors, trainingFlows(flows)} {
 		s.write(regmap.GeneratorMemSelect, uint32(memory))
@@ -179,6 +185,7 @@ func (s *script) expectFrames(packets []twin.Packet) (frames []string) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
+		binary.BigEndian.PutUint16(data[36:], a.DestPort)
 		frames = append(frames, "f "+hex.EncodeToString(data[:n]))
 	}
 	return frames

@@ -252,9 +252,6 @@ func (t *Twin) updateHeader(d *regmap.Descriptor, size int, genNS uint64) olaf.U
 	return u
 }
 
-// notOlafPort is the destination port in frames with FlagNotOlaf, the port of the discard protocol.
-const notOlafPort = 9
-
 // bypassQueue sends a frame to the parameter server without passing it through the queue.
 func (t *Twin) bypassQueue(f *flow, d *regmap.Descriptor, size int, genNS uint64) {
 	t.counters.own.Bypassed++
@@ -269,7 +266,7 @@ func (t *Twin) bypassQueue(f *flow, d *regmap.Descriptor, size int, genNS uint64
 	p.Update.Cluster, p.Update.Worker = f.Cluster, f.Worker
 	p.Lanes = t.tap.keepLanes(t.lanesOf(f)[:p.Update.Lanes])
 	if d.Flags&regmap.FlagNotOlaf != 0 {
-		p.Addresses.DestPort = notOlafPort
+		p.Addresses.DestPort = regmap.NotOlafPort
 	}
 	t.tap.packets = append(t.tap.packets, p)
 }
