@@ -15,6 +15,9 @@ type Capture struct {
 	// ages begin at these stamps; empty if ages begin by the generator's clock. With Mirror, UncertaintyNS bounds the
 	// known lateness of the stamps, and DriftNS is 0.
 	Mirror string `json:"mirror,omitempty"`
+	// AbovePath means that ages are above the delay of the fastest path from the generator to the server, which probe
+	// frames measured. UncertaintyNS then bounds the error of that delay.
+	AbovePath bool `json:"above_path,omitempty"`
 	// UncertaintyNS bounds the error in placing the start of the run on the system clock. Ages are too long by at most
 	// this amount.
 	UncertaintyNS int64 `json:"uncertainty_ns"`

@@ -30,7 +30,7 @@ func (b *TwinComparison) OutputPct() Float {
 func (r *Run) Compare(plan, twin *Run) {
 	r.TwinComparisons = map[string]TwinComparison{}
 	for m, measured := range r.Metrics.All {
-		if m.Age {
+		if m.Age && m.AbovePathOf == "" {
 			r.TwinComparisons[m.Name] = TwinComparison{plan.age(m), twin.age(m), measured}
 		}
 	}

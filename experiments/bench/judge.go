@@ -98,7 +98,7 @@ func clockErrorNS(c *fpga.Capture) int64 {
 }
 
 // withholdAges removes the ages from a run if their possible error exceeds the given percentage of its mean AoM, and
-// reports whether it did. Counts are kept.
+// reports whether it did. Ages above the fastest path are renamed. Counts are kept.
 func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	if c.Withheld != "" {
 		r.Withhold(c.Withheld)
@@ -106,6 +106,9 @@ func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	}
 	mean, off := r.Metrics.Of("aom_cluster_ns"), clockErrorNS(c)
 	if !mean.Known() || float64(off) <= percent/100*float64(mean) {
+		if c.AbovePath {
+			r.KeepAbovePath()
+		}
 		return false
 	}
 	r.Withhold(fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)",
@@ -239,7 +242,7 @@ func (s *captured) addCapture(c *fpga.Capture, withheld bool) {
 	}
 	w.Updates += c.Updates
 	s.runs++
-	w.Interface, w.Hardware, w.Pacing, w.Mirror = c.Interface, c.Hardware, c.Pacing, c.Mirror
+	w.Interface, w.Hardware, w.Pacing, w.Mirror, w.AbovePath = c.Interface, c.Hardware, c.Pacing, c.Mirror, c.AbovePath
 	w.UncertaintyNS = max(w.UncertaintyNS, c.UncertaintyNS)
 	w.DriftNS = max(w.DriftNS, c.DriftNS, -c.DriftNS)
 	w.LateNS = max(w.LateNS, c.LateNS)
@@ -275,6 +278,11 @@ func (s *captured) listStatements() []string {
 		out = append(out, fmt.Sprintf("ages begin when a copy of the update arrived at %s, stamped by the same clock (clock.by mirror): up to "+
 			"%v of each may come from stamps that were late for certain; a switch that delays copies makes ages too short",
 			w.Mirror, time.Duration(w.UncertaintyNS+w.LateNS)))
+	case w.Updates > 0 && w.AbovePath:
+		out = append(out, fmt.Sprintf("ages are above the fastest path from generator to server, whose delay probe frames measured before "+
+			"and after each run (clock.by probe): up to %v of each age may come from the clocks (%v from the spread of the "+
+			"quickest quarter of the frames, %v from drift, %v from stamps that were late for certain)",
+			time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), time.Duration(w.LateNS)))
 	case w.Updates > 0:
 		out = append(out,
 			fmt.Sprintf("up to %v of each age may come from the clocks (%v from pairing the card's with the "+
@@ -282,7 +290,7 @@ func (s *captured) listStatements() []string {
 				time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS),
 				time.Duration(w.DriftNS), time.Duration(w.LateNS)))
 	}
-	if w.Updates > 0 {
+	if w.Updates > 0 && !w.AbovePath {
 		out = append(out,
 			fmt.Sprintf("the youngest update of all runs was %v old on arrival, so a delay common to all cannot "+
 				"be longer", time.Duration(w.YoungestNS)))

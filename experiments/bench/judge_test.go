@@ -3,6 +3,7 @@ package bench
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
@@ -128,6 +129,38 @@ func TestOtherFramesOnTheCable(t *testing.T) {
 		}
 		if (why == "") != (c.says == "") || !strings.Contains(why, c.says) || why != "" && c.arrived > 0 && !strings.HasSuffix(why, fpga.QuietCable) {
 			t.Errorf("%s: %q, want %q and what to do", c.name, why, c.says)
+		}
+	}
+}
+
+// TestAgesAbovePath checks that ages above the fastest path are renamed if their error is small and withheld if it is
+// not, and that the statement contains the method and the bound.
+func TestAgesAbovePath(t *testing.T) {
+	for name, c := range map[string]struct {
+		uncertainty int64
+		above       results.Float
+		withheld    string
+	}{
+		"exact":  {20, 500, "see aom_cluster_above_path_ns"},
+		"coarse": {60, results.Missing(), "ages may be off by 61ns, which is more than 10 % of their mean of 500ns"},
+	} {
+		d := system.QueueDeclaration()
+		collector := results.NewCollector(results.Config{Declared: d, Clusters: 1, Workers: 1})
+		for i := range int64(3) {
+			at := olaf.Time(1000+i*100) * olaf.Time(olaf.Nanosecond)
+			collector.Observe(&olaf.Observation{At: at, Update: olaf.Update{GenNS: uint64(at.NS() - 450), Count: 1}})
+		}
+		r := collector.Finish(olaf.NewCounts(d.Ledger))
+		seen := &fpga.Capture{AbovePath: true, Updates: 3, UncertaintyNS: c.uncertainty, DriftNS: -1}
+		var all captured
+		all.addCapture(seen, withholdAges(&r, seen, 10))
+		above := r.Metrics.Of("aom_cluster_above_path_ns")
+		if above.Known() != c.above.Known() || above.Known() && above != c.above || r.Metrics.Of("aom_cluster_ns").Known() || !strings.Contains(r.Withheld, c.withheld) {
+			t.Errorf("%s: the age above the path is %v, want %v; the ordinary age is withheld for %q", name, above, c.above, r.Withheld)
+		}
+		said := strings.Join(all.listStatements(), "\n")
+		if want := "(clock.by probe): up to " + time.Duration(c.uncertainty+1).String(); !strings.Contains(said, want) || strings.Contains(said, "youngest") {
+			t.Errorf("%s: the statements are %q; they must contain %q, and no limit on the path", name, said, want)
 		}
 	}
 }

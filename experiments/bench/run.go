@@ -215,6 +215,13 @@ func (b *station) runSeed(ctx context.Context, index int) ([]results.Run, error)
 // measureRun measures one run. It configures the queue, clears the counters, starts the generator, waits until all
 // frames have arrived and reads the counters.
 func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, err error) {
+	if probed, err := b.ProbePath(ctx); err != nil {
+		return run, err
+	} else if probed { // over the traffic
+		if _, err := b.Load(ctx, id.Index); err != nil {
+			return run, err
+		}
+	}
 	portsBefore, err := b.prepareRun(ctx, id)
 	if err != nil {
 		return run, err
@@ -241,6 +248,9 @@ func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, er
 		return run, err
 	}
 	seen, err := b.Capture()
+	if err == nil {
+		err = b.ReportPath(ctx, seen) // after the queue's counts were read
+	}
 	if err != nil {
 		return run, err
 	}

@@ -143,7 +143,7 @@ func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Ca
 		}
 		tap.queue = d
 		b.close = append(b.close, tap.Close)
-		return Card{whole, tap}, nil
+		return Card{whole, tap}, tap.openProbes(o.Card.Probes)
 	}
 	if !d.HasTap() {
 		return Card{}, fmt.Errorf("%w: the agent of %s has no capture at the parameter server, so nothing can be "+

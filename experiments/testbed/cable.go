@@ -16,9 +16,14 @@ import (
 var ErrCable = olaf.NewError(olaf.Device, "the generator's cable does not lead to the queue")
 
 // probes is the source of a few frames that are not OLAF's, so that a queue passes them on without a decision.
-type probes struct{ sent int }
+type probes struct {
+	total, sent int
+	first       uint32        // sequence number of the first frame
+	apart       olaf.Duration // time between frames
+}
 
-// probeFrames is their number. probeStep and probeWait are the time between looks for them, and the longest time that they take.
+// probeFrames is the number of frames that probe a cable. probeStep and probeWait are the time between looks for them,
+// and the longest time that they take.
 const (
 	probeFrames = 8
 	probeStep   = olaf.Millisecond
@@ -26,15 +31,22 @@ const (
 )
 
 // Total returns the number of frames.
-func (p *probes) Total() int { return probeFrames }
+func (p *probes) Total() int { return p.total }
 
 // Fill writes their descriptors.
 func (p *probes) Fill(dst []regmap.Descriptor) (n int) {
-	for ; n < len(dst) && p.sent < probeFrames; n++ {
-		dst[n] = regmap.Descriptor{Sequence: uint32(p.sent), Flags: regmap.FlagNotOlaf}
+	for ; n < len(dst) && p.sent < p.total; n++ {
+		dst[n] = regmap.Descriptor{Time: uint64(p.sent) * uint64(p.apart/olaf.Cycle), Sequence: p.first + uint32(p.sent),
+			Flags: regmap.FlagNotOlaf}
 		p.sent++
 	}
 	return n
+}
+
+// probeJob returns the job of sending probe frames.
+func probeJob(source *probes) pktgen.Job {
+	return pktgen.Job{Placement: pktgen.Placement{Workers: 1, Clusters: 1}, Addressing: pktgen.DefaultAddressing(),
+		Size: olaf.FrameSize(0), Source: source}
 }
 
 // CheckCable sends a few frames of the generator's card to the queue's card and compares the counts of their ports. The error
@@ -48,9 +60,7 @@ func (b *Testbed) CheckCable(ctx context.Context) error {
 		return err
 	}
 	g := pktgen.NewGenerator(card)
-	job := pktgen.Job{Placement: pktgen.Placement{Workers: 1, Clusters: 1}, Addressing: pktgen.DefaultAddressing(), Size: olaf.FrameSize(0),
-		Source: new(probes)}
-	if err := g.Program(ctx, job); err != nil {
+	if err := g.Program(ctx, probeJob(&probes{total: probeFrames})); err != nil {
 		return fmt.Errorf("%s: probe the cable: %w", card.Identity().Address, err)
 	}
 	if err := g.ArmAndStart(); err != nil {

@@ -20,6 +20,9 @@ type CardAccess struct {
 	Capture func() (Frames, error)
 	// Mirror describes copies of the generator's frames at the host of Capture; nil if ages begin by the generator's clock.
 	Mirror *Mirror
+	// Probes describes how probe frames compare the generator's clock with the stamps of Capture; nil if the clocks are
+	// compared otherwise.
+	Probes *Probes
 	// Now reads the clock of captured frames' stamps, which may be set during a run; nil reads Access.Now.
 	Now func() time.Time
 	// ServerPort is the card's port towards the interface of Capture.

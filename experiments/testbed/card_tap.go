@@ -42,6 +42,7 @@ type Tap struct {
 	open   func() (Frames, error)
 	frames Frames
 	copies *copies       // copies of frames at which ages begin; nil if ages begin by the generator's clock
+	path   *pathClock    // compares the clocks by probe frames; nil if it is done otherwise
 	queue  fpga.Capturer // reports on the queue's part of a run; nil if nothing does
 	now    func() time.Time
 	port   int // port of the card, to the server
@@ -69,7 +70,10 @@ type cardRun struct {
 	youngest int64
 	last     olaf.Time // arrival of the newest update
 	late     olaf.Duration
-	broken   error // error that ended the capture or prevented pairing the clocks
+	start    uint64      // cycle of the generator
+	path     *pathOffset // measured before the run; nil if ages include the path
+	early    int64       // largest time in ns by which an update was faster than path
+	broken   error       // error that ended the capture or prevented pairing the clocks
 }
 
 var (
@@ -195,7 +199,7 @@ func (t *Tap) pair() (clockPair, error) {
 }
 
 // Close ends the capture.
-func (t *Tap) Close() error { return errors.Join(t.frames.Close(), t.copies.Close()) }
+func (t *Tap) Close() error { return errors.Join(t.frames.Close(), t.copies.Close(), t.path.Close()) }
 
 // beginRun resets the state for a new run.
 func (t *Tap) beginRun(r cardRun) {
@@ -216,9 +220,7 @@ func (t *Tap) Drain(buf []olaf.Observation) []olaf.Observation {
 	}
 	if start != t.start {
 		t.start = start
-		clock, err := t.pair()
-		t.beginRun(cardRun{clock: clock, originNS: clock.hostTimeOf(start), known: err == nil, broken: err,
-			before: t.drops})
+		t.beginRun(t.compareClocks(start))
 	}
 	from := len(buf)
 	buf = t.decodeFrames(buf)
@@ -230,6 +232,15 @@ func (t *Tap) Drain(buf []olaf.Observation) []olaf.Observation {
 		t.run.broken = err
 	}
 	return buf
+}
+
+// compareClocks compares the clocks for a run that began at a cycle of the generator.
+func (t *Tap) compareClocks(start uint64) cardRun {
+	if p := t.path.takeMeasured(); p != nil {
+		return cardRun{start: start, path: p, originNS: p.serverTimeOf(start), known: true, before: t.drops}
+	}
+	clock, err := t.pair()
+	return cardRun{clock: clock, originNS: clock.hostTimeOf(start), known: err == nil, broken: err, before: t.drops}
 }
 
 // takenAtMost is the maximum number of frames that are processed per call, so that a flood of frames does not block
@@ -260,6 +271,10 @@ func (t *Tap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
 				continue
 			}
 			t.copies.date(&a)
+		}
+		if ahead := a.GeneratedNS - a.At.NS(); r.path != nil && ahead > 0 {
+			r.early = max(r.early, ahead)
+			a.Update.GenNS, a.GeneratedNS = uint64(a.At.NS()), a.At.NS()
 		}
 		if age := a.At.NS() - a.GeneratedNS; r.updates == 0 || age < r.youngest {
 			r.youngest = age
@@ -314,6 +329,9 @@ func (t *Tap) Next(p *capture.Packet) error {
 			return err
 		}
 		ns := p.UnixNS - t.run.originNS
+		if t.run.path != nil && ns < 0 && ns > -earlyNS {
+			t.run.early, ns = max(t.run.early, -ns), 0
+		}
 		switch {
 		case !t.run.known || ns < 0:
 			t.run.leftOver++
@@ -332,16 +350,23 @@ func (t *Tap) Name() string { return t.frames.Info().Interface }
 // Capture pairs the clocks again and returns the quality of the run's capture, including the queue's report.
 func (t *Tap) Capture() (*fpga.Capture, error) {
 	c, err := t.reportCapture()
-	if err != nil || t.queue == nil {
+	if err != nil {
 		return c, err
 	}
-	q, err := t.queue.Capture()
-	if err != nil || q == nil {
-		return c, err
+	if t.queue != nil {
+		q, err := t.queue.Capture()
+		if err != nil {
+			return c, err
+		}
+		if q != nil {
+			c.Decisions, c.Others, c.OthersNow = q.Decisions, q.Others, q.OthersNow
+			c.Faults = append(q.Faults, c.Faults...)
+			c.Withheld = cmp.Or(c.Withheld, q.Withheld)
+		}
 	}
-	c.Decisions, c.Others, c.OthersNow = q.Decisions, q.Others, q.OthersNow
-	c.Faults = append(q.Faults, c.Faults...)
-	c.Withheld = cmp.Or(c.Withheld, q.Withheld)
+	if t.path != nil {
+		c.Withheld = cmp.Or(c.Withheld, notProbed) // until ReportPath measures the path again
+	}
 	return c, nil
 }
 
@@ -373,6 +398,10 @@ func (t *Tap) reportCapture() (*fpga.Capture, error) {
 		}
 		return c, nil
 	}
+	c.SpanNS = r.last.NS()
+	if c.AbovePath = r.path != nil; c.AbovePath {
+		return c, nil
+	}
 	end, err := t.pair()
 	if err != nil {
 		return nil, err
@@ -387,7 +416,7 @@ func (t *Tap) reportCapture() (*fpga.Capture, error) {
 			time.Duration(drift),
 			time.Duration(span))
 	}
-	c.SpanNS, c.DriftNS = r.last.NS(), drift
+	c.DriftNS = drift
 	if span > c.SpanNS { // the last Drain came long after the last update
 		c.DriftNS = int64(float64(drift) * float64(c.SpanNS) / float64(span))
 	}

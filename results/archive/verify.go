@@ -176,7 +176,10 @@ func (p *Proof) sameRun(f *store.Folder, k *StoredRun, again results.Run) error 
 	if newer != "" {
 		p.Doubts = append(p.Doubts, name+": "+newer)
 	}
-	if stored.Withheld != "" {
+	switch {
+	case stored.Metrics.Has(results.AbovePath):
+		again.KeepAbovePath()
+	case stored.Withheld != "":
 		again.Withhold(stored.Withheld)
 	}
 	again.Recall(stored)

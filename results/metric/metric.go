@@ -39,6 +39,9 @@ type Metric struct {
 
 	// Age means that the metric is derived from ages, which are withheld if the clocks are not good enough.
 	Age bool
+	// AbovePathOf is the name of the age that the metric measures without the delay of the fastest path; empty for other
+	// metrics.
+	AbovePathOf string
 	// Sparse metrics are shown only if a run has a value; see olaf.Counter.
 	Sparse bool
 	// Aside metrics are stored with every run, but there are no statistics of them over runs.
@@ -139,6 +142,9 @@ var measured = []*Metric{
 	{Name: "jain_workers", Title: "Jain's index, workers", Age: true, MissingReason: noWorkersReason,
 		Doc: "the same over all workers",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.Workers.Jain()) }},
+	abovePath("aom_cluster_ns", Metric{Name: "aom_cluster_above_path_ns", Title: "AoM per cluster above the path", Column: "AOM/CLUSTER-PATH"}),
+	abovePath("aom_worker_ns", Metric{Name: "aom_worker_above_path_ns", Title: "AoM per worker above the path", Column: "AOM/WORKER-PATH"}),
+	abovePath("peak_aom_ns", Metric{Name: "peak_aom_above_path_ns", Title: "Peak AoM above the path"}),
 	{Name: "utilisation", Title: "Output utilisation", Column: "UTIL", Paper: "§8.1",
 		MissingReason: fixedReason("needs an output rate, frames of known lengths and a delivery"),
 		Doc: "time that the received frames take on the output link, divided by the time from the first bit of " +
@@ -166,6 +172,15 @@ var measured = []*Metric{
 	{Name: "duration_ns", Title: "Duration", Unit: "ns", Aside: true,
 		Doc: "first to last delivery",
 		Of:  func(m *Measured) Float { return m.Duration }},
+}
+
+// abovePath returns the metric for an age without the delay of the fastest path, which removes a constant.
+func abovePath(age string, m Metric) *Metric {
+	m.Unit, m.Age, m.Sparse, m.AbovePathOf = "ns", true, true, age
+	m.Doc = "`" + age + "` without the delay of the fastest path from generator to server (`clock: {by: probe}`); never compared with " +
+		"`" + age + "` or a paper"
+	m.Of = func(*Measured) Float { return Missing() } // see Values.AbovePath
+	return &m
 }
 
 // ByName returns the measured metrics with the given names. It panics if a name is unknown.

@@ -54,6 +54,28 @@ func (v Values) Withhold(removed func(name string)) {
 	}
 }
 
+// AbovePath returns the values with ages above the fastest path instead of ages, in the order of d. The values must
+// contain the latter under the ordinary names. It calls removed with the name of each removed value that was known.
+func (v Values) AbovePath(d *Declaration, removed func(name string)) (above Values) {
+	for _, m := range d.Metrics {
+		value, there := v.Of(m.Name), v.Has(m.Name)
+		if m.AbovePathOf != "" {
+			value = v.Of(m.AbovePathOf)
+			there = value.Known()
+		}
+		if there {
+			above.metrics, above.values = append(above.metrics, m), append(above.values, value)
+		}
+	}
+	for i, m := range above.metrics {
+		if m.Age && m.AbovePathOf == "" && above.values[i].Known() {
+			above.values[i] = Missing()
+			removed(m.Name)
+		}
+	}
+	return above
+}
+
 // Under returns values that were read from a document, with the metrics that d declares. Metrics that d does not
 // declare keep only their name.
 func (v Values) Under(d *Declaration) Values {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf/internal/test/golden"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/internal/test/toy"
 	"github.com/olafctl/olaf/results/metric"
 )
 
@@ -648,6 +649,34 @@ func TestFromBench(t *testing.T) {
 		if _, ok := FromBench(b)["olaf/aom.20g.reduction"]; ok {
 			t.Errorf("%s is set beside the paper's reduction", name)
 		}
+	}
+}
+
+// TestAgesAbovePathAreNotJudged checks that the reduction of ages above the fastest path is left out, with a reason that
+// names their metric.
+func TestAgesAbovePathAreNotJudged(t *testing.T) {
+	runs := func(queue string, age metric.Float) []results.Run {
+		r := results.Run{Queue: queue, OutRateBPS: 20e9, Declared: toy.Declared,
+			Metrics: toy.Values(map[string]metric.Float{"aom_cluster_ns": age, "aom_worker_ns": age})}
+		r.KeepAbovePath()
+		return []results.Run{r}
+	}
+	row := func(queue string) results.Row {
+		aggregated := results.Stat{Metric: &metric.Metric{Name: "aggregated"}, Statistic: stat(7204, 10, 30)}
+		return results.Row{Queue: queue, OutRateBPS: 20e9, CDF: []results.CDFPoint{{P: .4}, {LE: 1, P: 1}}, Stats: results.Stats{aggregated}}
+	}
+	b := &results.Bench{Rows: []results.Row{row("olaf")}, Comparisons: []results.Comparison{results.CompareRuns(runs("olaf", 20), runs("fifo", 90))}}
+	found := false
+	for _, r := range Compare(FromBench(b)) {
+		if r.ID == "olaf/aom.20g.reduction" {
+			found = true
+			if r.Verdict != string(LeftOut) || !strings.Contains(r.Note, "aom_cluster_above_path_ns") {
+				t.Errorf("the verdict is %s: %s; it must be left out", r.Verdict, r.Note)
+			}
+		}
+	}
+	if !found {
+		t.Error("the reduction has no row")
 	}
 }
 

@@ -160,6 +160,9 @@ func printHosts(env *cli.Env, out cli.Format, p *roles.Plan, all []roles.Examina
 	if err := list.Write(env, cli.Table); err != nil {
 		return err
 	}
+	if p.Nodes == nil {
+		fmt.Fprintf(env.Stdout, "clocks for ages: %s\n", p.DescribeClocks())
+	}
 	if err := printNodes(env, all); err != nil {
 		return err
 	}

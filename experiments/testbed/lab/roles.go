@@ -73,11 +73,11 @@ const (
 	ByEcho   = "echo"   // message exchanges, exact to half of the shortest round trip
 	ByPTP    = "ptp"    // the hosts keep their clocks synchronised within at_most
 	ByMirror = "mirror" // the server's host stamps copies of the generator's frames as well
-	ByProbe  = "probe"  // frames that bypass the queue; rejected by package roles
+	ByProbe  = "probe"  // frames that bypass the queue; ages are then above the fastest path
 )
 
 // ClockMethods are the possible values of clock.by.
-var ClockMethods = []string{ByEcho, ByPTP, ByMirror}
+var ClockMethods = []string{ByEcho, ByPTP, ByMirror, ByProbe}
 
 // PlannedHost is a host with the roles that it has.
 type PlannedHost struct {

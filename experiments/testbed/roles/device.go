@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -136,6 +137,12 @@ func (s *Hosts) open(ctx context.Context, o testbed.OpenOptions) (*testbed.Testb
 			}
 		}
 	}
+	if p.ClockBy == lab.ByProbe {
+		o.Card.Probes = &testbed.Probes{AtMostNS: p.ClockNS, Open: func() (testbed.Frames, error) {
+			return s.linkOf(p.Server.Host).capture(ctx, live.Options{Interface: p.Server.Interface, Stamps: p.Server.Stamps, Promiscuous: true,
+				Port: regmap.NotOlafPort})
+		}}
+	}
 	if p.isUp || p.HostOf(p.Queue.Host).SSH != "" {
 		return testbed.OpenTestbed(ctx, p.addressOf(lab.QueueName, p.Queue), o)
 	}
@@ -184,11 +191,16 @@ func (p *Plan) placeCapture(ctx context.Context, o *testbed.OpenOptions, a *test
 
 // openHere opens a device of this host through a separate agent, in the same way as devices of other hosts.
 func openHere(ctx context.Context, device string, o testbed.OpenOptions) (*testbed.Testbed, error) {
-	lent, err := testbed.ServePrivately(ctx, device, testbed.ServeOptions{Device: testbed.DeviceOptions{Access: o.Access}})
+	lends := o.Access
+	if o.Card.Probes != nil { // this process measures the path with the generator, so it captures as well
+		lends.Generator, lends.Card.Capture = "", nil
+	} else {
+		o.Generator, o.Card.Capture, o.Card.Mirror = "", nil, nil // the service has them
+	}
+	lent, err := testbed.ServePrivately(ctx, device, testbed.ServeOptions{Device: testbed.DeviceOptions{Access: lends}})
 	if err != nil {
 		return nil, err
 	}
-	o.Generator, o.Card.Capture, o.Card.Mirror = "", nil, nil // the service has them
 	bed, err := testbed.OpenLent(ctx, lent.Target, o)
 	if err != nil {
 		return nil, errors.Join(err, lent.Close())

@@ -46,7 +46,7 @@ func (d *LentDevice) line() string {
 
 // capturesAtQueue reports whether the host of the queue captures the frames and no clocks of two hosts are compared.
 func (p *Plan) capturesAtQueue() bool {
-	return p.Server != nil && p.Mirror == nil && p.Server.Host == p.Queue.Host && (p.Generator == nil || p.Generator.Host == p.Queue.Host)
+	return p.Server != nil && p.Mirror == nil && p.ClockBy != lab.ByProbe && p.Server.Host == p.Queue.Host && (p.Generator == nil || p.Generator.Host == p.Queue.Host)
 }
 
 // devicesOn returns the devices that the holder on a host opens. A generator on the queue's host belongs to the queue's

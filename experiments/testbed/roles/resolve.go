@@ -90,15 +90,23 @@ func (p *Plan) Lines() (lines []string) {
 	if s := p.Server; s != nil {
 		addLine("server     interface %s of %s, stamps %s", s.Interface, s.Host, s.Stamps)
 	}
-	within := ""
-	if p.ClockNS > 0 {
-		within = fmt.Sprintf(", at most %v", olaf.Duration(p.ClockNS)*olaf.Nanosecond)
-	}
-	if p.Mirror != nil {
-		within = fmt.Sprintf(", copies of the generator's frames at %s of %s", p.Mirror.Interface, p.Mirror.Host)
-	}
-	addLine("clocks     by %s%s", p.ClockBy, within)
+	addLine("clocks     %s", p.DescribeClocks())
 	return lines
+}
+
+// DescribeClocks describes how the clocks of generator and server are compared.
+func (p *Plan) DescribeClocks() string {
+	how := "by " + p.ClockBy
+	if p.ClockNS > 0 {
+		how += fmt.Sprintf(", at most %v", olaf.Duration(p.ClockNS)*olaf.Nanosecond)
+	}
+	switch {
+	case p.Mirror != nil:
+		how += fmt.Sprintf(", copies of the generator's frames at %s of %s", p.Mirror.Interface, p.Mirror.Host)
+	case p.ClockBy == lab.ByProbe:
+		how += ", frames past the queue in each bench; ages are above the fastest path"
+	}
+	return how
 }
 
 // roleResolver checks a testbed file with roles and collects its errors.
@@ -340,13 +348,36 @@ func (r *roleResolver) checkClock() {
 	case r.roles.ClockBy == lab.ByMirror:
 		r.checkMirror(c)
 	case c.By == lab.ByProbe:
-		r.Fail(c.Pos, "by", "clock.by probe is not possible: frames pass a queue in one direction only, which shows the sum of delay and clock "+
-			"offset, but no bound; use echo, or ptp or mirror for ages that echo is too coarse for")
+		r.checkProbe(c)
 	default:
 		r.Fail(c.Pos, "by", "clock.by %q%s", c.By, yamlfile.Suggest(c.By, lab.ClockMethods))
 	}
 	if c.Interface != "" && r.roles.ClockBy != lab.ByMirror {
 		r.Fail(c.Pos, "interface", "clock.interface %s belongs to clock.by mirror, not to %s", c.Interface, r.roles.ClockBy)
+	}
+}
+
+// checkProbe rejects roles between which no probe frame passes.
+func (r *roleResolver) checkProbe(c *lab.Clock) {
+	refuse := func(format string, a ...any) {
+		r.Fail(c.Pos, "by", "clock.by probe: %s; use echo, or leave clock out", fmt.Sprintf(format, a...))
+	}
+	if r.roles.Server == nil {
+		refuse("there is no server whose clock is compared with the generator's")
+		return
+	}
+	for _, role := range []struct {
+		name string
+		*Role
+	}{{lab.Generator, r.roles.Generator}, {lab.QueueName, r.roles.Queue}} {
+		if role.Role == nil || role.Device == "" {
+			continue
+		}
+		scheme, _, _ := strings.Cut(role.Device, ":")
+		if _, _, isPair := cutInterfaces(role.Device); scheme != "pci" && !isPair {
+			refuse("probe frames pass cards and kernel queues between two interfaces, but the %s is %s, which has no cables", role.name,
+				role.Device)
+		}
 	}
 }
 
