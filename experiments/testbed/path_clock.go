@@ -27,7 +27,7 @@ type Probes struct {
 // ErrProbes reports that too few probe frames reached the server.
 var ErrProbes = olaf.NewError(olaf.Device, "the clocks cannot be compared")
 
-// Number of probe frames in a measurement, and of those that must arrive.
+// Number of probe frames in a measurement, and the number that must arrive.
 const (
 	pathProbes  = 64
 	leastProbes = pathProbes / 4
@@ -175,7 +175,7 @@ func (t *Tap) reportPath(after *pathOffset, seen *fpga.Capture) {
 	}
 }
 
-// probePath sends probe frames and measures the path by those that arrive.
+// probePath sends probe frames and measures the path by their arrivals.
 func (t *Tap) probePath(ctx context.Context, dev fpga.Device) (*pathOffset, error) {
 	p := t.path
 	first := p.sequence
