@@ -87,12 +87,7 @@ func JoinLedgers(parts ...*Ledger) *Ledger {
 
 // Index returns the index of the counter with the given name, or -1 if the ledger has no such counter.
 func (l *Ledger) Index(name string) int {
-	for i := range l.Counters {
-		if l.Counters[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(l.Counters, func(c Counter) bool { return c.Name == name })
 }
 
 // Validate returns an error if a counter name is declared twice or is used without being declared.
@@ -304,10 +299,8 @@ func (c Counts) Under(l *Ledger) Counts {
 			whole.values[i] = c.values[at]
 		}
 	}
-	for _, name := range names {
-		if l.Index(name) < 0 {
-			return Counts{l.selectCounters(names), c.values}
-		}
+	if slices.ContainsFunc(names, func(name string) bool { return l.Index(name) < 0 }) {
+		return Counts{l.selectCounters(names), c.values}
 	}
 	return whole
 }

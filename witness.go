@@ -1,6 +1,9 @@
 package olaf
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Decisions is the result of comparing a queue's decision log with the decisions of the engine, for devices that have
 // such a log. The comparison passes if Void is empty and all checked decisions are equal.
@@ -19,12 +22,8 @@ func (d *Decisions) Differ() bool { return d.Void == "" && d.Equal != d.Checked 
 func (d *Decisions) Add(o *Decisions) {
 	d.Checked += o.Checked
 	d.Equal += o.Equal
-	if d.First == "" {
-		d.First = o.First
-	}
-	if d.Void == "" {
-		d.Void = o.Void
-	}
+	d.First = cmp.Or(d.First, o.First)
+	d.Void = cmp.Or(d.Void, o.Void)
 }
 
 // Quantiles contains quantiles of a set of times, in nanoseconds.

@@ -1,6 +1,7 @@
 package fpga
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,9 +170,7 @@ func (c *QueueConfig) listSteps(capabilities uint32) (steps []regmap.Step) {
 		mode |= regmap.QueueModeProvenance
 	}
 	increment := c.Output.Rate
-	if increment == 0 {
-		increment = engine.Line
-	}
+	increment = cmp.Or(increment, engine.Line)
 	write(regmap.QueueMode, mode)
 	write(regmap.QueueDepth, uint32(c.Depth))
 	write(regmap.QueueRewardThreshold, uint32(c.RewardThreshold))

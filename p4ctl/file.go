@@ -178,10 +178,8 @@ func kindText(n *yaml.Node) string {
 func hasKey(n *yaml.Node, names ...string) bool {
 	n = resolveAlias(n)
 	for i := 0; i < len(n.Content); i += 2 {
-		for _, name := range names {
-			if n.Content[i].Value == name {
-				return true
-			}
+		if slices.Contains(names, n.Content[i].Value) {
+			return true
 		}
 	}
 	return false

@@ -5,6 +5,7 @@
 package p4ctl
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -87,9 +88,7 @@ type Options struct {
 const maxBatch = 100
 
 func (o Options) withDefaults() Options {
-	if o.DeviceID == 0 {
-		o.DeviceID = p4.DeviceID
-	}
+	o.DeviceID = cmp.Or(o.DeviceID, p4.DeviceID)
 	if o.ElectionID == (ElectionID{}) {
 		o.ElectionID = DefaultElectionID()
 	}

@@ -2,6 +2,7 @@ package results
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results/metric"
@@ -34,12 +35,7 @@ type Bench struct {
 
 // Valid reports whether the bench is complete and all rows are valid.
 func (b *Bench) Valid() bool {
-	for i := range b.Rows {
-		if !b.Rows[i].Valid {
-			return false
-		}
-	}
-	return !b.Partial
+	return !b.Partial && !slices.ContainsFunc(b.Rows, func(r Row) bool { return !r.Valid })
 }
 
 // Provenance describes the origin of a result. It may differ between runs that are otherwise equal.

@@ -185,13 +185,8 @@ func (f *Frame) nextMark() {
 		f.ShowNote("no marks; " + f.Key(keys.Mark) + " sets one")
 		return
 	}
-	to := f.marks[0]
-	for _, at := range f.marks {
-		if at > f.status.Now {
-			to = at
-			break
-		}
-	}
+	next := max(slices.IndexFunc(f.marks, func(at olaf.Time) bool { return at > f.status.Now }), 0)
+	to := f.marks[next]
 	f.seek(to)
 }
 

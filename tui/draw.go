@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -115,9 +116,7 @@ func (f *Frame) tabBar(r screen.Region) {
 func (f *Frame) stateText() (full, brief string, style screen.Style) {
 	s := &f.status
 	word := s.Word
-	if word == "" {
-		word = "running"
-	}
+	word = cmp.Or(word, "running")
 	switch {
 	case s.State == Starting:
 		return "… starting", "…", theme.Dim

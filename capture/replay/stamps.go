@@ -27,9 +27,7 @@ type StampCheck struct {
 
 // NewStampCheck returns a check for a queue with the given output.
 func NewStampCheck(out engine.Output) StampCheck {
-	if out.Rate == 0 {
-		out.Rate = engine.Line
-	}
+	out.Rate = cmp.Or(out.Rate, engine.Line)
 	return StampCheck{output: out, service: math.MaxInt64, idle: math.MaxInt64}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,21 +36,18 @@ func DisciplineNames() []string {
 
 // FindDiscipline returns the discipline with the given name; known is false if there is none.
 func FindDiscipline(name string) (k Kind, known bool) {
-	for _, k := range disciplines {
-		if k.Name == name {
-			return k, true
-		}
-	}
-	return Kind{}, false
+	return findKind(func(k Kind) bool { return k.Name == name })
 }
 
 // FindByCode returns the discipline with the given code in register queue.mode.discipline; known is false if there is
 // none.
 func FindByCode(code uint32) (k Kind, known bool) {
-	for _, k := range disciplines {
-		if k.Code == code {
-			return k, true
-		}
+	return findKind(func(k Kind) bool { return k.Code == code })
+}
+
+func findKind(matches func(Kind) bool) (k Kind, known bool) {
+	if i := slices.IndexFunc(disciplines, matches); i >= 0 {
+		return disciplines[i], true
 	}
 	return Kind{}, false
 }

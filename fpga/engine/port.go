@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math/big"
 
 	"github.com/olafctl/olaf"
@@ -78,9 +79,7 @@ func NewPortOf(d Discipline, out Output, sink Sink) (*Port, error) {
 	if err := out.Validate(); err != nil {
 		return nil, err
 	}
-	if out.Rate == 0 {
-		out.Rate = Line
-	}
+	out.Rate = cmp.Or(out.Rate, Line)
 	return &Port{discipline: d, out: out, clock: CycleClock(out.Rate, out.OverheadBytes), sink: sink, slot: NoSlot}, nil
 }
 

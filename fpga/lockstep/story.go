@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -187,9 +188,7 @@ func newStory(seed uint64) *story {
 	load := pickOne(s, 0.5, 1, 1.5, 3)
 	s.gap = func(size int) uint64 {
 		rate := s.rate
-		if rate == 0 {
-			rate = 64
-		}
+		rate = cmp.Or(rate, 64)
 		return uint64(s.Float64() * 2 * float64(size) / rate / load)
 	}
 	s.worker = func() int { return s.IntN(workers) }

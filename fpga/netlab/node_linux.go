@@ -3,9 +3,11 @@ package netlab
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -168,10 +170,7 @@ func (n *Node) close() error {
 		return nil
 	}
 	n.closed = true
-	var running []*Process
-	for p := range n.processes {
-		running = append(running, p)
-	}
+	running := slices.Collect(maps.Keys(n.processes))
 	n.mu.Unlock()
 	for _, p := range running {
 		_ = p.Signal(os.Kill) // the program may have ended already

@@ -23,9 +23,7 @@ type Limits struct {
 
 // FillConfig checks a configuration and returns it with defaults filled in. The error matches ErrConfig.
 func (l Limits) FillConfig(cfg Config) (Config, error) {
-	if cfg.Slots == 0 {
-		cfg.Slots = l.Default
-	}
+	cfg.Slots = cmp.Or(cfg.Slots, l.Default)
 	if cfg.Profile == "" {
 		cfg.Profile = l.Profiles[0]
 	}

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -68,9 +69,7 @@ type Division struct {
 // AdmitJob checks a job against the existing jobs and returns its Tenant. A job without a number of slots is assigned
 // the slots from its base to the table's end. The error matches ErrConfig.
 func (d Division) AdmitJob(j Job, beside Tenants) (*Tenant, error) {
-	if j.Slots == 0 {
-		j.Slots = d.Slots - j.Base
-	}
+	j.Slots = cmp.Or(j.Slots, d.Slots-j.Base)
 	switch {
 	case j.Base < 0 || j.Slots < 1 || j.Base+j.Slots > d.Slots:
 		return nil, fmt.Errorf("%w: job %d asks for %s %d to %d of %d", ErrConfig, j.ID, d.Places, j.Base,

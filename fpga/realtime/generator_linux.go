@@ -343,9 +343,7 @@ func (g *generator) countSent(bytes int, late int64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
-		if g.unsent == nil {
-			g.unsent = err
-		}
+		g.unsent = cmp.Or(g.unsent, err)
 		return
 	}
 	c := &g.counters

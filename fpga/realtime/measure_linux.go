@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -267,9 +268,7 @@ func (l *load) suggestFlags(offered, served, limit int64) string {
 // serve the offered rate.
 func fittingShare(offered, served, limit int64) float64 {
 	output := served
-	if output == 0 {
-		output = offered
-	}
+	output = cmp.Or(output, offered)
 	return min(float64(limit)/float64(max(offered, served)), timely/float64(output))
 }
 

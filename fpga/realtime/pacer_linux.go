@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -44,9 +45,7 @@ func newPacer(c *Card, out *netlab.Socket) *pacer {
 // serviceNS returns the transmission time of a frame in nanoseconds.
 func serviceNS(out engine.Output, size olaf.Size) int64 {
 	rate := out.Rate
-	if rate == 0 {
-		rate = engine.Line
-	}
+	rate = cmp.Or(rate, engine.Line)
 	bits := 8 * (int64(size) + int64(out.OverheadBytes))
 	return bits * int64(olaf.Second/olaf.Nanosecond) / int64(rate.Rate())
 }
@@ -164,9 +163,7 @@ func (p *pacer) finishFrame() bool {
 	}
 	if err != nil {
 		p.stats.unsent++
-		if p.stats.firstErr == nil {
-			p.stats.firstErr = err
-		}
+		p.stats.firstErr = cmp.Or(p.stats.firstErr, err)
 	}
 	// A small delay is made up for, so that delays do not accumulate. After a stall the output continues from now.
 	p.behind = p.end

@@ -5,6 +5,7 @@
 package rtl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -63,9 +64,7 @@ func Open(ctx context.Context, cfg Config) (*Card, error) {
 	if err := cfg.Build.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = patience
-	}
+	cfg.Patience = cmp.Or(cfg.Patience, patience)
 	c := &Card{cfg: cfg, build: sourcesHash()[:8]}
 	if err := c.startChild(ctx); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -76,9 +77,7 @@ func checkLimit(what string, asked, built int32, p p4.Profile) (int, error) {
 	if asked < 0 || asked > built {
 		return 0, status.Errorf(codes.InvalidArgument, "p4info asks for %d %s; profile %s has %d", asked, what, p.Name, built)
 	}
-	if asked == 0 {
-		asked = built
-	}
+	asked = cmp.Or(asked, built)
 	return int(asked), nil
 }
 
@@ -169,24 +168,12 @@ func (s *schema) table(id uint32) (*configv1.Table, error) {
 	return t, nil
 }
 
-// fieldByID returns the match field with an ID, or nil if the ID is unknown.
-func fieldByID(t *configv1.Table, id uint32) *configv1.MatchField {
-	for _, f := range t.MatchFields {
-		if f.Id == id {
-			return f
-		}
+// findByID returns the object with an ID, or nil if there is none.
+func findByID[E interface{ GetId() uint32 }](all []E, id uint32) (found E) {
+	if i := slices.IndexFunc(all, func(e E) bool { return e.GetId() == id }); i >= 0 {
+		return all[i]
 	}
-	return nil
-}
-
-// actionRef returns the reference to an action in a table, or nil if there is none.
-func actionRef(t *configv1.Table, id uint32) *configv1.ActionRef {
-	for _, r := range t.ActionRefs {
-		if r.Id == id {
-			return r
-		}
-	}
-	return nil
+	return found
 }
 
 func capacity(t *configv1.Table) int { return int(t.Size) }

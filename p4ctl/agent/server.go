@@ -5,6 +5,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,15 +36,7 @@ type Role struct {
 
 // allowsTable reports whether the role may access a table. A nil role is the default role, which may access everything.
 func (r *Role) allowsTable(id uint32) bool {
-	if r == nil {
-		return true
-	}
-	for _, t := range r.Tables {
-		if t == id {
-			return true
-		}
-	}
-	return false
+	return r == nil || slices.Contains(r.Tables, id)
 }
 
 func (r *Role) allowsGroups() bool { return r == nil || r.Groups }
@@ -112,12 +105,8 @@ func New(o Options) (*Agent, error) {
 	if o.Backend == nil || o.Profile.Name == "" {
 		return nil, errors.New("agent: a backend and a table profile are required")
 	}
-	if o.DeviceID == 0 {
-		o.DeviceID = p4.DeviceID
-	}
-	if o.MaxStreams == 0 {
-		o.MaxStreams = 64
-	}
+	o.DeviceID = cmp.Or(o.DeviceID, p4.DeviceID)
+	o.MaxStreams = cmp.Or(o.MaxStreams, 64)
 	a := &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams,
 		slices.Collect(maps.Keys(o.Roles))...), boxes: make(map[connection]*outbox)}
 	a.arbiter.silence = func(c connection) time.Duration { return a.boxes[c].silence() } // of a live stream; guard is locked

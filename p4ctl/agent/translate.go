@@ -103,7 +103,7 @@ func exactKey(t *configv1.Table, match []*v1.FieldMatch) (uint32, error) {
 	var key uint32
 	given := make(map[uint32]uint32, len(t.MatchFields))
 	for _, m := range match {
-		f := fieldByID(t, m.GetFieldId())
+		f := findByID(t.MatchFields, m.GetFieldId())
 		if f == nil {
 			return 0, status.Errorf(codes.InvalidArgument, "table %s has no match field %d", nameOf(t), m.GetFieldId())
 		}
@@ -152,7 +152,7 @@ func (s *schema) setAction(e *Entry, t *configv1.Table, a *v1.TableAction) error
 	if !ok {
 		return status.Errorf(codes.InvalidArgument, "unknown action id 0x%08x", id)
 	}
-	ref := actionRef(t, id)
+	ref := findByID(t.ActionRefs, id)
 	if ref == nil {
 		return status.Errorf(codes.InvalidArgument, "table %s does not offer action %s", nameOf(t), nameOf(action))
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -232,11 +233,9 @@ func (p *probe) expectStatus(what string, err error, want ...codes.Code) {
 }
 
 func (p *probe) expectCode(what string, got codes.Code, want []codes.Code) {
-	for _, w := range want {
-		if got == w {
-			p.seen = append(p.seen, fmt.Sprintf("%s: %s", what, codeName(got)))
-			return
-		}
+	if slices.Contains(want, got) {
+		p.seen = append(p.seen, fmt.Sprintf("%s: %s", what, codeName(got)))
+		return
 	}
 	p.fail("%s: %s instead of %s", what, codeName(got), joinCodes(want))
 }

@@ -5,6 +5,7 @@
 package vnp4
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/gob"
 	"errors"
@@ -76,9 +77,7 @@ type entryKey struct{ table, key uint32 }
 
 // New starts the driver. It does not change the card before the first Commit.
 func New(o Options) (*Backend, error) {
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Second
-	}
+	o.Patience = cmp.Or(o.Patience, 10*time.Second)
 	b := &Backend{options: o, blocks: make(map[string]int), names: make(map[uint32]string),
 		entries: make(map[entryKey]*agent.Entry), groups: make(map[uint32]bool)}
 	b.profile = p4.Lab().Info() // profiles differ only in sizes
@@ -359,9 +358,7 @@ func (b *Backend) call(call driver.Call) (driver.Answer, error) {
 				return a, nil
 			}
 			reply, err := b.accessRegister(a)
-			if card == nil {
-				card = err
-			}
+			card = cmp.Or(card, err)
 			if err := b.child.calls.Encode(reply); err != nil {
 				return a, b.killChild("it does not listen")
 			}

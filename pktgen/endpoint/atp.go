@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -57,27 +58,17 @@ type ATP struct {
 }
 
 func (o *ATP) check(cfg *Config) error {
-	if o.Profile == "" {
-		o.Profile = atp.Released
-	}
-	if o.Aggregators == 0 {
-		o.Aggregators = atp.DefaultSlots
-	}
-	if o.Window == 0 {
-		o.Window = ATPWindow
-	}
+	o.Profile = cmp.Or(o.Profile, atp.Released)
+	o.Aggregators = cmp.Or(o.Aggregators, atp.DefaultSlots)
+	o.Window = cmp.Or(o.Window, ATPWindow)
 	if o.Trigger == 0 {
 		o.Trigger = 1
 		if o.Profile == atp.Paper {
 			o.Trigger = 3
 		}
 	}
-	if o.FirstTimeout == 0 {
-		o.FirstTimeout = ATPFirstTimeout
-	}
-	if o.Timeout == 0 {
-		o.Timeout = ATPTimeout
-	}
+	o.FirstTimeout = cmp.Or(o.FirstTimeout, ATPFirstTimeout)
+	o.Timeout = cmp.Or(o.Timeout, ATPTimeout)
 	o.Batch = max(o.Batch, 1)
 	switch {
 	case o.Profile != atp.Released && o.Profile != atp.Paper:

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"math"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/adder"
@@ -118,11 +119,9 @@ func (s *atpServer) add(now olaf.Time, t *atpSum, p *program.Packet, lanes []uin
 	if len(s.inside) == s.cfg.Workers && t.missing < s.cfg.Workers {
 		s.restart(t) // a complete packet replaces the parts
 	}
-	for _, w := range s.inside {
-		if t.from.has(w) {
-			s.tally[repeated]++
-			return
-		}
+	if slices.ContainsFunc(s.inside, t.from.has) {
+		s.tally[repeated]++
+		return
 	}
 	s.tally[received]++
 	for _, w := range s.inside {
@@ -168,12 +167,7 @@ func (s *atpServer) completeSum(now olaf.Time, t *atpSum) {
 
 // onRail reports whether any value of an integer sum is saturated.
 func onRail(values []uint32) bool {
-	for _, v := range values {
-		if v := int32(v); v == math.MaxInt32 || v <= -math.MaxInt32 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(values, func(v uint32) bool { return int32(v) == math.MaxInt32 || int32(v) <= -math.MaxInt32 })
 }
 
 // ask requests the values as floats from all workers.

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -32,18 +33,10 @@ type ISwitch struct {
 }
 
 func (o *ISwitch) check(c *Config) error {
-	if o.Recovery == "" {
-		o.Recovery = RecoverHelp
-	}
-	if o.Profile == "" {
-		o.Profile = iswitch.Published
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.Ahead == 0 {
-		o.Ahead = c.Packets()
-	}
+	o.Recovery = cmp.Or(o.Recovery, RecoverHelp)
+	o.Profile = cmp.Or(o.Profile, iswitch.Published)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.Ahead = cmp.Or(o.Ahead, c.Packets())
 	switch {
 	case o.Recovery != RecoverHelp && o.Recovery != RecoverForce && o.Recovery != RecoverNone:
 		return fmt.Errorf("%w: no recovery is called %q; there are %s, %s, %s", ErrConfig, o.Recovery, RecoverHelp, RecoverForce, RecoverNone)

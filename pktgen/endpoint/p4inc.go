@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -23,12 +24,8 @@ type P4INC struct {
 const p4incWindow = 8
 
 func (o *P4INC) check() error {
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.Window == 0 {
-		o.Window = o.Size
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.Window = cmp.Or(o.Window, o.Size)
 	switch {
 	case o.Base < 0 || o.Size < 1:
 		return fmt.Errorf("%w: a segment of %d aggregators from %d on", ErrConfig, o.Size, o.Base)

@@ -1,6 +1,9 @@
 package endpoint
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Fixed converts float32 values to int32 values with a scale and back, like the released ATP. Values are rounded to the
 // nearest integer, with ties to even. If Truncates is set, the values after the last complete group of eight in a
@@ -60,12 +63,10 @@ func clampInt32(v float64) int32 {
 
 // tooLarge reports whether any value exceeds ATP's integer range.
 func tooLarge(floats []uint32) bool {
-	for _, word := range floats {
-		if v := math.Float32frombits(word); !(v <= ATPLargest && v >= -ATPLargest) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(floats, func(word uint32) bool {
+		v := math.Float32frombits(word)
+		return !(v <= ATPLargest && v >= -ATPLargest)
+	})
 }
 
 // exponent returns a number e with 2^e ≥ |v| for all values in a packet. Like SwitchML's client, it computes e from the

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -22,9 +23,7 @@ type SwitchML struct {
 }
 
 func (o *SwitchML) check() error {
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	switch {
 	case o.Slots < 1 || o.Base < 0:
 		return fmt.Errorf("%w: a pool of %d slots that begins at %d", ErrConfig, o.Slots, o.Base)

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 
@@ -40,9 +41,7 @@ const MaxEpochs = 1 << 14
 const XAggScale = 1e8
 
 func (o *XAgg) check() error {
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	switch {
 	case o.Timeout < 0:
 		return badTimeout(o.Timeout)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"sync"
 
@@ -189,13 +190,8 @@ func (r *Recorder) Close() error {
 	if err := r.takeBack(); err != nil {
 		return errors.Join(err, r.file.Close())
 	}
-	var ordinals []uint32
-	for ordinal := range r.waiting {
-		ordinals = append(ordinals, ordinal)
-	}
-	slices.Sort(ordinals)
 	var errs []error
-	for _, ordinal := range ordinals {
+	for _, ordinal := range slices.Sorted(maps.Keys(r.waiting)) {
 		_, err := r.buffer.Write(r.waiting[ordinal])
 		errs = append(errs, err)
 	}

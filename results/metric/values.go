@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Values contains the measured metrics of one run by name, in the order of their declaration. A copy shares the values
@@ -26,12 +27,7 @@ func (v Values) Of(name string) Float {
 func (v Values) Has(name string) bool { return v.index(name) >= 0 }
 
 func (v Values) index(name string) int {
-	for i, m := range v.metrics {
-		if m.Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(v.metrics, func(m *Metric) bool { return m.Name == name })
 }
 
 // All calls yield with every metric and its value, in order.

@@ -298,11 +298,8 @@ const mostBars = 20
 func dropZero(s *table.Sheet, series []table.Series) []table.Series {
 	var out []table.Series
 	for _, one := range series {
-		for _, row := range s.Rows {
-			if row[one.Column].Number != 0 {
-				out = append(out, one)
-				break
-			}
+		if slices.ContainsFunc(s.Rows, func(row []table.Cell) bool { return row[one.Column].Number != 0 }) {
+			out = append(out, one)
 		}
 	}
 	return out

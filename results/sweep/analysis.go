@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -198,9 +199,7 @@ func (d *Document) isComparableInAll(name string) bool {
 		if d.Schema != Schema || !c.Statistics.Of(name).Known() {
 			continue
 		}
-		if first == nil {
-			first = c
-		}
+		first = cmp.Or(first, c)
 		if !d.isComparable(first, c, name) {
 			return false
 		}

@@ -5,6 +5,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -319,9 +320,7 @@ func (d *Document) Err() error {
 		switch {
 		case c.State == Failed:
 			failed++
-			if why == "" {
-				why = c.Error
-			}
+			why = cmp.Or(why, c.Error)
 		case c.InvalidRuns > 0:
 			invalid++
 			if why == "" {

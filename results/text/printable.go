@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -36,12 +37,7 @@ func (p *Printable) Write(b []byte) (int, error) {
 
 // isPlain reports whether all bytes are printable ASCII, tabs or line ends.
 func isPlain(b []byte) bool {
-	for _, c := range b {
-		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' || c >= 0x7f })
 }
 
 func appendPrintable(out []byte, r rune, raw []byte) []byte {

@@ -5,6 +5,7 @@ package xlsx
 
 import (
 	"archive/zip"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +15,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/olafctl/olaf/results/table"
 	"github.com/tealeg/xlsx/v3"
+
+	"github.com/olafctl/olaf/results/table"
 )
 
 // ErrBook is matched by errors about books that cannot be written as a workbook.
@@ -194,9 +196,7 @@ func notesOf(s *table.Sheet) []string {
 	var out []string
 	if more := len(s.Rows) - maxRows; more > 0 {
 		where := s.RawRows
-		if where == "" {
-			where = "export the result as CSV or Parquet"
-		}
+		where = cmp.Or(where, "export the result as CSV or Parquet")
 		out = append(out, fmt.Sprintf("%d more rows are not shown; for all of them: %s", more, where))
 	}
 	if s.Title != "" {

@@ -4,6 +4,7 @@ package keys
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -210,12 +211,7 @@ func Load(file []byte) (*Map, error) {
 		return nil, fmt.Errorf("%w: %w", ErrBindings, err)
 	}
 	bindings := slices.Clone(table)
-	names := make([]string, 0, len(doc.Keys))
-	for name := range doc.Keys {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(doc.Keys)) {
 		i := slices.IndexFunc(bindings, func(b Binding) bool { return string(b.Action) == name })
 		if i < 0 {
 			return nil, fmt.Errorf("%w: unknown action %q%s", ErrBindings, name, suggestActions(name))

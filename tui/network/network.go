@@ -4,6 +4,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"time"
@@ -146,17 +147,14 @@ func (s *session) headPhrases() []screen.Phrase {
 	if v.Control {
 		control = "on"
 	}
-	name, what := v.Topology, fmt.Sprintf("queue %s, tc %s, seed %d", v.Queue, control, v.Seed)
-	if name == "" {
-		name = "network"
-	}
+	what := fmt.Sprintf("queue %s, tc %s, seed %d", v.Queue, control, v.Seed)
 	switch {
 	case v.Waits != "":
 		what = fmt.Sprintf("%s, ports %s, seed %d", v.Waits, v.Queue, v.Seed)
 	case v.Sums != "":
 		what = v.Sums + ", " + what
 	}
-	return []screen.Phrase{{Text: name, Style: theme.Strong}, {Text: what, Style: theme.Text}}
+	return []screen.Phrase{{Text: cmp.Or(v.Topology, "network"), Style: theme.Strong}, {Text: what, Style: theme.Text}}
 }
 
 // viewCaption returns the caption for an exported view of the run.

@@ -6,6 +6,7 @@
 package iswitch
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -136,9 +137,7 @@ func New(cfg program.Config) (*Switch, error) {
 // Configure adds a job. Its members count as joined until they leave. A table that is not partitioned has room for one
 // job.
 func (s *Switch) Configure(j program.Job) error {
-	if j.Slots == 0 {
-		j.Slots = len(s.slots) - j.Base
-	}
+	j.Slots = cmp.Or(j.Slots, len(s.slots)-j.Base)
 	switch {
 	case j.Base < 0 || j.Slots < 1 || j.Base+j.Slots > len(s.slots):
 		return fmt.Errorf("%w: job %d asks for segments %d to %d of %d", program.ErrConfig, j.ID, j.Base,

@@ -1,6 +1,8 @@
 package iswitch
 
 import (
+	"slices"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
@@ -141,12 +143,7 @@ func (k *job) memberAt(from program.Port) int {
 	if from >= 0 && int(from) < len(k.Members) && k.Members[from].Port == from {
 		return int(from)
 	}
-	for i := range k.Members {
-		if k.Members[i].Port == from {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(k.Members, func(m program.Member) bool { return m.Port == from })
 }
 
 // addLanes adds the lanes of a packet that was already counted to a slot. The first packet is added to zeros, so that

@@ -6,6 +6,7 @@
 package p4inc
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 
@@ -142,10 +143,7 @@ func (s *Switch) Counts() []uint64 { return s.counts[:] }
 // Memory returns the size of the table. Each aggregator has its values, their shadow copy, a bitmap, and two fragment
 // numbers of 4 bytes.
 func (s *Switch) Memory() olaf.Size {
-	lanes := s.cfg.Lanes
-	if lanes == 0 {
-		lanes = Lanes
-	}
+	lanes := cmp.Or(s.cfg.Lanes, Lanes)
 	return olaf.Size(len(s.slots) * (2*olaf.LaneBytes*lanes + 3*4))
 }
 

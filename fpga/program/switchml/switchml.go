@@ -6,6 +6,7 @@
 package switchml
 
 import (
+	"cmp"
 	"math/bits"
 
 	"github.com/olafctl/olaf"
@@ -135,10 +136,7 @@ func (s *Switch) Counts() []uint64 { return s.counts[:] }
 // Memory returns the size of the pool. Each slot has two sets, with a bitmap, a counter, two exponents and the lanes
 // for which the slot is built.
 func (s *Switch) Memory() olaf.Size {
-	lanes := s.cfg.Lanes
-	if lanes == 0 {
-		lanes = Lanes256
-	}
+	lanes := cmp.Or(s.cfg.Lanes, Lanes256)
 	return olaf.Size(len(s.sets) * 2 * (4 + 1 + 2 + olaf.LaneBytes*lanes))
 }
 

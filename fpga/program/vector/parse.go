@@ -2,6 +2,7 @@ package vector
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -131,9 +132,7 @@ func (p *parser) packetLine(words []string, kind program.Kind) error {
 			return err
 		}
 	}
-	if in.Packet.Lanes == 0 {
-		in.Packet.Lanes = uint16(len(in.Data))
-	}
+	in.Packet.Lanes = cmp.Or(in.Packet.Lanes, uint16(len(in.Data)))
 	if len(in.Data) > 0 && len(in.Data) != int(in.Packet.Lanes) {
 		return fmt.Errorf("%d words of data for %d lanes", len(in.Data), in.Packet.Lanes)
 	}

@@ -269,10 +269,7 @@ func (s *Server) Counts() []uint64 { return s.counts[:] }
 // Memory returns the size of the model. Each fragment has a bitmap, a counter and the lanes for which it is built
 // (paper, Fig. 4), and in the root also its last result.
 func (s *Server) Memory() olaf.Size {
-	lanes := s.cfg.Lanes
-	if lanes == 0 {
-		lanes = Lanes
-	}
+	lanes := cmp.Or(s.cfg.Lanes, Lanes)
 	return olaf.Size(len(s.slots)*(4+4+olaf.LaneBytes*lanes) + len(s.results)*olaf.LaneBytes*lanes)
 }
 
