@@ -61,10 +61,6 @@ type ngInterface struct {
 	clock             clockState
 }
 
-// lostPackets returns the number of lost packets. An interface's statistics include the losses that are reported
-// between its packets.
-func (i *ngInterface) lostPackets() int64 { return max(i.stated, i.atPackets) }
-
 // ngReader reads the packets in a pcapng file. It checks the lengths of all blocks.
 type ngReader struct {
 	in         io.Reader
@@ -159,7 +155,8 @@ func (r *ngReader) startSection() error {
 func (r *ngReader) countDropped() int64 {
 	n := r.earlier
 	for i := range r.interfaces {
-		n += r.interfaces[i].lostPackets()
+		// An interface's statistics include the losses that are reported between its packets.
+		n += max(r.interfaces[i].stated, r.interfaces[i].atPackets)
 	}
 	return n
 }

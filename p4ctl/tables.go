@@ -302,11 +302,6 @@ func (o object) identity() identity {
 	return identity{o.kind, o.table.ID, o.key}
 }
 
-// compare orders objects in the order in which they are written.
-func (i identity) compare(j identity) int {
-	return cmp.Or(cmp.Compare(i.kind, j.kind), cmp.Compare(i.table, j.table), cmp.Compare(i.key, j.key))
-}
-
 func (o object) equal(p object) bool {
 	return o.identity() == p.identity() && o.a == p.a && o.b == p.b && slices.Equal(o.members, p.members) &&
 		slices.Equal(o.params, p.params)
@@ -330,7 +325,10 @@ func (t Tables) objects() []object {
 	for i := range t.Entries {
 		all = append(all, t.Entries[i].toObject())
 	}
-	slices.SortFunc(all, func(a, b object) int { return a.identity().compare(b.identity()) })
+	slices.SortFunc(all, func(a, b object) int {
+		i, j := a.identity(), b.identity()
+		return cmp.Or(cmp.Compare(i.kind, j.kind), cmp.Compare(i.table, j.table), cmp.Compare(i.key, j.key))
+	})
 	return all
 }
 

@@ -41,7 +41,9 @@ func (a Addressing) Validate(workers int) error {
 // WorkerAddresses returns the source and destination addresses of frames from worker w.
 func (a Addressing) WorkerAddresses(w int) olaf.Addresses {
 	src, dst := ipOctets(ipNumber(a.Workers)+uint32(w)), a.Server.As4()
-	return olaf.Addresses{SrcMAC: macOf(src), DstMAC: macOf(dst), SrcIP: src, DstIP: dst, SrcPort: sourcePort(w)}
+	// The source ports are spread over the dynamic ports, so that a server's receive queues share the load.
+	port := uint16(49152 + w%16384)
+	return olaf.Addresses{SrcMAC: macOf(src), DstMAC: macOf(dst), SrcIP: src, DstIP: dst, SrcPort: port}
 }
 
 // AnswerAddresses returns the source and destination addresses of frames from the parameter server to worker w.
@@ -68,10 +70,6 @@ func (a Addressing) makeFlow(w, segment int, p Placement, size olaf.Size, templa
 		ToS: wire.ToS,
 	}
 }
-
-// sourcePort returns the source port of worker w. Workers are spread over the dynamic ports, so that a server's receive
-// queues share the load.
-func sourcePort(w int) uint16 { return uint16(49152 + w%16384) }
 
 func macOf(ip [4]byte) [6]byte { return [6]byte{2, 0, ip[0], ip[1], ip[2], ip[3]} }
 

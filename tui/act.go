@@ -116,11 +116,6 @@ func (f *Frame) pagesWith(a keys.Action) []string {
 	return out
 }
 
-// hasAct reports whether there is a function for an action, on this page or another.
-func (f *Frame) hasAct(a keys.Action) bool {
-	return f.actFor(a) != nil || len(f.pagesWith(a)) > 0
-}
-
 // AsAct wraps a function that returns no command, so that it can be used in Acts.
 func AsAct(do func(*Frame)) func(*Frame) tea.Cmd {
 	return func(f *Frame) tea.Cmd { do(f); return nil }

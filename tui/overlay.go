@@ -100,7 +100,7 @@ func (f *Frame) helpLines(width int) []help.Line {
 	out = append(out, help.Line{})
 	var works []keys.Binding
 	for _, b := range f.options.Keys.Bindings() {
-		if !f.hasAct(b.Action) {
+		if f.actFor(b.Action) == nil && len(f.pagesWith(b.Action)) == 0 {
 			continue
 		}
 		for i, tab := range keys.Tabs {

@@ -98,10 +98,8 @@ func AddSticky(dst, src []uint32) {
 // addStickyLanes does the same as AddSticky, lane by lane.
 func addStickyLanes(dst, src []uint32) {
 	for i, v := range src {
-		if have := int32(dst[i]); !atLimit(have) {
+		if have := int32(dst[i]); have < math.MaxInt32 && have > -math.MaxInt32 {
 			dst[i] = uint32(ClampInt32(int64(have) + int64(int32(v))))
 		}
 	}
 }
-
-func atLimit(lane int32) bool { return lane == math.MaxInt32 || lane <= -math.MaxInt32 }

@@ -169,10 +169,8 @@ func (a *Aggregator) slotOf(c olaf.ClusterID, seg uint64) int {
 // addContributor adds the current packet's sender and reward to the sum in a slot.
 func (a *Aggregator) addContributor(place int) {
 	a.inside[place] = append(a.inside[place], a.pending)
-	a.rewards[place] = clampInt32(int64(a.rewards[place]) + int64(a.reward))
+	a.rewards[place] = int32(min(max(int64(a.rewards[place])+int64(a.reward), math.MinInt32), math.MaxInt32))
 }
-
-func clampInt32(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
 
 // Emit implements program.Out. It sends the sum of a segment, which includes the current packet, as an update.
 func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {

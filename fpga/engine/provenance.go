@@ -14,8 +14,6 @@ type node struct {
 	next        int32
 }
 
-func newProvenance() provenance { return provenance{nodes: make([]node, 1)} }
-
 // add appends the contributors of u to the chain of p. If inside is empty, u itself is the contributor.
 func (l *provenance) add(p *place, u *olaf.Update, inside []olaf.Contributor) {
 	if inside == nil {

@@ -56,7 +56,7 @@ func newStore(cfg Config) store {
 		lanes:    make([]int32, stride*physical),
 		stride:   stride,
 		carries:  stride > 0 || cfg.Provenance,
-		log:      newProvenance(),
+		log:      provenance{nodes: make([]node, 1)},
 		holds:    holds,
 		leaving:  int32(NoSlot),
 	}

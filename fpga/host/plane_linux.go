@@ -1,15 +1,17 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/realtime"
-	"golang.org/x/sys/unix"
 )
 
 // NewBackend returns a backend whose planes run the engine in this process. built lists the switch programs available
@@ -151,7 +153,7 @@ func (p *plane) arrive(b []byte) (bypassed bool) {
 func (p *plane) judge(f olaf.Frame, fault error) (u olaf.Update, fate *uint64) {
 	c := &p.counts
 	switch {
-	case fault != nil && isForeign(fault):
+	case errors.Is(fault, olaf.ErrNotOLAF):
 		c.foreign++
 		return u, &c.bypassed
 	case fault != nil:

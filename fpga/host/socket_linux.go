@@ -5,14 +5,10 @@ import (
 	"io"
 	"sync/atomic"
 
-	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/realtime"
 )
-
-// isForeign reports whether a parse error means that the frame is not OLAF.
-func isForeign(fault error) bool { return errors.Is(fault, olaf.ErrNotOLAF) }
 
 // listener receives frames from an interface until it is closed.
 type listener struct {

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/dataplane"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/regfile"
+	"github.com/olafctl/olaf/fpga/regmap"
 )
 
 // measureNS is the duration of the measurement, measureLanes the number of lanes per frame, and measureWindow the
@@ -223,12 +225,12 @@ func (c *Card) checkLoad(limit int64, l *load) *regfile.Reason {
 	if max(offered, served) <= limit {
 		return nil
 	}
-	return regfile.UnfitCommand(fmt.Sprintf(
+	return &regfile.Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Full: true, Message: fmt.Sprintf(
 		"this machine carried %d frames a second when it was measured, and a run may use half of that, %v of %v "+
 			"each; the workers offer %v, %s; try %s, or --time-scale 1/%d: on a quiet machine, outputs of up to %d "+
 			"frames a second were measured to keep time, and above that ages are withheld more often",
 		2*limit, roundDown(l.rateOf(limit)), olaf.Size(l.size), roundNearest(l.offeredRate()), describeOutput(out),
-		l.suggestFlags(offered, served, limit), int64(1/fittingShare(offered, served, limit))+1, timely))
+		l.suggestFlags(offered, served, limit), int64(1/fittingShare(offered, served, limit))+1, timely)}
 }
 
 func describeOutput(out engine.Output) string {

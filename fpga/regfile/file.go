@@ -56,11 +56,6 @@ func BadValue(why string) *Reason {
 	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Message: why}
 }
 
-// UnfitCommand returns the reason for refusing a command that cannot run with the user's settings.
-func UnfitCommand(why string) *Reason {
-	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Message: why, Full: true}
-}
-
 // ConstantRegister returns a function for a register that always reads as v.
 func ConstantRegister[C any](v uint32) func(C) uint32 { return func(C) uint32 { return v } }
 
@@ -82,7 +77,8 @@ type File[C any] struct {
 // descriptor memory.
 func New[C any](b *Behaviour[C], device C, l *Layout, descriptors int) File[C] {
 	return File[C]{behaviour: b, device: device, layout: l, regs: make([]uint32, layoutWords),
-		Memories: newMemories(descriptors)}
+		Memories: Memories{newMemory(descriptors * regmap.DescriptorWords), newMemory(Flows * regmap.FlowWords),
+			newMemory(Templates * regmap.TemplateWords)}}
 }
 
 // Reset sets all registers to their reset values and clears the memories and groups.

@@ -17,11 +17,6 @@ const (
 // Memories contains the generator's memories, indexed by the value of register mem_select.
 type Memories [3]Memory
 
-func newMemories(descriptors int) Memories {
-	return Memories{newMemory(descriptors * regmap.DescriptorWords), newMemory(Flows * regmap.FlowWords),
-		newMemory(Templates * regmap.TemplateWords)}
-}
-
 func (m *Memories) descriptors() uint32 { return m[descriptorMemory].limit / regmap.DescriptorWords }
 
 // Descriptor reads descriptor n into d. It returns false if the descriptor was not loaded.

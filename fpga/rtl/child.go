@@ -227,9 +227,6 @@ func (c *child) burst(addr uint32, words []uint32) (response uint8, err error) {
 	return b[0], nil
 }
 
-// forgetSources clears the child's cache of looked-up source addresses.
-func (c *child) forgetSources() error { return c.sendCommand([]byte{'k'}, 0) }
-
 // setReports selects the reports that the child makes while time passes, as a bit mask. Frames are always reported.
 func (c *child) setReports(what uint32) error {
 	return c.sendCommand(binary.LittleEndian.AppendUint32([]byte{'m'}, what), 0)

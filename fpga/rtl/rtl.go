@@ -271,7 +271,7 @@ func (c *Card) refreshTables() error {
 	}
 	if v := c.cfg.Tables.Version(); v != c.version {
 		c.version = v
-		return c.child.forgetSources()
+		return c.child.sendCommand([]byte{'k'}, 0)
 	}
 	return nil
 }

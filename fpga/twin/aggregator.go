@@ -148,9 +148,6 @@ func (t *Twin) admitsWorker(c olaf.ClusterID, w olaf.WorkerID) bool {
 	return !has || t.front.Aggregator == nil || l.Admits(t.front.program, c, w)
 }
 
-// countRefused counts an update from a worker that is not in the program's tables.
-func (b *front) countRefused() { *b.own.At(countRegister(int(b.program.Stranger)))++ }
-
 // followTables discards the partial sums of clusters whose last member was removed from the tables, as a program does
 // when a job is removed.
 func (t *Twin) followTables() {

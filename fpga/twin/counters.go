@@ -78,9 +78,6 @@ func (t *Twin) totalCounters() regmap.QueueCounters {
 	return c
 }
 
-// addEngine saves the counts of the current engine, which is about to be replaced. The engine must be empty.
-func (c *counters) addEngine(t *Twin) { c.own.Add(t.engineCounters()) }
-
 // latchCounters latches all counter banks into the registers.
 func (t *Twin) latchCounters() {
 	q := t.totalCounters()

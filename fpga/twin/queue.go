@@ -139,7 +139,7 @@ func (q *queue) rebuild(t *Twin) error {
 func (q *queue) setControl(t *Twin, value uint32) error {
 	enable := value&regmap.QueueControlEnable != 0
 	if enable && !q.enabled && q.config != t.readQueueConfig() {
-		t.counters.addEngine(t)
+		t.counters.own.Add(t.engineCounters()) // of the engine that is replaced, which is empty
 		if err := q.rebuild(t); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (t *Twin) admitUpdate(f *flow) fate {
 	}
 	if t.front.Aggregator != nil {
 		if f.refused {
-			t.front.countRefused()
+			*t.front.own.At(countRegister(int(t.front.program.Stranger)))++
 			return gone
 		}
 		if t.unit.inlet != nil {

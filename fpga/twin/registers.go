@@ -1,6 +1,8 @@
 package twin
 
 import (
+	"hash/crc32"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/regfile"
@@ -48,7 +50,7 @@ var live = map[uint32]func(*Twin) uint32{
 	regmap.GeneratorState:       func(t *Twin) uint32 { return uint32(t.generator.state) },
 	regmap.CommonRole:           regfile.ConstantRegister[*Twin](regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
 	regmap.CommonCapabilities:   func(t *Twin) uint32 { return t.cfg.capabilities() },
-	regmap.CommonBuildHash:      func(*Twin) uint32 { return buildHash() },
+	regmap.CommonBuildHash:      func(*Twin) uint32 { return crc32.ChecksumIEEE([]byte(ModelVersion)) },
 	regmap.CommonClockHz:        regfile.ConstantRegister[*Twin](uint32(clockHz)),
 	regmap.CommonMaxPacketBytes: regfile.ConstantRegister[*Twin](uint32(olaf.MaxFrame)),
 	regmap.QueueBuiltSlots:      func(t *Twin) uint32 { return uint32(t.cfg.Slots) },

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math"
 
 	"github.com/olafctl/olaf"
@@ -160,8 +159,6 @@ func (t *Twin) Identity() fpga.Identity {
 		ClockHz:    clockHz,
 	}
 }
-
-func buildHash() uint32 { return crc32.ChecksumIEEE([]byte(ModelVersion)) }
 
 // Close closes the twin. All later accesses fail with fpga.ErrGone.
 func (t *Twin) Close() error {

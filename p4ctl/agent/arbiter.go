@@ -24,8 +24,6 @@ func (e electionID) less(f electionID) bool {
 
 func (e electionID) String() string { return fmt.Sprintf("(%d, %d)", e.high, e.low) }
 
-func (e electionID) toProto() *v1.Uint128 { return &v1.Uint128{High: e.high, Low: e.low} }
-
 func toElectionID(u *v1.Uint128) (id electionID, set bool) {
 	return electionID{u.GetHigh(), u.GetLow()}, u != nil
 }
@@ -295,7 +293,7 @@ func (a *arbiter) noticeFor(c connection) notice {
 		m.Role = &v1.Role{Name: s.role}
 	}
 	if r.seen {
-		m.ElectionId = r.highest.toProto()
+		m.ElectionId = &v1.Uint128{High: r.highest.high, Low: r.highest.low}
 	}
 	switch {
 	case r.occupied && r.primary == c:

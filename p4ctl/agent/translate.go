@@ -287,10 +287,6 @@ func groupProto(g *Group) *v1.Entity {
 		}
 		m.Replicas = append(m.Replicas, r)
 	}
-	return replicationEntity(m)
-}
-
-func replicationEntity(m *v1.MulticastGroupEntry) *v1.Entity {
 	return &v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{
 		Type: &v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: m}}}}
 }

@@ -63,13 +63,10 @@ func (s shape) entry(n, v int) *v1.TableEntry {
 
 func (s shape) match(key []byte) (match []*v1.FieldMatch) {
 	for _, f := range s.table.MatchFields {
-		match = append(match, exactMatch(f.Id, key))
+		match = append(match, &v1.FieldMatch{FieldId: f.Id,
+			FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: key}}})
 	}
 	return match
-}
-
-func exactMatch(field uint32, key []byte) *v1.FieldMatch {
-	return &v1.FieldMatch{FieldId: field, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: key}}}
 }
 
 func (s shape) direct(value []byte) *v1.TableAction {

@@ -251,7 +251,8 @@ const samplesPerConfiguration = 500
 // no runs were stored.
 func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	if HasDocumentOnly(f) {
-		return nil, documentOnly(f)
+		return nil, fmt.Errorf("%w: %s has no single runs; print it with olafctl runs show %s, or write it with "+
+			"olafctl export", ErrDocumentOnly, f.ID(), f.ID())
 	}
 	r := &sheets.Result{Bench: new(results.Bench), RawRows: "olafctl export " + f.ID() + " --parquet DIR"}
 	if err := f.ReadJSON(BenchFile, r.Bench); err != nil {

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 
 	"github.com/olafctl/olaf"
@@ -56,10 +55,4 @@ func LoadDocument(f *store.Folder) (*Document, error) {
 	}
 	d.Table, err = f.ReadFile(TableFile)
 	return d, err
-}
-
-// documentOnly returns the error for an operation on f that needs single runs.
-func documentOnly(f *store.Folder) error {
-	return fmt.Errorf("%w: %s has no single runs; print it with "+
-		"olafctl runs show %s, or write it with olafctl export", ErrDocumentOnly, f.ID(), f.ID())
 }

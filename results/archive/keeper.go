@@ -168,7 +168,7 @@ type sameness struct {
 // compareValues compares two values of the named field. If they differ, it returns the name of the first field within
 // them that differs.
 func (s *sameness) compareValues(name string, was, is any) (at string, same bool) {
-	if s.zeroed[name] && isZero(was) && isMissing(is) {
+	if s.zeroed[name] && meanOf(was) == json.Number("0") && meanOf(is) == nil {
 		return "", true
 	}
 	switch was := was.(type) {
@@ -214,11 +214,6 @@ func (s *sameness) compareObjects(name string, was, is map[string]any) (at strin
 
 // reasonField is the name of the field that contains the reason for a missing number.
 const reasonField = "reason"
-
-// isZero reports whether a number, or the mean of a statistic, is 0.
-func isZero(v any) bool { return meanOf(v) == json.Number("0") }
-
-func isMissing(v any) bool { return meanOf(v) == nil }
 
 // meanOf returns the mean if v is a statistic, and otherwise v itself.
 func meanOf(v any) any {

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olafctl/olaf/results/table"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/olafctl/olaf/results/table"
 )
 
 // barPlan is the layout of the bars in a panel. Bars are vertical if their names fit below them, and otherwise
@@ -65,14 +66,11 @@ func (p *panel) planBars(width vg.Length) {
 	}
 	p.axes = 48
 	for _, name := range b.names {
-		p.axes += max(b.groupThickness(), (linesIn(name)-1)*line+line) + 4
+		p.axes += max(b.thick*vg.Length(b.side), (linesIn(name)-1)*line+line) + 4
 	}
 	p.axes = max(p.axes, manyHeight*0.6)
 	slices.Reverse(b.names) // the first bar is at the top
 }
-
-// groupThickness returns the thickness of a group of bars.
-func (b *barPlan) groupThickness() vg.Length { return b.thick * vg.Length(b.side) }
 
 // barGroups draws groups of bars with their intervals and published numbers.
 type barGroups struct{ *panel }

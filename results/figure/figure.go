@@ -14,11 +14,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olafctl/olaf/results/table"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/olafctl/olaf/results/table"
 )
 
 // ErrFigure is matched by errors about figures that cannot be drawn.
@@ -131,13 +132,9 @@ func inlineSVG(svg, title string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
 	svg = svgSize.ReplaceAllString(svg,
 		`<svg role="img" fill="currentColor" style="max-width:${1}pt" aria-label="`+
-			strings.ReplaceAll(escapeXML(title), "$", "$$")+`"`)
+			strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "$", "$$").Replace(title)+`"`)
 	svg = strings.NewReplacer("#000000", "currentColor", "#FFFFFF", "var(--page, #FFFFFF)").Replace(svg)
 	return svgFamily.ReplaceAllLiteralString(svg, "font-family:inherit")
-}
-
-func escapeXML(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }
 
 // dataRows returns the rows in which a series of the chart has a number. A map also keeps rows without numbers, whose

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olafctl/olaf/results/table"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/olafctl/olaf/results/table"
 )
 
 // Sizes of a figure and its letters in points. A single panel is as wide as the text; several are placed two abreast.
@@ -147,15 +148,13 @@ func layOut(s *table.Sheet) (*laidOut, error) {
 // rowHeight returns the height of a row of panels. r is the index of the row's first panel.
 func (f *laidOut) rowHeight(r int) (h vg.Length) {
 	for _, p := range f.row(r) {
-		h = max(h, p.headHeight()+p.axes)
+		title := linesIn(p.title)*line + p.legend.height + 4
+		h = max(h, title+p.axes)
 	}
 	return h + gutter
 }
 
 func (f *laidOut) row(r int) []*panel { return f.panels[r:min(r+f.columns, len(f.panels))] }
-
-// headHeight returns the height of the title and the legend above the axes.
-func (p *panel) headHeight() vg.Length { return linesIn(p.title)*line + p.legend.height + 4 }
 
 // chooseLooks chooses a look for each series. Series with the same name have the same look in all panels, and each
 // panel uses the first looks that are free.

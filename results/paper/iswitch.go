@@ -26,7 +26,8 @@ func fittedOr(i int) Basis {
 func iswitchPaper() Paper {
 	const sizes, property = "iSwitch (ISCA'19)", "a property of its models"
 	return Paper{Name: "iswitch", was: iswitchWas, rows: slices.Concat(
-		iswitchTable3(), iswitchTable4(), iswitchTable5(), iswitchFigures(), iswitchText(), iswitchTrainings(),
+		iswitchTable3(), iswitchTable4(), iswitchTable5(), iswitchFigures(), iswitchBoard(), iswitchRatios(), iswitchAsynchrony(),
+		iswitchTrainings(),
 		[]row{{artefact: "table1", row: "model size", source: sizes, cells: slices.Concat(
 			theirMachineClaims("MB", property, iswitchModels[:2], "6.41", "3.31"), theirMachineClaims("kB", property,
 				iswitchModels[2:], "40.02", "157.52"))}},

@@ -53,12 +53,6 @@ func arithmeticClaim(c Claim, value float64, contradiction string) Claim {
 	return c
 }
 
-// iswitchText returns claims on numbers in the text that follow from other printed numbers, and on places where printed
-// numbers are inconsistent.
-func iswitchText() []row {
-	return slices.Concat(iswitchBoard(), iswitchRatios(), iswitchAsynchrony())
-}
-
 // iswitchBoard returns the claims on the bus and the memory of the accelerator.
 func iswitchBoard() []row {
 	bus := func(column string, ports float64) Claim {

@@ -141,13 +141,10 @@ func parametersOf(b *results.Bench) (list [][2]string) {
 	return list
 }
 
-// class returns the CSS class for a verdict.
-func class(verdict string) string { return string(paper.Verdict(verdict).Grade()) }
-
 func claimOf(p *results.PaperRow) claim {
 	c := claim{Where: paper.ExperimentOf(p.ID), What: p.Row + ", " + p.Column, Source: p.Source,
 		Note:      strings.TrimPrefix(p.Basis+"; "+p.Note, "; "),
-		Published: text.FormatPublished(p), Verdict: p.Verdict, Class: class(p.Verdict)}
+		Published: text.FormatPublished(p), Verdict: p.Verdict, Class: string(paper.Verdict(p.Verdict).Grade())}
 	if p.Ours.Known() {
 		c.Ours, c.Half = text.FormatRoundedParts(&p.Ours, 1)
 	}

@@ -30,7 +30,7 @@ func (r *Result) Sheets() []table.Sheet {
 		s.Name = sheetName(r.Experiment, r.Artefact, fmt.Sprintf("%d %s", i+1, r.Blocks[i].Name))
 		out = append(out, s)
 	}
-	if len(r.Panels) == 0 && !r.hasCharts() {
+	if len(r.Panels) == 0 && !slices.ContainsFunc(r.Metrics, func(m *metric.Metric) bool { return m.Column != "" }) {
 		return out
 	}
 	for _, group := range r.groups() {
@@ -41,11 +41,6 @@ func (r *Result) Sheets() []table.Sheet {
 		}
 	}
 	return append(out, sheets.PublishedSheet(&results.Bench{Paper: r.PaperRows}))
-}
-
-// hasCharts reports whether the rows of the result have charts.
-func (r *Result) hasCharts() bool {
-	return slices.ContainsFunc(r.Metrics, func(m *metric.Metric) bool { return m.Column != "" })
 }
 
 // groups returns the panels, grouped by the figure that they share.

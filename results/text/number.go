@@ -49,7 +49,7 @@ func FormatRoundedParts(s *results.Statistic, by float64) (mean, half string) {
 
 // placeBeside returns the last decimal place to print of a mean that has the given half-width.
 func placeBeside(mean, half float64) int {
-	place := placeOfSpread(half)
+	place := 1 - exponent(half, 2) // two digits of the half-width; negative before the decimal point
 	if mean == 0 {
 		return place
 	}
@@ -83,10 +83,6 @@ func placeOf(v float64, significant int) int {
 	}
 	return max(0, significant-1-exponent(v, significant))
 }
-
-// placeOfSpread returns the last decimal place of a half-width with two digits. It is negative if the place is before
-// the decimal point.
-func placeOfSpread(h float64) int { return 1 - exponent(h, 2) }
 
 // exponent returns the decimal exponent of v after rounding to the given number of significant digits.
 func exponent(v float64, significant int) int {

@@ -109,7 +109,8 @@ func (s *session) Status() tui.Status {
 	end := s.end()
 	ended, done := v.Now >= end, s.report != nil
 	out := s.hand.Status(end)
-	out.Head, out.Busy = s.headPhrases(), !ended || !done
+	out.Head = []screen.Phrase{{Text: s.options.System, Style: theme.Strong}, {Text: s.options.About, Style: theme.Text}}
+	out.Busy = !ended || !done
 	if s.runs.Total > 0 {
 		out.Background = fmt.Sprintf("%s %d/%d", s.options.Work, s.runs.Done, s.runs.Total)
 		if done {
@@ -123,11 +124,6 @@ func (s *session) Status() tui.Status {
 		out.State = tui.Done
 	}
 	return out
-}
-
-// headPhrases returns a description of the system and the run for the head of the page.
-func (s *session) headPhrases() []screen.Phrase {
-	return []screen.Phrase{{Text: s.options.System, Style: theme.Strong}, {Text: s.options.About, Style: theme.Text}}
 }
 
 // viewCaption returns the caption for an exported view of the run.

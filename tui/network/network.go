@@ -62,7 +62,8 @@ func New(o Options) tui.Dashboard {
 	s := &session{options: o, hand: pace.NewHand(o.Source, "a simulation"), seeds: Seeds{0, 1}, history: new(History)}
 	const panels = "no panels here; every page is one"
 	return tui.Dashboard{
-		Subject: s, Pages: s.pages(), Keys: s.keys(),
+		Subject: s, Keys: s.keys(),
+		Pages: []tui.Page{s.runPage(), s.clustersPage(), s.portsPage(), s.resultsPage()},
 		Without: map[keys.Action]string{
 			keys.StepBack: s.hand.ForwardOnly(), keys.Rerun: "simulate again for other settings",
 			keys.Stop:      "quit stops the simulation here",
@@ -73,10 +74,6 @@ func New(o Options) tui.Dashboard {
 		Leaving: "Quitting stops it here; the results so far are printed.",
 		Instead: "without --tui, a simulation prints its progress",
 	}
-}
-
-func (s *session) pages() []tui.Page {
-	return []tui.Page{s.runPage(), s.clustersPage(), s.portsPage(), s.resultsPage()}
 }
 
 func (s *session) keys() tui.Acts {

@@ -89,7 +89,8 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	top := aom.MaxSawtooth(s.snapshot, span)
 	for i := range n {
 		if part := below.Column(i, n); part.H > 0 {
-			inside := part.Box(screen.Thin, theme.Border, theme.Title, s.sawTitle(f, &s.snapshot.Queues[i]))
+			title := fmt.Sprintf("%s: AoM of cluster %d (%s: next)", s.snapshot.Queues[i].Name, s.snapshot.Watched, f.Key(keys.Watch))
+			inside := part.Box(screen.Thin, theme.Border, theme.Title, title)
 			aom.DrawSawtooth(inside, s.snapshot, i, span, top, theme.ClusterStyle(int(s.snapshot.Watched)))
 		}
 	}
@@ -98,10 +99,6 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 // span returns the time span that all charts show.
 func (s *session) span() chart.Span {
 	return chart.WindowSpan(s.snapshot.Now, s.snapshot.End, s.wholeRun)
-}
-
-func (s *session) sawTitle(f *tui.Frame, q *slowmotion.QueueSnapshot) string {
-	return fmt.Sprintf("%s: AoM of cluster %d (%s: next)", q.Name, s.snapshot.Watched, f.Key(keys.Watch))
 }
 
 // clusterRows returns rows for the clusters behind a queue, with their ages over a time span. The ID of a row is the

@@ -88,7 +88,7 @@ func (s *session) pages() []tui.Page {
 	if s.hasSums() {
 		pages = append(pages, s.slotsPage())
 	}
-	if s.hasPairs() {
+	if s.snapshot.Logs || s.options.CompareTwin {
 		pages = append(pages, s.twinPage())
 	}
 	return pages

@@ -25,11 +25,6 @@ func (s *session) twinPage() tui.Page {
 	}
 }
 
-// hasPairs reports whether any ages can be compared with those of the twin.
-func (s *session) hasPairs() bool {
-	return s.snapshot.Logs || s.options.CompareTwin
-}
-
 // pairs returns the rows that contain ages next to those of the twin. They come from the experiment so far or, when the
 // run has ended, from this run.
 func (s *session) pairs() []results.Row {
