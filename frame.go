@@ -280,9 +280,6 @@ func ParsePayload(b []byte) (Frame, error) {
 	return ParseFrame(b)
 }
 
-// Bytes returns the bytes of the frame, which are not copied.
-func (f Frame) Bytes() []byte { return f.b }
-
 // Kind returns the frame's kind, update or ACK.
 func (f Frame) Kind() FrameKind { return FrameKind(f.b[offBits] & bitsKind >> shiftKind) }
 
@@ -354,15 +351,6 @@ func (f Frame) laneOffset() int {
 		return HeaderBytes + AckStatusBytes
 	}
 	return HeaderBytes
-}
-
-// SetIdentity replaces the cluster and worker ids in the header by those from the device's tables
-// (docs/reference/semantics.md, Identity). It clears the UDP checksum, as the data path does in every frame that it
-// changes.
-func (f Frame) SetIdentity(c ClusterID, w WorkerID) {
-	binary.BigEndian.PutUint16(f.b[offCluster:], uint16(c))
-	binary.BigEndian.PutUint16(f.b[offWorker:], uint16(w))
-	binary.BigEndian.PutUint16(f.b[offUDPChecksum:], 0)
 }
 
 // QueueStatus describes the fill level of a queue. ACKs report it to workers.

@@ -1,6 +1,7 @@
 package p4ctl
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -37,13 +38,7 @@ func (e ElectionID) String() string { return fmt.Sprintf("%d:%d", e.High, e.Low)
 
 // Compare returns -1, 0 or 1 if e is lower than, equal to or higher than f.
 func (e ElectionID) Compare(f ElectionID) int {
-	switch {
-	case e == f:
-		return 0
-	case e.High < f.High || e.High == f.High && e.Low < f.Low:
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(e.High, f.High), cmp.Compare(e.Low, f.Low))
 }
 
 // Next returns the next higher ID, or e if there is none.

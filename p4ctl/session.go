@@ -210,11 +210,7 @@ func (s *Session) begin(ctx context.Context) error {
 	}
 }
 
-func (s *Session) isVacant() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.vacant
-}
+func (s *Session) isVacant() bool { return readField(s, &s.vacant) }
 
 // Connect opens a connection without a session. If secure is nil, the connection is not encrypted, which is allowed
 // only for unix sockets and loopback addresses.
@@ -274,25 +270,13 @@ func (s *Session) Close() error {
 }
 
 // State returns the session's state.
-func (s *Session) State() State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state
-}
+func (s *Session) State() State { return readField(s, &s.state) }
 
 // Err returns the reason why the session is not primary, or nil if it is primary.
-func (s *Session) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
+func (s *Session) Err() error { return readField(s, &s.err) }
 
 // ElectionID returns the ID that the session announces.
-func (s *Session) ElectionID() ElectionID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.id
-}
+func (s *Session) ElectionID() ElectionID { return readField(s, &s.id) }
 
 // Target returns the address that was dialled.
 func (s *Session) Target() string { return s.target }
@@ -341,31 +325,14 @@ func (s *Session) Takeover(ctx context.Context) error {
 	}
 }
 
-// AwaitPrimary waits until the session is primary, even if it has to reconnect.
-func (s *Session) AwaitPrimary(ctx context.Context) error {
-	for {
-		s.mu.Lock()
-		state, changed, err := s.state, s.changed, s.err
-		s.mu.Unlock()
-		switch state {
-		case Primary:
-			return nil
-		case Closed:
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-func (s *Session) highestSeen() ElectionID {
+// readField returns the value of one of the fields that mu guards.
+func readField[T any](s *Session, field *T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.highest
+	return *field
 }
+
+func (s *Session) highestSeen() ElectionID { return readField(s, &s.highest) }
 
 // setState sets the state and wakes all waiting calls.
 func (s *Session) setState(state State, highest ElectionID, err error) {

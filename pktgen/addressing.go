@@ -46,19 +46,6 @@ func (a Addressing) WorkerAddresses(w int) olaf.Addresses {
 	return olaf.Addresses{SrcMAC: macOf(src), DstMAC: macOf(dst), SrcIP: src, DstIP: dst, SrcPort: port}
 }
 
-// AnswerAddresses returns the source and destination addresses of frames from the parameter server to worker w.
-func (a Addressing) AnswerAddresses(w int) olaf.Addresses {
-	d := a.WorkerAddresses(w)
-	d.SrcMAC, d.DstMAC, d.SrcIP, d.DstIP, d.SrcPort = d.DstMAC, d.SrcMAC, d.DstIP, d.SrcIP, olaf.UDPPort
-	return d
-}
-
-// FindWorker returns the worker with the given address. ok is false if no worker has this address.
-func (a Addressing) FindWorker(ip [4]byte, workers int) (w int, ok bool) {
-	d := binary.BigEndian.Uint32(ip[:]) - ipNumber(a.Workers)
-	return int(d), uint64(d) < uint64(workers)
-}
-
 // makeFlow returns the generator flow for one segment of the updates of worker w.
 func (a Addressing) makeFlow(w, segment int, p Placement, size olaf.Size, template uint16, wire Wire) regmap.Flow {
 	d := a.WorkerAddresses(w)

@@ -248,9 +248,6 @@ func TestAddressesReachTheEnd(t *testing.T) {
 	if err := a.Validate(257); !errors.Is(err, ErrWorkload) {
 		t.Errorf("one worker more: %v", err)
 	}
-	if back := a.AnswerAddresses(3); back.SrcPort != 20300 || back.DstIP != [4]byte{255, 255, 255, 3} || back.SrcIP != [4]byte{10, 0, 0, 1} {
-		t.Errorf("an answer: %+v", back)
-	}
 }
 
 // TestFractionsAddUp checks that parts of a cycle are added up to just below one, and to one.

@@ -95,9 +95,6 @@ func (s *Schedule) Reset(seed uint64) {
 	s.clock = newBurstClock(&s.w)
 }
 
-// Workload returns the workload of the schedule.
-func (s *Schedule) Workload() Burst { return s.w }
-
 // Total returns the number of descriptors in the stream.
 func (s *Schedule) Total() int { return s.w.Frames() }
 

@@ -317,9 +317,6 @@ func (c *Collector) TimeSpan() (mean, span Float) {
 		Float(c.later.float()/float64(c.observed)/float64(olaf.Nanosecond)), Float(olaf.Duration(c.last - c.first).NS())
 }
 
-// CountSum returns the sum of the counts in all observed frames.
-func (c *Collector) CountSum() int64 { return c.countSum }
-
 // Finish ends the run. It closes the window, checks the accounting identities, and returns the declared metrics.
 // Afterwards, only Reset may be called.
 func (c *Collector) Finish(counters olaf.Counts) Run {

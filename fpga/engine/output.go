@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 
@@ -41,13 +40,6 @@ func FromRate(r olaf.Rate) (Increment, error) {
 func (i Increment) Rate() olaf.Rate {
 	const half = 1 << (incrementBits - 1)
 	return olaf.Rate((uint64(i)*uint64(8*cyclesPerSecond) + half) >> incrementBits)
-}
-
-// IsExact reports whether i represents r without rounding.
-func (i Increment) IsExact(r olaf.Rate) bool {
-	have := new(big.Int).Mul(big.NewInt(int64(i)), big.NewInt(8*cyclesPerSecond))
-	want := new(big.Int).Lsh(big.NewInt(int64(r)), incrementBits)
-	return have.Cmp(want) == 0
 }
 
 // Output configures the serializer after a discipline. The zero value sends at line rate and charges no engine cycles.

@@ -194,7 +194,7 @@ func hold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = os.Stdout.WriteString(fmt.Sprintf("sleeper %d\n", p.PID()))
+	_, _ = os.Stdout.WriteString(fmt.Sprintf("sleeper %d\n", p.cmd.Process.Pid))
 	_, _ = io.Copy(io.Discard, os.Stdin) // runs until its parent exits
 	os.Exit(1)
 }

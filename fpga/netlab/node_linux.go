@@ -160,9 +160,6 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Signal sends a signal to the program.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// PID returns the program's process id.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
-
 func (n *Node) close() error {
 	n.mu.Lock()
 	if n.closed {

@@ -40,15 +40,6 @@ const (
 	ActionSetWorker uint32 = 0x01000001
 	ActionSetServer uint32 = 0x01000003
 	ActionSetGroup  uint32 = 0x01000011
-
-	FieldKey      uint32 = 1 // the only match field in every table
-	ParamCluster  uint32 = 1 // parameter of set_worker
-	ParamWorker   uint32 = 2 // parameter of set_worker
-	ParamGroup    uint32 = 1 // parameter of set_group
-	AddressBits          = 32
-	ClusterIDBits        = 16
-	WorkerIDBits         = 16
-	GroupIDBits          = 32
 )
 
 // Profile describes a build of the blocks. Profiles differ only in sizes.

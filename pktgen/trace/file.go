@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
 	"github.com/olafctl/olaf"
 )
 
@@ -236,9 +237,6 @@ func readLine(in *bufio.Reader, longest int) ([]byte, error) {
 
 // Header returns the header of the trace.
 func (r *Reader) Header() *Header { return &r.header }
-
-// Rows returns the number of updates that have been read.
-func (r *Reader) Rows() uint64 { return r.order.rows }
 
 // Next reads one update. At the regular end, it returns io.EOF. The error matches ErrTruncated if the file ends early,
 // ErrFormat if a block is damaged, and ErrInvalid if an update breaks the order. These errors include the number of

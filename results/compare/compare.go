@@ -622,8 +622,3 @@ func orNone(s string) string {
 	}
 	return s
 }
-
-// Significant reports whether any metric differs significantly.
-func (d *Document) Significant() bool {
-	return slices.ContainsFunc(d.Lines, func(l Line) bool { return l.Verdict == higher || l.Verdict == lower })
-}

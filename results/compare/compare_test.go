@@ -736,3 +736,8 @@ func TestMostChanged(t *testing.T) {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }
+
+// Significant reports whether any metric differs significantly.
+func (d *Document) Significant() bool {
+	return slices.ContainsFunc(d.Lines, func(l Line) bool { return l.Verdict == higher || l.Verdict == lower })
+}

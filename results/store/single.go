@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/olafctl/olaf"
 )
@@ -152,31 +151,4 @@ func (s *Singles) create(path string, raw []byte) error {
 			"with --store", err)
 	}
 	return err
-}
-
-// List returns the keys of all results in ascending order. others lists all other files, which are files of other
-// programs and second results that differ from the first.
-func (s *Singles) List() (keys, others []string, err error) {
-	folders, err := os.ReadDir(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("the results can't be read: %w", err)
-	}
-	for _, folder := range folders {
-		entries, err := os.ReadDir(filepath.Join(s.dir, folder.Name()))
-		if err != nil {
-			others = append(others, folder.Name())
-		}
-		for _, e := range entries {
-			switch name := e.Name(); {
-			case singleKey.MatchString(name) && name[:2] == folder.Name():
-				keys = append(keys, name)
-			case !strings.HasPrefix(name, ".new-"):
-				others = append(others, folder.Name()+"/"+name)
-			}
-		}
-	}
-	return keys, others, nil
 }

@@ -293,7 +293,7 @@ func (d *Document) cross() {
 // turns returns the changes of sign in a line of comparisons along one axis.
 func (d *Document) turns(line []*Comparison, along, of int) (out []Crossing) {
 	a := &d.Axes[along]
-	slices.SortStableFunc(line, func(x, y *Comparison) int { return cmpFloat(a.Numbers[x.at[along]], a.Numbers[y.at[along]]) })
+	slices.SortStableFunc(line, func(x, y *Comparison) int { return cmp.Compare(a.Numbers[x.at[along]], a.Numbers[y.at[along]]) })
 	var last *Comparison
 	for _, c := range line {
 		if c.Sign == undecided {
@@ -307,16 +307,6 @@ func (d *Document) turns(line []*Comparison, along, of int) (out []Crossing) {
 		last = c
 	}
 	return out
-}
-
-func cmpFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // unwanted lists parts of the names of metrics for which low values are better.
@@ -354,10 +344,7 @@ func (d *Document) front(a, b *Shown) Front {
 		points = append(points, p)
 	}
 	slices.SortStableFunc(points, func(p, q point) int {
-		if c := cmpFloat(p.x, q.x); c != 0 {
-			return c
-		}
-		return cmpFloat(p.y, q.y)
+		return cmp.Or(cmp.Compare(p.x, q.x), cmp.Compare(p.y, q.y))
 	})
 	least := math.Inf(1)
 	for i, p := range points {

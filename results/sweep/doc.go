@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/olafctl/olaf"
@@ -285,12 +286,7 @@ func (c *Cell) values(name string) []results.Float {
 
 // Of returns a metric's values in all runs of the lot. They are missing for invalid runs and unknown metrics.
 func (l *Lot) Of(name string) []results.Float {
-	at := -1
-	for i, n := range l.Metrics {
-		if n == name {
-			at = i
-		}
-	}
+	at := slices.Index(l.Metrics, name)
 	out := make([]results.Float, len(l.Runs))
 	for i := range l.Runs {
 		out[i] = results.Missing()

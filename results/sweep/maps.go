@@ -88,12 +88,7 @@ func (d *Document) meansOf(m *Shown) (points []located) {
 // and down the axis with the second most. Numeric axes are preferred to axes with words. An axis is -1 if there is
 // none.
 func (d *Document) plane(without int) (across, down int) {
-	var free []int
-	for i := range d.Axes {
-		if i != without && d.varies(i) {
-			free = append(free, i)
-		}
-	}
+	free := d.others(without)
 	slices.SortStableFunc(free, func(a, b int) int { return d.worth(b) - d.worth(a) })
 	free = append(free, -1, -1)
 	return free[0], free[1]

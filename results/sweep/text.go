@@ -220,27 +220,22 @@ func (d *Document) validity() string {
 
 // lines prints the analysis of the sweep.
 func (d *Document) lines(p *text.Page) {
-	said := false
-	for _, line := range describeCrossings(d.Crossings) {
-		p.Say("", "%s", line)
-		said = true
-	}
+	lines := describeCrossings(d.Crossings)
 	for i := range d.Sensitivity {
-		if len(d.Sensitivity[i].Shares) < 2 { // a single axis explains everything
-			continue
+		if len(d.Sensitivity[i].Shares) > 1 { // a single axis explains everything
+			lines = append(lines, d.Sensitivity[i].String())
 		}
-		p.Say("", "%s", d.Sensitivity[i].String())
-		said = true
 	}
 	for i := range d.Fronts {
-		p.Say("", "%s", d.bestOf(&d.Fronts[i]))
-		said = true
+		lines = append(lines, d.bestOf(&d.Fronts[i]))
 	}
 	if seen := d.power(); seen != "" {
-		p.Say("", "%s", seen)
-		said = true
+		lines = append(lines, seen)
 	}
-	if said {
+	for _, line := range lines {
+		p.Say("", "%s", line)
+	}
+	if len(lines) > 0 {
 		p.Printf("\n")
 	}
 }

@@ -54,14 +54,6 @@ func (s *Screen) Size() (width, height int) { return s.width, s.height }
 // All returns the region that covers the whole grid.
 func (s *Screen) All() Region { return Region{s, 0, 0, s.width, s.height} }
 
-// CellAt returns the cell at a position, or a blank cell if the position is outside the grid.
-func (s *Screen) CellAt(x, y int) Cell {
-	if x < 0 || y < 0 || x >= s.width || y >= s.height {
-		return Cell{Rune: ' '}
-	}
-	return s.cells[y*s.width+x]
-}
-
 // reset is the terminal sequence that ends a style.
 const reset = "\x1b[0m"
 
