@@ -159,7 +159,7 @@ func TestSSHRefusals(t *testing.T) {
 	}{
 		{"a key that the host does not know", url("twin:"), withSSH("/user ", "/host "), 3,
 			"; ssh may not ask for a password here"},
-		{"an unknown host key", url("twin:"), withSSH(known, "/dev/null"), 3, "compare it once with 'ssh 10.29.0.2'"},
+		{"an unknown host key", url("twin:"), withSSH(known, "/dev/null"), 3, "compare it once with 'ssh root@10.29.0.2'"},
 		{"a changed host key", url("twin:"), withSSH(known, changed), 3, "ask its owner, then 'ssh-keygen -R 10.29.0.2'"},
 		{"a port without sshd", "ssh://10.29.0.2:23/twin:", l, 3, "Connection refused; start sshd there"},
 		{"a device that is not there", url("pci:0000:3b:00.0"), l, 3, "root@10.29.0.2: no OLAF card at 0000:3b:00.0"},

@@ -106,21 +106,19 @@ func TestMissingRights(t *testing.T) {
 				if code != cli.ExitDevice || stdout != "" {
 					t.Errorf("exit code %d, printed %q", code, stdout)
 				}
-				lines := strings.Split(strings.TrimSpace(stderr), "\n")
+				_, list, ok := strings.Cut(stderr, "rights are missing: ")
+				list, advice, _ := strings.Cut(list, "; ")
+				if !ok || strings.Count(stderr, "\n") != 1 || advice != "run as root, or give the program what it lacks with the command that 'olafctl testbed doctor' prints\n" {
+					t.Errorf("printed %q, want one line with the rights and advice", stderr)
+				}
 				names := map[string]bool{}
 				for _, r := range rights {
-					names[r.Name] = true
-				}
-				for _, line := range lines {
-					_, rest, ok := strings.Cut(line, "a right is missing: ")
-					missing, _, _ := strings.Cut(rest, ",")
-					if !ok || !names[missing] || !strings.HasSuffix(line, "; run as root, or give the program what it lacks with the command that 'olafctl testbed doctor' prints") {
-						t.Errorf("%q", line)
+					if names[r.Name] = true; !strings.Contains(list, r.Name+" (to ") {
+						t.Errorf("%s is not listed: %s", r.Name, list)
 					}
-					delete(names, missing)
 				}
-				if len(names) > 0 {
-					t.Errorf("nothing is said of %v:\n%s", names, stderr)
+				if n := strings.Count(list, "CAP_"); n != len(names) {
+					t.Errorf("%d rights are listed, want %d: %s", n, len(names), list)
 				}
 			})
 		}

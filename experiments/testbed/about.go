@@ -180,7 +180,8 @@ func (what *AboutRequest) checkRole(built uint32) error {
 	if built&bit != 0 {
 		return nil
 	}
-	return fmt.Errorf("%s was built without a %s (common.role is %#x): %w", what.Device, role, built, fpga.ErrRefused)
+	return fmt.Errorf("%w: %s was built without a %s (common.role is %#x); name a device or card image that has one", fpga.ErrRefused,
+		what.Device, role, built)
 }
 
 // FindInterface returns the interface of this host with the given name. The interface must be up and have at least the

@@ -19,8 +19,8 @@ func TestHostFaultsHaveRemedies(t *testing.T) {
 		"interface eth0 has an MTU of 40, but frames need 50; run 'sudo ip link set eth0 mtu 50'": (&NIC{Name: "eth0", MTU: 40, Up: true}).check(50),
 		"there is no interface none0; there are ":                                                 missing,
 		"/tmp has room for 3 MB, but a run's files take up to 64 MB; free some space":             checkRoom("/tmp", 3<<20),
-		"pci:0000:3b:00.0 was built without a queue (common.role is 0x2)":                         card.checkRole(regmap.CommonRoleGenerator),
-		"pci:0000:3b:00.0 was built without a generator (common.role is 0x1)":                     sender.checkRole(regmap.CommonRoleAccelerator),
+		"device refused: pci:0000:3b:00.0 was built without a queue (common.role is 0x2)":         card.checkRole(regmap.CommonRoleGenerator),
+		"device refused: pci:0000:3b:00.0 was built without a generator (common.role is 0x1)":     sender.checkRole(regmap.CommonRoleAccelerator),
 	} {
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want one line with %q", err, want)

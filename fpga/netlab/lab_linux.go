@@ -14,7 +14,7 @@ var ErrNetwork = olaf.NewError(olaf.Device, "the kernel refuses the network")
 // Lab is a set of namespaces and the cables between them. Methods of a lab and of its nodes may be called concurrently.
 type Lab struct{ nodes []*Node }
 
-// New returns an empty lab. If rights are missing, the error matches ErrRights and lists each missing right on a line.
+// New returns an empty lab. If rights are missing, the error matches ErrRights and lists them.
 func New() (*Lab, error) {
 	if err := CheckRights(NamespaceRights...); err != nil {
 		return nil, err

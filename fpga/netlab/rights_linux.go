@@ -2,13 +2,14 @@ package netlab
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/olafctl/olaf"
 	"golang.org/x/sys/unix"
 )
 
 // ErrRights is the error for a missing capability of the process.
-var ErrRights = olaf.NewError(olaf.Device, "a right is missing")
+var ErrRights = olaf.NewError(olaf.Device, "rights are missing")
 
 // Right is a Linux capability and the purpose for which it is needed.
 type Right struct {
@@ -28,31 +29,32 @@ var (
 	PacketRights = []Right{{Name: "CAP_NET_RAW", Number: unix.CAP_NET_RAW, For: "send and capture frames"}}
 )
 
-// CheckRights returns an error with a line and advice for each right that the process lacks, or nil if it has all of
-// them. The error matches ErrRights.
+// CheckRights returns an error that lists the rights that the process lacks, in one line with advice, or nil if it has
+// all of them. The error matches ErrRights.
 func CheckRights(rights ...Right) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
 	if err := unix.Capget(&header, &sets[0]); err != nil {
 		return fmt.Errorf("which rights the process has: %w", err)
 	}
-	var missing []error
+	var missing []string
 	listed := map[int]bool{}
+	advice := "run as root, or give the program what it lacks with the command that 'olafctl testbed doctor' prints"
 	for _, r := range rights {
-		advice := ""
+		has := sets[r.Number/32].Effective>>(r.Number%32)&1 != 0
 		switch {
-		case listed[r.Number]:
-		case sets[r.Number/32].Effective>>(r.Number%32)&1 == 0:
-			advice = "run as root, or give the program what it lacks with the command that 'olafctl testbed doctor' prints"
-		case r.Global && InUserNamespace():
+		case listed[r.Number] || has && !(r.Global && InUserNamespace()):
+			continue
+		case has:
 			advice = UserNamespaceAdvice
 		}
-		if advice != "" {
-			listed[r.Number] = true
-			missing = append(missing, fmt.Errorf("%w: %s, to %s; %s", ErrRights, r.Name, r.For, advice))
-		}
+		listed[r.Number] = true
+		missing = append(missing, fmt.Sprintf("%s (to %s)", r.Name, r.For))
 	}
-	return olaf.ListErrors(missing)
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; %s", ErrRights, strings.Join(missing, ", "), advice)
 }
 
 // UserNamespaceAdvice is the advice printed for a right that a user namespace does not grant.

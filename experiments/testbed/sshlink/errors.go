@@ -23,11 +23,12 @@ const messagePrefix = "olafctl: "
 // exitSSH is the exit code that ssh itself uses. All other exit codes come from programs on the other host.
 const exitSSH = 255
 
-// advice maps messages of ssh to advice for the user.
+// advice maps messages of ssh to advice for the user. LOGIN stands for the arguments of ssh for the host, KEY for the
+// host's name in the file of known keys.
 var advice = []struct{ words, remedy string }{
-	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host's key is not the known one: ask its owner, then 'ssh-keygen -R HOST'"},
-	{"Host key verification failed", "its key is not known here: compare it once with 'ssh HOST'"},
-	{"Permission denied", "ssh may not ask for a password here: load a key with ssh-add, or try 'ssh -o BatchMode=yes HOST true'"},
+	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host's key is not the known one: ask its owner, then 'ssh-keygen -R KEY'"},
+	{"Host key verification failed", "its key is not known here: compare it once with 'ssh LOGIN'"},
+	{"Permission denied", "ssh may not ask for a password here: load a key with ssh-add, or try 'ssh -o BatchMode=yes LOGIN true'"},
 	{"Too many authentication failures", "name one key with IdentityFile and IdentitiesOnly in ~/.ssh/config"},
 	{"Could not resolve hostname", "check the name, or add the host to ~/.ssh/config"},
 	{"Connection refused", "start sshd there, or give its port: ssh://HOST:PORT/DEVICE"},
@@ -48,17 +49,29 @@ func explainEnd(a Address, code int, lines []string) error {
 	}
 	reason := "it ended without a word"
 	if len(lines) > 0 {
-		reason = lines[len(lines)-1]
+		reason = strings.TrimSuffix(lines[len(lines)-1], ".")
 	}
 	if code != exitSSH && code >= 0 {
 		reason = fmt.Sprintf("%s (exit code %d)", reason, code)
 	}
 	for _, known := range advice {
 		if strings.Contains(all, known.words) {
-			return fmt.Errorf("%w to %s: %s; %s", ErrSSH, a.Name(), reason, strings.ReplaceAll(known.remedy, "HOST", a.Host))
+			return fmt.Errorf("%w to %s: %s; %s", ErrSSH, a.Name(), reason, a.completeAdvice(known.remedy))
 		}
 	}
 	return fmt.Errorf("%w to %s: %s", ErrSSH, a.Name(), reason)
+}
+
+// completeAdvice replaces the words in capitals of a text by the host's names.
+func (a Address) completeAdvice(text string) string {
+	login, key := a.Host, a.Host
+	if a.User != "" {
+		login = a.User + "@" + login
+	}
+	if a.Port != 0 {
+		login, key = fmt.Sprintf("-p %d %s", a.Port, login), fmt.Sprintf(`"[%s]:%d"`, a.Host, a.Port)
+	}
+	return strings.NewReplacer("LOGIN", login, "KEY", key, "HOST", a.Host).Replace(text)
 }
 
 // kindOf returns the kind of failure for an agent's exit code.

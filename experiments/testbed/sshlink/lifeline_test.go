@@ -157,3 +157,18 @@ func TestKilledAgentRunsCleanup(t *testing.T) {
 		}
 	}
 }
+
+// TestAdviceNamesTheHost checks that commands in advice reach the host as ssh did, with its user and port.
+func TestAdviceNamesTheHost(t *testing.T) {
+	for message, want := range map[string]struct{ plain, whole string }{
+		"lab@q: Permission denied (publickey).":            {"'ssh -o BatchMode=yes q true'", "'ssh -o BatchMode=yes -p 2222 lab@q true'"},
+		"Host key verification failed.":                    {"'ssh q'", "'ssh -p 2222 lab@q'"},
+		"WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!": {"'ssh-keygen -R q'", `'ssh-keygen -R "[q]:2222"'`},
+	} {
+		for a, want := range map[Address]string{{Host: "q"}: want.plain, {User: "lab", Host: "q", Port: 2222}: want.whole} {
+			if err := explainEnd(a, exitSSH, []string{message}); !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), ".;") {
+				t.Errorf("%s: %v, want advice with %s", a.Name(), err, want)
+			}
+		}
+	}
+}
