@@ -48,7 +48,7 @@ func (o *Options) command(a Address, options, script []string) *exec.Cmd {
 	args = append(args, "exec sh -c "+quote(script[0])+" olafctl "+quoteAll(script[1:]))
 	cmd := exec.Command("ssh", args...)
 	if o.Program != "" {
-		cmd = exec.Command("sh", append([]string{"-c", "exec " + o.Program + ` "$@"`, "olafctl-ssh"}, args...)...)
+		cmd = exec.Command("sh", append([]string{"-c", "exec " + o.Program + ` "$@"`, localShell}, args...)...)
 	}
 	cmd.WaitDelay = Patience
 	leaveGroup(cmd) // Ctrl-C ends this program, which then ends ssh

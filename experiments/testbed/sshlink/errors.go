@@ -11,6 +11,8 @@ import (
 var (
 	// ErrSSH reports that the ssh program could not connect or that the connection broke.
 	ErrSSH = olaf.NewError(olaf.Device, "no ssh connection")
+	// ErrShell reports that the shell that starts the agent on the other host failed.
+	ErrShell = olaf.NewError(olaf.Device, "the shell there failed")
 	// ErrForward reports that the other host's sshd does not forward unix sockets.
 	ErrForward = olaf.NewError(olaf.Device, "sshd forwards no unix sockets")
 	// ErrBuild reports that the other host does not have this build of the program.
@@ -19,6 +21,9 @@ var (
 
 // messagePrefix is the first part of the messages that agents print.
 const messagePrefix = "olafctl: "
+
+// localShell is the name by which the shell that runs the ssh program of OLAFCTL_SSH reports its errors.
+const localShell = "olafctl-ssh"
 
 // exitSSH is the exit code that ssh itself uses. All other exit codes come from programs on the other host.
 const exitSSH = 255
@@ -35,6 +40,8 @@ var advice = []struct{ words, remedy string }{
 	{"timed out", "check that the host is up and reachable"},
 	{"No route to host", "check that the host is up and reachable"},
 	{"Could not request local forwarding", "another forwarding of the ssh configuration is in the way"},
+	{localShell + ": ", "correct OLAFCTL_SSH"},
+	{"No space left on device", "free some space there"},
 	{"a password is required", "sudo may not ask for a password there: allow olafctl without one"},
 }
 
@@ -51,15 +58,16 @@ func explainEnd(a Address, code int, lines []string) error {
 	if len(lines) > 0 {
 		reason = strings.TrimSuffix(lines[len(lines)-1], ".")
 	}
-	if code != exitSSH && code >= 0 {
-		reason = fmt.Sprintf("%s (exit code %d)", reason, code)
-	}
 	for _, known := range advice {
 		if strings.Contains(all, known.words) {
-			return fmt.Errorf("%w to %s: %s; %s", ErrSSH, a.Name(), reason, a.completeAdvice(known.remedy))
+			reason += "; " + a.completeAdvice(known.remedy)
+			break
 		}
 	}
-	return fmt.Errorf("%w to %s: %s", ErrSSH, a.Name(), reason)
+	if code == exitSSH || code < 0 || strings.Contains(all, localShell+": ") {
+		return fmt.Errorf("%w to %s: %s", ErrSSH, a.Name(), reason)
+	}
+	return fmt.Errorf("%s: %w with exit code %d: %s", a.Name(), ErrShell, code, reason)
 }
 
 // completeAdvice replaces the words in capitals of a text by the host's names.

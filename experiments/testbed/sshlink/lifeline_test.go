@@ -172,3 +172,23 @@ func TestAdviceNamesTheHost(t *testing.T) {
 		}
 	}
 }
+
+// TestShellFailuresAreNoConnectionFailures checks which errors of a session are those of ssh, and which those of the
+// shell on the other host or of this host's shell.
+func TestShellFailuresAreNoConnectionFailures(t *testing.T) {
+	for line, want := range map[string]struct {
+		code int
+		kind error
+		text string
+	}{
+		"mkdir: cannot create directory '/tmp/x': No space left on device": {1, ErrShell, "q: the shell there failed with exit code 1: mkdir: " +
+			"cannot create directory '/tmp/x': No space left on device; free some space there"},
+		"olafctl-ssh: 1: exec: /nowhere/ssh: not found": {127, ErrSSH, "no ssh connection to q: olafctl-ssh: 1: exec: /nowhere/ssh: not found; correct OLAFCTL_SSH"},
+		"ssh: Could not resolve hostname q: Name or service not known": {exitSSH, ErrSSH, "no ssh connection to q: ssh: Could not resolve hostname q: " +
+			"Name or service not known; check the name, or add the host to ~/.ssh/config"},
+	} {
+		if err := explainEnd(Address{Host: "q"}, want.code, []string{line}); !errors.Is(err, want.kind) || err.Error() != want.text {
+			t.Errorf("%q: %v, want %s", line, err, want.text)
+		}
+	}
+}
