@@ -129,14 +129,26 @@ func (r *Reservations) fileOf(testbed, host, owner string) string {
 	return filepath.Join(r.Dir, fmt.Sprintf("%x%s", sum[:8], reservationEnding))
 }
 
-// conflict returns an error which reports that the resource is reserved by there.
-func (there *Reservation) conflict(resource string, now time.Time) error {
-	why := ""
+// conflict returns an error which reports to a user that the resource is reserved by there.
+func (there *Reservation) conflict(user, resource string, now time.Time) error {
+	owner, why, advice := there.Owner, "", "wait, or ask them"
+	if owner == user {
+		owner, advice = "you", fmt.Sprintf("'olafctl testbed down %s' or 'olafctl testbed release' frees it", there.Testbed)
+	}
 	if there.Note != "" {
 		why = fmt.Sprintf(" (%s)", there.Note)
 	}
-	return fmt.Errorf("%s: %w by %s since %s for testbed %s%s until %s; wait, or ask them", resource, ErrReserved, there.Owner,
-		there.Since.Local().Format(time.TimeOnly), there.Testbed, why, now.Local().Add(there.Left).Format(time.TimeOnly))
+	return fmt.Errorf("%s: %w by %s since %s for testbed %s%s until %s; %s", resource, ErrReserved, owner, FormatNear(there.Since, now),
+		there.Testbed, why, FormatNear(now.Add(there.Left), now), advice)
+}
+
+// FormatNear formats a local time, with its date unless this is today's.
+func FormatNear(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
 }
 
 // Check returns an error that matches ErrReserved if another user has reserved one of the resources.
@@ -158,7 +170,7 @@ func CheckOwner(all []Reservation, owner string, now time.Time, resources ...str
 	for i := range all {
 		for _, resource := range resources {
 			if all[i].Owner != owner && slices.Contains(all[i].Resources, resource) {
-				return all[i].conflict(resource, now)
+				return all[i].conflict(owner, resource, now)
 			}
 		}
 	}
@@ -185,7 +197,7 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 		there := &all[i]
 		for _, resource := range want.Resources {
 			if !there.IsSame(&want) && slices.Contains(there.Resources, resource) {
-				return there.conflict(resource, now.Wall)
+				return there.conflict(want.Owner, resource, now.Wall)
 			}
 		}
 	}

@@ -183,7 +183,8 @@ func orRoles(env *cli.Env, cmd *cobra.Command, do func(context.Context, *roles.P
 }
 
 func newTestbedDownCmd(env *cli.Env) *cobra.Command {
-	return orRoles(env, onLab(env, &cobra.Command{
+	force := false
+	cmd := orRoles(env, onLab(env, &cobra.Command{
 		Use:   "down [NAME|FILE]",
 		Short: "Take a testbed down",
 		Long: `Take down a testbed and wait until all its namespaces, links and programs are gone. The name may be left out if only one is
@@ -196,12 +197,14 @@ up.`,
 		_, err := fmt.Fprintf(env.Stdout, "%s is down: none of its namespaces, cables or programs are left\n", name)
 		return err
 	}), func(ctx context.Context, p *roles.Plan, access testbed.Access) error {
-		if err := roles.TakeDown(ctx, p, access); err != nil {
+		if err := roles.TakeDown(ctx, p, access, force); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(env.Stdout, "%s is down: its generators are stopped, its hosts released\n", p.Name)
 		return err
 	})
+	cmd.Flags().BoolVar(&force, "force", false, "for a testbed with roles: also take down one of another user")
+	return cmd
 }
 
 func newTestbedEpochCmd(env *cli.Env) *cobra.Command {

@@ -123,6 +123,6 @@ func (f *reserveFlags) reserve(ctx context.Context, env *cli.Env, path string) e
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s is reserved until %s on %s; other people's olafctl respects this, but root "+
 		"can override it\n", p.Name,
-		env.Now().Add(lasts).Format(time.TimeOnly), olaf.Plural(len(p.Hosts), "host"))
+		testbed.FormatNear(env.Now().Add(lasts), env.Now()), olaf.Plural(len(p.Hosts), "host"))
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/roles"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -128,7 +129,7 @@ func (f *upFlags) upRoles(cmd *cobra.Command, env *cli.Env, p *roles.Plan) error
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s%s, reserved until %s; use it as -d testbed:%[2]s\n", standing, p.Name,
-		env.Now().Add(lasts).Format(time.TimeOnly))
+		testbed.FormatNear(env.Now().Add(lasts), env.Now()))
 	return err
 }
 

@@ -139,9 +139,19 @@ func (s *Hosts) checkUp(ctx context.Context, driver []string) error {
 	return err
 }
 
-// explainHeld adds advice to the error of a file's testbed if holders have opened its devices.
-func (p *Plan) explainHeld(err error) error {
-	if _, absent := loadUp(p.Name); p.isUp || absent != nil {
+// explainHeld adds advice to the error of a file's testbed if holders have opened its devices, or if another testbed of
+// this user has reserved them.
+func (p *Plan) explainHeld(err error, examined []Examination) error {
+	if p.isUp {
+		return err
+	}
+	for i := range examined {
+		if r := examined[i].Holder; r != nil && r.Testbed != p.Name && !errors.Is(err, testbed.ErrReserved) {
+			return fmt.Errorf("%w; host %s is reserved for testbed %s: use -d testbed:%[3]s, or 'olafctl testbed down %[3]s'", err,
+				examined[i].Name, r.Testbed)
+		}
+	}
+	if _, absent := loadUp(p.Name); absent != nil {
 		return err
 	}
 	return fmt.Errorf("%w; testbed %s is up and its holders have opened the devices: use -d testbed:%[2]s", err, p.Name)

@@ -102,7 +102,7 @@ func TestDownWithUnreachableHost(t *testing.T) {
 	take()
 	gone := *p
 	gone.Hosts = []lab.PlannedHost{{Name: "a"}, {Name: "b", SSH: "nowhere"}}
-	if err := TakeDown(t.Context(), &gone, access); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
+	if err := TakeDown(t.Context(), &gone, access, false); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
 		t.Errorf("down: %v, want the host that could not be reached", err)
 	}
 	if all, err := r.List(); err != nil || len(all) != 0 {
@@ -115,8 +115,20 @@ func TestDownWithUnreachableHost(t *testing.T) {
 	if found, err := ReleaseHosts(t.Context(), &gone, access); !found || err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
 		t.Errorf("release: %t, %v; want a's end and b's name", found, err)
 	}
-	if err := TakeDown(t.Context(), p, access); err != nil {
+	if err := TakeDown(t.Context(), p, access, false); err != nil {
 		t.Errorf("down with all hosts: %v", err)
+	}
+	take()
+	bob := access
+	bob.Owner = "bob@lab"
+	if err := TakeDown(t.Context(), p, bob, false); !errors.Is(err, testbed.ErrReserved) || !strings.Contains(err.Error(), "by alice@desk for testbed paper until ") {
+		t.Errorf("down by another user: %v, want the owner and the end", err)
+	}
+	if err := TakeDown(t.Context(), p, bob, true); err != nil {
+		t.Errorf("down by another user with --force: %v", err)
+	}
+	if all, err := r.List(); err != nil || len(all) != 0 {
+		t.Errorf("%+v is still reserved after --force, %v", all, err)
 	}
 }
 

@@ -196,9 +196,13 @@ func isSamePlan(a, b *Plan) bool {
 
 // TakeDown removes a testbed with roles. It ends the holders, stops the generators, ends the reservations, and deletes
 // the stored plan. If a host cannot be reached, the other hosts are still released. The error names the unreachable
-// host, and the plan remains stored, so that TakeDown can be called again.
-func TakeDown(ctx context.Context, p *Plan, a testbed.Access) error {
+// host, and the plan remains stored, so that TakeDown can be called again. A testbed of another user is only removed if
+// force is set; otherwise the error matches ErrReserved.
+func TakeDown(ctx context.Context, p *Plan, a testbed.Access, force bool) error {
 	s, unreached := connectReachable(ctx, p, a)
+	if err := s.checkOwner(ctx, force); err != nil {
+		return errors.Join(err, s.Close())
+	}
 	left := s.letGo(ctx)
 	rested := s.rest(ctx)         // of a holder that was killed
 	_, released := s.release(ctx) // reservations of a holder that was killed
@@ -206,6 +210,33 @@ func TakeDown(ctx context.Context, p *Plan, a testbed.Access) error {
 		return err
 	}
 	return forgetUp(p.Name)
+}
+
+// checkOwner returns an error that matches ErrReserved if another user has brought up or reserved the testbed. With force
+// it ends such reservations instead.
+func (s *Hosts) checkOwner(ctx context.Context, force bool) error {
+	return s.each(func(i int) error {
+		if s.links[i] == nil {
+			return nil
+		}
+		all, err := s.links[i].Reservations(ctx)
+		if err != nil {
+			return err
+		}
+		for k := range all {
+			r := &all[k]
+			switch isTheirs := r.Testbed == s.plan.Name && r.Host == s.plan.Hosts[i].Name && r.Owner != s.access.OwnerName(); {
+			case isTheirs && force:
+				if _, err := s.links[i].Release(ctx, r.Testbed, r.Host, r.Owner); err != nil {
+					return err
+				}
+			case isTheirs:
+				return fmt.Errorf("%w by %s for testbed %s until %s; ask them, or use --force", testbed.ErrReserved, r.Owner, r.Testbed,
+					testbed.FormatNear(time.Now().Add(r.Left), time.Now()))
+			}
+		}
+		return nil
+	})
 }
 
 // ExamineHosts examines the hosts of a testbed and, if they can have their roles, sends probe frames over its links.

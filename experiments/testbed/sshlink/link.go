@@ -221,13 +221,13 @@ func (l *Link) handleLine(o *Options, line string, found *otherBuild) (ready boo
 }
 
 // mayBeOlder reports whether an agent that ended without a greeting may be an older build or missing. In these cases
-// the shell did not find the program, or the program did not accept its flags.
+// the shell did not find the program, or the program does not know the command or its flags.
 func (l *Link) mayBeOlder(found *otherBuild) bool {
 	code := l.cmd.ProcessState.ExitCode()
-	return !found.cached && (code == exitUsage || code == exitMissing)
+	return !found.cached && (code == exitMissing || code == exitUsage && strings.Contains(l.words.last(), "unknown "))
 }
 
-// exitUsage is the exit code of a program that is older than this one. exitMissing is the exit code if the program is
+// exitUsage is the exit code of a program for wrong arguments or a wrong configuration. exitMissing is the exit code if the program is
 // missing.
 const exitUsage, exitMissing = 2, 127
 
