@@ -76,6 +76,9 @@ type Host struct {
 	OffsetNS Float `json:"offset_ns"`
 	BoundNS  Float `json:"bound_ns"`
 	DriftNS  Float `json:"drift_ns"`
+	// ClockBy is the method by which the clocks of generator and server are compared for ages: echo, ptp, mirror or
+	// probe. The three values above are always by echo.
+	ClockBy string `json:"clock_by,omitempty"`
 }
 
 // Digest is the hash of one named input.

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -15,27 +20,37 @@ import (
 func TestAgesAbovePath(t *testing.T) {
 	l := newKernelRoles(t, "p")
 	store, file := t.TempDir(), ""
-	bench := func(clock string) (doc results.Bench, said string, code int) {
+	// measure repeats a bench whose ages are withheld because this machine was too busy to send on time.
+	measure := func(clock, age string) (doc results.Bench) {
 		t.Helper()
 		file = writeRoles(t, l.Network, strings.NewReplacer("eth0", "eth0p", "in,out", "inp,outp", "eth2", "eth2p").Replace(kernelRoles)+clock)
-		return l.bench(t, "testbed:"+file, "--age-error", "50", "--keep", "--store", store)
+		for range 3 {
+			out, said, code := runOnHead(t, l.Network, "bench", "-d", "testbed:"+file, "--rate", "100k", "--out-rate", "37.5k", "--burst", "1",
+				"--updates", "6", "--runs", "1", "--versus", "none", "--age-error", "50", "--store", store, "-q", "-o", "json")
+			doc = results.Bench{}
+			if err := json.Unmarshal([]byte(out), &doc); err != nil || code != 0 || len(doc.Rows) != 1 {
+				t.Fatalf("%sexit code %d, %v: %s", clock, code, err, said)
+			}
+			if doc.Rows[0].Stats.Of(age).Known() {
+				return doc
+			}
+		}
+		t.Skipf("this machine is too busy: %+v", doc.Rows[0].Withheld)
+		return doc
 	}
-	echo, said, code := bench("clock: {by: echo}\n")
-	if code != 0 || len(echo.Rows) != 1 {
-		t.Fatalf("by echo: exit code %d: %s", code, said)
-	}
-	probe, said, code := bench("clock: {by: probe}\n")
-	if code != 0 || len(probe.Rows) != 1 {
-		t.Fatalf("by probe: exit code %d: %s", code, said)
-	}
+	echo := measure("clock: {by: echo}\n", "aom_cluster_ns")
+	probe := measure("clock: {by: probe}\n", results.AbovePath)
 	whole, above := &echo.Rows[0], &probe.Rows[0]
 	bound := results.Float(0)
 	for _, doc := range []*results.Bench{&echo, &probe} {
 		for i := range doc.Provenance.Hosts {
 			bound += doc.Provenance.Hosts[i].BoundNS
 		}
+		if by := doc.Provenance.Hosts[0].ClockBy; by != map[bool]string{true: "echo", false: "probe"}[doc == &echo] {
+			t.Errorf("the document says that the clocks were compared by %q", by)
+		}
 	}
-	for name, short := range map[string]string{"aom_cluster_ns": "aom_cluster_above_path_ns", "peak_aom_ns": "peak_aom_above_path_ns"} {
+	for name, short := range map[string]string{"aom_cluster_ns": results.AbovePath, "peak_aom_ns": "peak_aom_above_path_ns"} {
 		echoed, probed := whole.Stats.Of(name).Mean, above.Stats.Of(short).Mean
 		const again = 0.05 // real frames do not repeat to the nanosecond
 		if !(probed > 0 && probed <= echoed*(1+again)+bound) {
@@ -49,7 +64,7 @@ func TestAgesAbovePath(t *testing.T) {
 		t.Errorf("the statements are: %s", said)
 	}
 	runs, err := os.ReadDir(filepath.Join(store, "runs"))
-	if err != nil || len(runs) != 2 {
+	if err != nil || len(runs) < 2 {
 		t.Fatalf("%d runs are stored, %v", len(runs), err)
 	}
 	for _, r := range runs {
@@ -59,6 +74,48 @@ func TestAgesAbovePath(t *testing.T) {
 	}
 	if out, said, code := runOnHead(t, l.Network, "testbed", "doctor", file); code != 0 || !strings.Contains(out, "clocks for ages: by probe, frames past the queue") {
 		t.Errorf("doctor: exit code %d, %s%s", code, out, said)
+	}
+	l.AwaitIdle(t)
+}
+
+// TestGeneratorOnTheQueuesHost checks that the server's clock is compared with the generator's and not with the queue's,
+// which began later on the same host. Every update is younger than the time between the openings of both devices.
+func TestGeneratorOnTheQueuesHost(t *testing.T) {
+	if !canReal() {
+		t.Skip("without the rights to make namespaces and load programs")
+	}
+	l := &kernelLab{Network: testbedtest.NewNetwork(t, 2, pathOfOlafctl(t))}
+	q, ps := l.Hosts[0].Node, l.Hosts[1].Node
+	for _, c := range [][2]netlab.End{{{Node: q, Name: "genq"}, {Node: q, Name: "inq"}}, {{Node: q, Name: "outq"}, {Node: ps, Name: "eth2q"}}} {
+		if _, err := netlab.ConnectNodes(c[0], c[1], 1500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := writeRoles(t, l.Network, "hosts: {q: {ssh: HOST0}, ps: {ssh: HOST1}}\nroles:\n  generator: {host: q, nic: genq}\n"+
+		"  queue: {host: q, device: 'xdp:inq,outq'}\n  server: {host: ps, interface: eth2q}\n")
+	name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+	t.Cleanup(func() { runOnHead(t, l.Network, "testbed", "down", name) })
+	for _, device := range []string{file, name} {
+		if device == name {
+			if out, said, code := runOnHead(t, l.Network, "testbed", "up", file); code != 0 {
+				t.Fatalf("up: exit code %d, %s%s", code, out, said)
+			}
+		}
+		doc, said, code := l.bench(t, "testbed:"+device)
+		if code != 0 {
+			t.Fatalf("%s: exit code %d: %s", device, code, said)
+		}
+		youngest := regexp.MustCompile(`the youngest update of all runs was (\S+) old`).FindStringSubmatch(strings.Join(doc.Statements, "\n"))
+		if youngest == nil {
+			t.Fatalf("%s: no statement names the youngest update: %q", device, doc.Statements)
+		}
+		const opening = 300 * time.Millisecond // the devices measure for longer when they are opened
+		if age, err := time.ParseDuration(youngest[1]); err != nil || age > opening {
+			t.Errorf("%s: the youngest update was %s old, %v; want at most %v", device, youngest[1], err, opening)
+		}
+	}
+	if out, said, code := runOnHead(t, l.Network, "testbed", "down", name); code != 0 {
+		t.Errorf("down: exit code %d, %s%s", code, out, said)
 	}
 	l.AwaitIdle(t)
 }

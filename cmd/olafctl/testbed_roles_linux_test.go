@@ -157,9 +157,9 @@ func newKernelRoles(t *testing.T, suffix string) *kernelLab {
 }
 
 // bench measures with real packets and returns the document, the messages and the exit code.
-func (l *kernelLab) bench(t *testing.T, device string, flags ...string) (doc results.Bench, said string, code int) {
+func (l *kernelLab) bench(t *testing.T, device string) (doc results.Bench, said string, code int) {
 	t.Helper()
-	out, said, code := runOnHead(t, l.Network, slowBench(device, append(flags, "--runs", "1", "--versus", "none", "-o", "json")...)...)
+	out, said, code := runOnHead(t, l.Network, slowBench(device, "--runs", "1", "--versus", "none", "-o", "json")...)
 	if out != "" {
 		if err := json.Unmarshal([]byte(out), &doc); err != nil {
 			t.Fatal(err)

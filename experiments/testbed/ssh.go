@@ -67,7 +67,8 @@ func (a *Access) startLink(ctx context.Context, at sshlink.Address, serve ...str
 // startAgent starts an agent for a device on the device's host.
 func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, error) {
 	serve := append([]string{"-d", p.device}, a.SSH.Serve...)
-	if g, err := parseSSH(strings.TrimPrefix(a.Generator, "ssh:")); err == nil && g.Address == p.Address {
+	// A capture in this process needs the generator's clock, which the agent's joined device would not show.
+	if g, err := parseSSH(strings.TrimPrefix(a.Generator, "ssh:")); err == nil && g.Address == p.Address && a.Card.Capture == nil {
 		serve, a.Generator = append(serve, "--generator", g.device), "" // the agent joins both devices
 	}
 	with := *a

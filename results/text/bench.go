@@ -153,10 +153,17 @@ func (p *Page) rows(rows []results.Row) {
 
 // columnIn returns a function that returns the header of a metric in the first table, or "" if it has no column there.
 // If updates are not the same work in all rows, counters of updates have no column, and the time per gradient replaces
-// the time per iteration.
+// the time per iteration. If ages are only known above the fastest path, other ages have no column.
 func columnIn(rows []results.Row) func(*metric.Metric) string {
 	same := results.SameWork(rows)
+	isKnown := func(name string) bool {
+		return slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stats.Of(name).Known() })
+	}
+	abovePath := isKnown(results.AbovePath)
 	return func(m *metric.Metric) string {
+		if abovePath && m.Age && !isKnown(m.Name) {
+			return ""
+		}
 		if m.PerUpdate && !same || m.Name == "gradient_ns" && same {
 			return ""
 		}

@@ -406,12 +406,14 @@ func Brief(b *results.Bench) string {
 	if iteration := r.Stats.Of("iteration_ns"); iteration.Known() {
 		parts = append(parts, r.Queue+" iterates in "+Age(iteration))
 	}
-	aom, ages := r.Stats.Of("aom_cluster_ns"), b.CompareAges()
+	aom, above, ages := r.Stats.Of("aom_cluster_ns"), r.Stats.Of(results.AbovePath), b.CompareAges()
 	switch {
 	case len(ages) > 0 && ages[0].AoMReduction.ClusterCluster.Known():
 		parts = append(parts, Freshness(&ages[0].AoMReduction.ClusterCluster))
 	case aom.Known():
 		parts = append(parts, "AoM "+Age(aom))
+	case above.Known():
+		parts = append(parts, "AoM "+Age(above)+" above the path")
 	}
 	return strings.Join(parts, ", ")
 }

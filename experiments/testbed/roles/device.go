@@ -123,7 +123,7 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 func (s *Hosts) open(ctx context.Context, o testbed.OpenOptions) (*testbed.Testbed, error) {
 	p := s.plan
 	o.Access = s.access
-	if g := p.Generator; g != nil && !(p.isUp && g.Host == p.Queue.Host) { // else the holder has joined both
+	if g := p.Generator; g != nil && !(p.isUp && p.joinsAtQueue()) { // else the holder has joined both
 		o.Generator = p.addressOf(lab.Generator, g)
 	}
 	if err := p.placeCapture(ctx, &o, &s.access); err != nil {

@@ -49,8 +49,13 @@ func (p *Plan) capturesAtQueue() bool {
 	return p.Server != nil && p.Mirror == nil && p.ClockBy != lab.ByProbe && p.Server.Host == p.Queue.Host && (p.Generator == nil || p.Generator.Host == p.Queue.Host)
 }
 
-// devicesOn returns the devices that the holder on a host opens. A generator on the queue's host belongs to the queue's
-// device.
+// joinsAtQueue reports whether a generator on the queue's host belongs to the queue's device. If another host captures,
+// the generator is a separate device, because its clock is compared with that host's.
+func (p *Plan) joinsAtQueue() bool {
+	return p.Generator != nil && p.Generator.Host == p.Queue.Host && (p.Server == nil || p.capturesAtQueue())
+}
+
+// devicesOn returns the devices that the holder on a host opens.
 func (p *Plan) devicesOn(host string) (all []LentDevice) {
 	if p.Nodes != nil {
 		return nil
@@ -58,15 +63,15 @@ func (p *Plan) devicesOn(host string) (all []LentDevice) {
 	g, q := p.Generator, p.Queue
 	if q.Host == host {
 		d := LentDevice{Role: lab.QueueName, Address: q.Device}
-		if g != nil && g.Host == host {
+		if p.joinsAtQueue() {
 			d.Generator = g.deviceAddress()
 		}
 		if p.capturesAtQueue() {
 			d.Capture, d.Stamps, d.ServerPort = p.Server.Interface, p.Server.Stamps, q.Port
 		}
-		return append(all, d)
+		all = append(all, d)
 	}
-	if g != nil && g.Host == host {
+	if g != nil && g.Host == host && !p.joinsAtQueue() {
 		all = append(all, LentDevice{Role: lab.Generator, Address: g.deviceAddress()})
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf/experiments/testbed"
@@ -95,8 +96,8 @@ func TestDevicesOfHosts(t *testing.T) {
 		"apart":                {"b", "b", "", "queue, xdp:in,out", "generator, nic:eth0"},
 		"one host":             {"a", "a", "", "queue, xdp:in,out, fed by nic:eth0, captured at eth1 behind port 1 with auto stamps", ""},
 		"generator apart":      {"b", "a", "", "queue, xdp:in,out", "generator, nic:eth0"},
-		"server apart":         {"a", "b", "", "queue, xdp:in,out, fed by nic:eth0", ""},
-		"one host by a mirror": {"a", "a", "a", "queue, xdp:in,out, fed by nic:eth0", ""},
+		"server apart":         {"a", "b", "", "queue, xdp:in,out; generator, nic:eth0", ""},
+		"one host by a mirror": {"a", "a", "a", "queue, xdp:in,out; generator, nic:eth0", ""},
 		"the queue's own":      {"", "a", "", "queue, xdp:in,out, captured at eth1 behind port 1 with auto stamps", ""},
 	} {
 		p := &Plan{Name: "paper", Queue: &Role{Host: "a", Device: "xdp:in,out", Port: 1}, Server: &Role{Host: c.server, Interface: "eth1", Stamps: "auto"}}
@@ -107,11 +108,11 @@ func TestDevicesOfHosts(t *testing.T) {
 			p.Mirror = &Role{Host: c.mirror, Interface: "eth2"}
 		}
 		for host, want := range map[string]string{"a": c.q, "b": c.other} {
-			got := ""
+			var lines []string
 			for _, d := range p.devicesOn(host) {
-				got += d.line()
+				lines = append(lines, d.line())
 			}
-			if got != want {
+			if got := strings.Join(lines, "; "); got != want {
 				t.Errorf("%s: host %s holds %q, want %q", name, host, got, want)
 			}
 		}

@@ -255,10 +255,9 @@ func (p *Plan) requests(host string, frame olaf.Size) (all []testbed.AboutReques
 	return all
 }
 
-// lenderOfGenerator returns the role in which a holder lends the generator's device. A generator on the queue's host is
-// part of the queue's device.
+// lenderOfGenerator returns the role in which a holder lends the generator's device.
 func (p *Plan) lenderOfGenerator() string {
-	if p.Generator != nil && p.Generator.Host == p.Queue.Host {
+	if p.joinsAtQueue() {
 		return lab.QueueName
 	}
 	return lab.Generator
@@ -342,7 +341,8 @@ func (s *Hosts) describe(ctx context.Context, examined []Examination) (all []res
 	for i := range examined {
 		e := &examined[i]
 		h := results.Host{Name: e.Name, SSH: e.SSH, Roles: e.Roles, Build: e.Build, Kernel: e.Kernel, Device: e.Device,
-			OffsetNS: results.Float(e.Clock.OffsetNS), BoundNS: results.Float(e.Clock.BoundNS), DriftNS: results.Missing()}
+			OffsetNS: results.Float(e.Clock.OffsetNS), BoundNS: results.Float(e.Clock.BoundNS), DriftNS: results.Missing(),
+			ClockBy: s.plan.ClockBy}
 		if e.NIC != nil {
 			h.NIC, h.Driver = e.NIC.Name, e.NIC.Driver
 		}
