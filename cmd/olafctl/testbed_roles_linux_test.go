@@ -19,6 +19,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/roles"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
@@ -522,4 +523,88 @@ func TestTreeOnThreeHosts(t *testing.T) {
 	if out, said, code := runOnHead(t, l, "testbed", "down", name); code != 0 {
 		t.Errorf("down: exit code %d, %s%s", code, out, said)
 	}
+}
+
+// TestBadTestbeds gives bench and up bad testbeds of three hosts. It checks that each is refused in one line with the
+// host's name, and that neither a program nor a reservation is left.
+func TestBadTestbeds(t *testing.T) {
+	suffix := fmt.Sprint("-", os.Getpid()%1e5) // the hosts share the folder with reservations, so names must be unique
+	l := newKernelRoles(t, suffix)
+	text, err := os.ReadFile(l.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setUp := func(i int, name string, up bool) {
+		set := map[bool]func(netlink.Link) error{true: netlink.LinkSetUp, false: netlink.LinkSetDown}[up]
+		if err := l.Hosts[i].Do(func() error {
+			link, err := netlink.LinkByName(name + suffix)
+			if err == nil {
+				err = set(link)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const refused, wrong = cli.ExitDevice, cli.ExitUsage
+	before := listReservations(t)
+	for _, c := range []struct {
+		name, old, new string // the change to the good file
+		code           int
+		want           string
+	}{
+		{"a role on an unknown host", "host: gen,", "host: gne,", wrong, `the generator is on host "gne", which the file does not describe; there are gen, ps, q`},
+		{"an unknown role", "roles:", "links: [{from: generator, to: qeue}]\nroles:", wrong, `a link leads to "qeue", which is no role of this file; did you mean "queue"?`},
+		{"a host that does not exist", "root@10.29.2.2", "root@10.29.2.77", refused, "host ps: no ssh connection to root@10.29.2.77: "},
+		{"a device without the role", "'xdp:in" + suffix + ",out" + suffix + "'", "'nic:in" + suffix + "'", refused,
+			"host q: not ready: device refused: nic:in" + suffix + " was built without a queue (common.role is 0x2); name a device or card image that has one"},
+		{"a missing interface", "eth2", "eth9", refused, "host ps: not ready: there is no interface eth9" + suffix + "; there are "},
+		{"an interface that is down", "", "", refused, "host q: not ready: interface in" + suffix + " is down; run 'sudo ip link set in" + suffix + " up'"},
+		{"a link that leads elsewhere", "eth2" + suffix, "eth1", refused, "link from queue to server: not ready: no probe frame from out" + suffix + " of host q reached eth1 of host ps"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.old == "" {
+				setUp(1, "in", false)
+				defer setUp(1, "in", true)
+			}
+			file := filepath.Join(t.TempDir(), filepath.Base(l.file))
+			if err := os.WriteFile(file, []byte(strings.Replace(string(text), c.old, c.new, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"testbed", "up", "-q", file}, slowBench("testbed:" + file)} {
+				if _, said, code := runOnHead(t, l.Network, args...); code != c.code || !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 {
+					t.Errorf("%s: exit code %d, want %d and one line with %q: %s", args[0], code, c.code, c.want, said)
+				}
+			}
+			if now := listReservations(t); !slices.Equal(now, before) {
+				t.Errorf("the reservations are %q, want %q as before", now, before)
+			}
+		})
+	}
+	l.AwaitIdle(t)
+}
+
+// listReservations returns the files of the reservations on this machine.
+func listReservations(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("/run/lock/olafctl/*.reservation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestFullDiskOnAHost checks that a host without room for a run's files is refused in one line with the host's name.
+func TestFullDiskOnAHost(t *testing.T) {
+	full := t.TempDir()
+	fillDisk(t, full)
+	l := testbedtest.NewNetwork(t, 1, pathOfOlafctl(t), "ForceCommand env TMPDIR="+full+` sh -c "$SSH_ORIGINAL_COMMAND"`)
+	file := writeRoles(t, l, "hosts: {q: {ssh: HOST0}}\nroles: {queue: {host: q, device: 'twin:'}}\n")
+	want := "host q: not ready: " + full + " has room for 0 MB, but a run's files take up to 64 MB; free some space\n"
+	for _, args := range [][]string{{"testbed", "up", "-q", file}, {"bench", "-d", "testbed:" + file, "--keep=false", "-q", "--runs", "1"}} {
+		if _, said, code := runOnHead(t, l, args...); code != 3 || said != "olafctl: "+want {
+			t.Errorf("%s: exit code %d, want 3 and %q: %s", args[0], code, want, said)
+		}
+	}
+	l.AwaitIdle(t)
 }

@@ -142,6 +142,8 @@ func dialError(ctx context.Context, target, name string, err error) error {
 		return ctx.Err()
 	case status.Code(err) == codes.ResourceExhausted:
 		return fmt.Errorf("%s: %w: %s", name, ErrInUse, status.Convert(err).Message())
+	case status.Code(err) == codes.PermissionDenied: // the device is reserved
+		return fmt.Errorf("%s: %w", name, olaf.NewError(olaf.Device, status.Convert(err).Message()))
 	case status.Code(err) == codes.FailedPrecondition: // another version; older agents name the error themselves
 		words := strings.TrimPrefix(status.Convert(err).Message(), ErrProtocol.Error()+": ")
 		return fmt.Errorf("%s: %w: it answers: %s", name, ErrProtocol, words)

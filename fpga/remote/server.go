@@ -104,7 +104,7 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 	if !hello.ReadOnly {
 		if s.Admit != nil {
 			if err := s.Admit(hello.User); err != nil {
-				return status.Error(codes.ResourceExhausted, err.Error())
+				return status.Error(codes.PermissionDenied, err.Error())
 			}
 		}
 		client := hello.describeClient(clientName(stream.Context()), time.Now())

@@ -101,7 +101,7 @@ func (f *reserveFlags) waiter(ctx context.Context, env *cli.Env) func(conflict e
 		printed = true
 		select {
 		case <-ctx.Done():
-			return cli.MarkInterrupted(ctx.Err())
+			return ctx.Err()
 		case <-time.After(betweenTries):
 			return nil
 		}

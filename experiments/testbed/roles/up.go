@@ -160,7 +160,11 @@ func BringUp(ctx context.Context, p *Plan, note string, lasts time.Duration, a t
 			steps = []setupStep{s.reserve, s.hold}
 		}
 	}
-	err = s.bringUp(ctx, note, lasts, steps)
+	if err = s.bringUp(ctx, note, lasts, steps); err == nil {
+		for i := range all { // examined before
+			all[i].Holder = &testbed.Reservation{Testbed: p.Name, Owner: s.access.OwnerName(), Left: lasts}
+		}
+	}
 	return all, links, err
 }
 
