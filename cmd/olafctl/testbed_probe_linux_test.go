@@ -119,3 +119,30 @@ func TestGeneratorOnTheQueuesHost(t *testing.T) {
 	}
 	l.AwaitIdle(t)
 }
+
+// TestProbesOnThisMachine measures behind a queue on this machine, whose generator is on another host. It checks that
+// probe frames compare the clocks, and that ages are withheld if the file allows less than their bound.
+func TestProbesOnThisMachine(t *testing.T) {
+	if !canReal() {
+		t.Skip("without the rights to make namespaces and load programs")
+	}
+	l := &kernelLab{Network: testbedtest.NewNetwork(t, 1, pathOfOlafctl(t))}
+	for _, c := range [][2]netlab.End{{{Node: l.Hosts[0].Node, Name: "eth0h"}, {Node: l.Head, Name: "inh"}}, {{Node: l.Head, Name: "outh"}, {Node: l.Head, Name: "eth2h"}}} {
+		if _, err := netlab.ConnectNodes(c[0], c[1], 1500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := writeRoles(t, l.Network, "hosts: {gen: {ssh: HOST0}, here: {}}\nroles:\n  generator: {host: gen, nic: eth0h}\n"+
+		"  queue: {host: here, device: 'xdp:inh,outh'}\n  server: {host: here, interface: eth2h}\nclock: {by: probe, at_most: 1ns}\n")
+	doc, said, code := l.bench(t, "testbed:"+file)
+	if code != 0 || len(doc.Rows) != 1 {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	if w := doc.Rows[0].Withheld; w == nil || !strings.HasSuffix(w.Reason, "(clock.at_most)") && !strings.Contains(w.Reason, "the pacer ") {
+		t.Errorf("ages are withheld for %+v, want the bound in the file", w)
+	}
+	if said := strings.Join(doc.Statements, "\n"); !strings.Contains(said, "(clock.by probe): up to ") {
+		t.Errorf("the statements are: %s", said)
+	}
+	l.AwaitIdle(t)
+}
