@@ -279,8 +279,8 @@ func (s *captured) listStatements() []string {
 			"%v of each may come from stamps that were late for certain; a switch that delays copies makes ages too short",
 			w.Mirror, time.Duration(w.UncertaintyNS+w.LateNS)))
 	case w.Updates > 0 && w.AbovePath:
-		out = append(out, fmt.Sprintf("ages are above the fastest path from generator to server, whose delay probe frames measured before "+
-			"and after each run (clock.by probe): up to %v of each age may come from the clocks (%v from the spread of the "+
+		out = append(out, fmt.Sprintf("ages and times since the start of a run are above the fastest path from generator to server, whose "+
+			"delay probe frames measured before and after each run (clock.by probe): up to %v of each age may come from the clocks (%v from the spread of the "+
 			"quickest quarter of the frames, %v from drift, %v from stamps that were late for certain)",
 			time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), time.Duration(w.LateNS)))
 	case w.Updates > 0:

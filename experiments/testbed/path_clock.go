@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Probes describes how probe frames compare the generator's clock with the server's. The generator sends the frames, and
-// stamps them like updates. They bypass the queue, because they are not for OLAF's port.
+// Probes describes how probe frames compare the generator's clock with the server's. The generator sends and stamps the
+// frames like updates. They bypass the queue, because they are sent to another port than OLAF's.
 type Probes struct {
 	// Open starts a capture of the packets to regmap.NotOlafPort, stamped by the clock that stamps the server's frames.
 	Open     func() (Frames, error)
@@ -56,7 +56,7 @@ type pathTimes struct{ sentNS, arrivedNS int64 }
 // one to the other. Times are those of the generator's clock in ns.
 type pathOffset struct {
 	fromNS, atNS int64 // when the first and the quickest probe frame were sent
-	offsetNS     int64 // at most boundNS too large
+	offsetNS     int64 // up to boundNS too large
 	boundNS      int64
 }
 
@@ -71,8 +71,8 @@ func measurePath(all []pathTimes) pathOffset {
 		boundNS: delay(quarter) - delay(all[0]) + 2*cycleNS} // two starts of runs are whole cycles
 }
 
-// serverTimeOf returns the server's time at which the fastest frame arrives that is sent at a cycle of the generator, or
-// up to boundNS before it.
+// serverTimeOf returns the server's time at which the fastest frame arrives if it is sent at a cycle of the generator.
+// The result may be up to boundNS too early.
 func (p *pathOffset) serverTimeOf(cycle uint64) int64 {
 	return int64(cycle)*cycleNS + p.offsetNS - p.boundNS
 }
@@ -85,7 +85,7 @@ type pathClock struct {
 	measured *pathOffset // since the last run; nil if there is none
 }
 
-// openProbes starts a capture of probe frames. It does nothing if there are none.
+// openProbes starts a capture of probe frames. It does nothing if p is nil.
 func (t *Tap) openProbes(p *Probes) error {
 	if p == nil {
 		return nil

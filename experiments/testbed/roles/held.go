@@ -46,7 +46,8 @@ func (d *LentDevice) line() string {
 
 // capturesAtQueue reports whether the host of the queue captures the frames and no clocks of two hosts are compared.
 func (p *Plan) capturesAtQueue() bool {
-	return p.Server != nil && p.Mirror == nil && p.ClockBy != lab.ByProbe && p.Server.Host == p.Queue.Host && (p.Generator == nil || p.Generator.Host == p.Queue.Host)
+	return p.Server != nil && p.Mirror == nil && p.ClockBy != lab.ByProbe && p.Server.Host == p.Queue.Host &&
+		(p.Generator == nil || p.Generator.Host == p.Queue.Host)
 }
 
 // joinsAtQueue reports whether a generator on the queue's host belongs to the queue's device. If another host captures,
