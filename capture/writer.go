@@ -200,7 +200,8 @@ func createFile(path string, force bool, originNS int64, from ...Interface) (*Fi
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s can't be written: the folder %s does not exist: %w", path, folder, fs.ErrNotExist)
 	}
-	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	// An agent's folder is removed with all of its files, even if the agent was killed.
+	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644), renameio.WithTempDir(folder))
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, dropPath(err))
 	}

@@ -530,13 +530,21 @@ func TestHostAgent(t *testing.T) {
 }
 
 // TestKilledAgentLeavesNoPrograms kills an agent while its program runs, and checks that the kernel ends the program
-// and the shell removes the folder.
+// and the shell removes the folder with the program's files.
 func TestKilledAgentLeavesNoPrograms(t *testing.T) {
+	unfinished := func() (files []string) {
+		files, _ = filepath.Glob(filepath.Join(os.TempDir(), ".left.pcapng*")) // the pattern is valid
+		return files
+	}
+	before := unfinished()
 	l := testbedtest.NewNetwork(t, 1, pathOfOlafctl(t))
 	h := connectHost(t, l)
 	captureFile(t, l, h)
 	killVictim(t, l, l.Hosts[0], nil, "agent")
 	l.AwaitIdle(t)
+	if now := unfinished(); !slices.Equal(now, before) {
+		t.Errorf("unfinished captures are left: %q, before %q", now, before)
+	}
 	if _, err := h.Offset(t.Context()); err == nil || !strings.Contains(err.Error(), "root@10.29.0.2") {
 		t.Errorf("after its end, the host answers with %v", err)
 	}

@@ -82,8 +82,9 @@ func TestOneCardInTwoTestbeds(t *testing.T) {
 	if err := reserveFor(t, r, "alice@desk", "paper", "a", "b"); err != nil {
 		t.Fatal(err)
 	}
-	if err := reserveFor(t, r, "alice@desk", "other", "b", "c"); !errors.Is(err, ErrReserved) {
-		t.Errorf("one card in two testbeds: %v", err)
+	if err := reserveFor(t, r, "alice@desk", "other", "b", "c"); !errors.Is(err, ErrReserved) || !strings.Contains(err.Error(), "by you since ") ||
+		!strings.HasSuffix(err.Error(), "; 'olafctl testbed down paper' or 'olafctl testbed release' frees it") {
+		t.Errorf("one card in two testbeds: %v, want what frees it", err)
 	}
 	clock.ns += int64(30 * time.Minute)
 	if err := reserveFor(t, r, "alice@desk", "paper", "a"); err != nil {
