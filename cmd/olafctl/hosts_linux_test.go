@@ -131,6 +131,9 @@ func TestFarHostWithoutRights(t *testing.T) {
 		{"bench", "-d", l.Hosts[0].URL("xdp:"), "--keep=false"}, {"bench", "-d", "testbed:" + file, "--keep=false"},
 	} {
 		_, said, code := runOnHead(t, l, args...)
+		if advised := strings.HasSuffix(said, "; or write 'sudo: true' at host q in the testbed's file\n"); advised != strings.Contains(args[2], "testbed:") {
+			t.Errorf("%v: %s; advice only with a file: %t", args, said, advised)
+		}
 		if code != 3 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "CAP_") || !strings.Contains(said, "host q") && !strings.Contains(said, "10.29.0.2") {
 			t.Errorf("%v: exit code %d, want 3 and one line with the host and the right: %s", args, code, said)
 		}

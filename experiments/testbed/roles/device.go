@@ -102,7 +102,7 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 		return nil, err
 	}
 	if bed, err = s.open(ctx, o); err != nil {
-		return nil, p.explainHeld(err, examined)
+		return nil, p.adviseSudo(p.Queue.Host, p.explainHeld(err, examined))
 	}
 	// Probe frames follow only now, because the devices may be in use by another run, which would count them.
 	if err = p.checkCable(ctx, bed); err == nil {

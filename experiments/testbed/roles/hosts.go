@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -131,12 +132,22 @@ func (s *Hosts) each(do func(i int) error) error {
 	for i := range s.plan.Hosts {
 		all.Go(func() {
 			if err := do(i); err != nil {
-				errs[i] = fmt.Errorf("host %s: %w", s.plan.Hosts[i].Name, err)
+				errs[i] = fmt.Errorf("host %s: %w", s.plan.Hosts[i].Name, s.plan.adviseSudo(s.plan.Hosts[i].Name, err))
 			}
 		})
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// adviseSudo adds to an error about missing rights on another host that the file can ask for sudo there. Of errors from
+// other hosts only the text is known; if rights are missing, it contains their names.
+func (p *Plan) adviseSudo(host string, err error) error {
+	h := p.HostOf(host)
+	if h.SSH == "" || h.Sudo || !strings.Contains(err.Error(), "CAP_") {
+		return err
+	}
+	return fmt.Errorf("%w; or write 'sudo: true' at host %s in the testbed's file", err, host)
 }
 
 // Close closes the connections to all hosts.

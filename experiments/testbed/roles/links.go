@@ -120,7 +120,7 @@ const (
 // checkLink sends probe frames over a link until one of them arrives.
 func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
 	failed := func(end LinkEnd, err error) {
-		why := fmt.Sprintf("host %s: %v", end.Host, err)
+		why := fmt.Sprintf("host %s: %v", end.Host, s.plan.adviseSudo(end.Host, err))
 		if errors.Is(err, testbed.ErrReserved) {
 			c.Unchecked = why
 		} else {

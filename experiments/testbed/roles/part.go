@@ -182,7 +182,7 @@ func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (und
 			err = cmp.Or(s.links[i].hold(context.WithoutCancel(ctx), part), ctx.Err())
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("host %s: %w", part.Host, err), undo(context.WithoutCancel(ctx)))
+			return nil, errors.Join(fmt.Errorf("host %s: %w", part.Host, s.plan.adviseSudo(part.Host, err)), undo(context.WithoutCancel(ctx)))
 		}
 	}
 	return undo, nil

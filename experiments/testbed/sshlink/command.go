@@ -45,7 +45,7 @@ func (o *Options) command(a Address, options, script []string) *exec.Cmd {
 	args := append([]string{"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=2",
 		"-o", "ServerAliveCountMax=4"}, options...)
 	args = append(args, a.arguments()...)
-	args = append(args, "exec sh -c "+quote(script[0])+" olafctl "+quoteAll(script[1:]))
+	args = append(args, "exec sh -c "+quote(script[0])+" olafctl-sh "+quoteAll(script[1:]))
 	cmd := exec.Command("ssh", args...)
 	if o.Program != "" {
 		cmd = exec.Command("sh", append([]string{"-c", "exec " + o.Program + ` "$@"`, localShell}, args...)...)

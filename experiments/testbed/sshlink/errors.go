@@ -42,6 +42,8 @@ var advice = []struct{ words, remedy string }{
 	{"Could not request local forwarding", "another forwarding of the ssh configuration is in the way"},
 	{localShell + ": ", "correct OLAFCTL_SSH"},
 	{"No space left on device", "free some space there"},
+	{"sudo: not found", "install sudo there, or log in as root and leave sudo out of the file"},
+	{"sudo: command not found", "install sudo there, or log in as root and leave sudo out of the file"},
 	{"a password is required", "sudo may not ask for a password there: allow olafctl without one"},
 }
 

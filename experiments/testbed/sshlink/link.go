@@ -221,10 +221,11 @@ func (l *Link) handleLine(o *Options, line string, found *otherBuild) (ready boo
 }
 
 // mayBeOlder reports whether an agent that ended without a greeting may be an older build or missing. In these cases
-// the shell did not find the program, or the program does not know the command or its flags.
+// the shell did not find the program (it may also have missed sudo), or the program does not know the command or its
+// flags.
 func (l *Link) mayBeOlder(found *otherBuild) bool {
-	code := l.cmd.ProcessState.ExitCode()
-	return !found.cached && (code == exitMissing || code == exitUsage && strings.Contains(l.words.last(), "unknown "))
+	code, last := l.cmd.ProcessState.ExitCode(), l.words.last()
+	return !found.cached && (code == exitMissing && !strings.Contains(last, "sudo: ") || code == exitUsage && strings.Contains(last, "unknown "))
 }
 
 // exitUsage is the exit code of a program for wrong arguments or a wrong configuration. exitMissing is the exit code if the program is
