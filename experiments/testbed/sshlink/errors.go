@@ -2,6 +2,7 @@ package sshlink
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,9 +29,12 @@ const localShell = "olafctl-ssh"
 // exitSSH is the exit code that ssh itself uses. All other exit codes come from programs on the other host.
 const exitSSH = 255
 
-// advice maps messages of ssh to advice for the user. LOGIN stands for the arguments of ssh for the host, KEY for the
-// host's name in the file of known keys.
-var advice = []struct{ words, remedy string }{
+// remedy is advice for the user about a message that contains the words. LOGIN stands for the arguments of ssh for the
+// host, KEY for the host's name in the file of known keys.
+type remedy struct{ words, advice string }
+
+// sshRemedies are for messages of ssh.
+var sshRemedies = []remedy{
 	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host's key is not the known one: ask its owner, then 'ssh-keygen -R KEY'"},
 	{"Host key verification failed", "its key is not known here: compare it once with 'ssh LOGIN'"},
 	{"Permission denied", "ssh may not ask for a password here: load a key with ssh-add, or try 'ssh -o BatchMode=yes LOGIN true'"},
@@ -41,6 +45,10 @@ var advice = []struct{ words, remedy string }{
 	{"No route to host", "check that the host is up and reachable"},
 	{"Could not request local forwarding", "another forwarding of the ssh configuration is in the way"},
 	{localShell + ": ", "correct OLAFCTL_SSH"},
+}
+
+// shellRemedies are for messages of the shell on the other host.
+var shellRemedies = []remedy{
 	{"No space left on device", "free some space there"},
 	{"sudo: not found", "install sudo there, or log in as root and leave sudo out of the file"},
 	{"sudo: command not found", "install sudo there, or log in as root and leave sudo out of the file"},
@@ -60,13 +68,15 @@ func explainEnd(a Address, code int, lines []string) error {
 	if len(lines) > 0 {
 		reason = strings.TrimSuffix(lines[len(lines)-1], ".")
 	}
-	for _, known := range advice {
-		if strings.Contains(all, known.words) {
-			reason += "; " + a.completeAdvice(known.remedy)
-			break
-		}
+	isSSH := code == exitSSH || code < 0 || strings.Contains(all, localShell+": ")
+	remedies := shellRemedies
+	if isSSH {
+		remedies = sshRemedies
 	}
-	if code == exitSSH || code < 0 || strings.Contains(all, localShell+": ") {
+	if i := slices.IndexFunc(remedies, func(r remedy) bool { return strings.Contains(all, r.words) }); i >= 0 {
+		reason += "; " + a.completeAdvice(remedies[i].advice)
+	}
+	if isSSH {
 		return fmt.Errorf("%w to %s: %s", ErrSSH, a.Name(), reason)
 	}
 	return fmt.Errorf("%s: %w with exit code %d: %s", a.Name(), ErrShell, code, reason)

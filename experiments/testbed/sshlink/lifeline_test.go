@@ -183,6 +183,7 @@ func TestShellFailuresAreNoConnectionFailures(t *testing.T) {
 	}{
 		"mkdir: cannot create directory '/tmp/x': No space left on device": {1, ErrShell, "q: the shell there failed with exit code 1: mkdir: " +
 			"cannot create directory '/tmp/x': No space left on device; free some space there"},
+		"olafctl-sh: 7: olafctl: Permission denied": {126, ErrShell, "q: the shell there failed with exit code 126: olafctl-sh: 7: olafctl: Permission denied"},
 		"olafctl-sh: 7: sudo: not found": {127, ErrShell, "q: the shell there failed with exit code 127: olafctl-sh: 7: sudo: not found; " +
 			"install sudo there, or log in as root and leave sudo out of the file"},
 		"olafctl-ssh: 1: exec: /nowhere/ssh: not found": {127, ErrSSH, "no ssh connection to q: olafctl-ssh: 1: exec: /nowhere/ssh: not found; correct OLAFCTL_SSH"},
