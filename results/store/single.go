@@ -133,11 +133,11 @@ func (s *Singles) Put(one Single) error {
 // a file at path, the error is fs.ErrExist.
 func (s *Singles) create(path string, raw []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("a result can't be stored: %w", err)
+		return notStored("a result", err)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
 	if err != nil {
-		return fmt.Errorf("a result can't be stored: %w", err)
+		return notStored("a result", err)
 	}
 	_, err = f.Write(raw)
 	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
@@ -147,8 +147,7 @@ func (s *Singles) create(path string, raw []byte) error {
 		err = gone
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("a result can't be stored: %w; free space with olafctl runs prune, or choose another place "+
-			"with --store", err)
+		return notStored("a result", err)
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/olafctl/olaf/internal/lockfile"
@@ -59,21 +60,31 @@ func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the run can't be stored: %w", err)
+			return nil, notStored("the run", err)
 		}
 		if _, err := os.Stat(s.path(id)); err == nil {
 			// In between, another process finished a run with this id.
 			if err := os.Remove(dir); err != nil {
-				return nil, fmt.Errorf("the run can't be stored: %w", err)
+				return nil, notStored("the run", err)
 			}
 			continue
 		}
 		lock, err := lockfile.Take(filepath.Join(dir, lockName), 0o644)
 		if err != nil {
-			return nil, fmt.Errorf("the run can't be stored: %w", err)
+			return nil, notStored("the run", err)
 		}
 		return &Writer{store: s, id: id, dir: dir, lock: lock}, nil
 	}
+}
+
+// notStored describes why something can't be stored. If there is no room for it, the advice follows.
+func notStored(what string, err error) error {
+	noRoom := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
+	if slices.ContainsFunc(noRoom, func(full error) bool { return errors.Is(err, full) }) {
+		return fmt.Errorf("%s can't be stored: %w; free space with olafctl runs prune, or choose another place with --store",
+			what, err)
+	}
+	return fmt.Errorf("%s can't be stored: %w", what, err)
 }
 
 // ID returns the run's id.
@@ -103,7 +114,7 @@ func (w *Writer) File(name string) (*File, error) {
 func (w *Writer) file(name string) (*File, error) {
 	f, err := os.OpenFile(filepath.Join(w.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("the run can't be stored: %w", err)
+		return nil, notStored("the run", err)
 	}
 	w.open = &File{w: w, name: name, f: f, hash: sha256.New()}
 	return w.open, nil
@@ -115,8 +126,7 @@ func (f *File) Write(b []byte) (int, error) {
 	f.hash.Write(b[:n])
 	f.bytes += int64(n)
 	if err != nil {
-		return n, fmt.Errorf("the run can't be stored: %w; free space with olafctl runs prune, or choose another "+
-			"place with --store", err)
+		return n, notStored("the run", err)
 	}
 	return n, nil
 }
@@ -138,7 +148,7 @@ func (f *File) Rewind(m Mark) error {
 	_, seek := f.f.Seek(m.bytes, io.SeekStart)
 	if err := errors.Join(f.f.Truncate(m.bytes), seek,
 		f.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(m.hash)); err != nil {
-		return fmt.Errorf("the run can't be stored: %w", err)
+		return notStored("the run", err)
 	}
 	f.bytes = m.bytes
 	return nil
@@ -148,7 +158,7 @@ func (f *File) Rewind(m Mark) error {
 func (f *File) Close() error {
 	f.w.open = nil
 	if err := f.f.Close(); err != nil {
-		return fmt.Errorf("the run can't be stored: %w", err)
+		return notStored("the run", err)
 	}
 	f.w.digests = append(f.w.digests, FileDigest{f.name, f.bytes, hex.EncodeToString(f.hash.Sum(nil))})
 	return nil
@@ -185,11 +195,11 @@ func (w *Writer) Finish(m Manifest) error {
 		return err
 	}
 	if err := replaceFile(filepath.Join(w.dir, digestsName), append(raw, '\n')); err != nil {
-		return fmt.Errorf("the run can't be stored: %w", err)
+		return notStored("the run", err)
 	}
 	if err := errors.Join(os.Remove(filepath.Join(w.dir, lockName)), os.Rename(w.dir, w.store.path(w.id)),
 		w.lock.Close()); err != nil {
-		return fmt.Errorf("the run can't be stored: %w", err)
+		return notStored("the run", err)
 	}
 	return nil
 }
