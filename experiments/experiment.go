@@ -3,6 +3,7 @@
 package experiments
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -189,11 +190,7 @@ func (s Set) CompareBench(spec *bench.Spec, b *results.Bench) (rows []results.Pa
 
 // Names returns the names of the experiments.
 func (s Set) Names() []string {
-	var names []string
-	for i := range s {
-		names = append(names, s[i].Name)
-	}
-	return names
+	return olaf.Map(s, func(e Experiment) string { return e.Name })
 }
 
 // ShortOnes returns the experiments that finish in seconds.
@@ -208,15 +205,22 @@ func (o *Options) Seeds(full, quick int) (runs int, seed uint64) {
 }
 
 func (o *Options) resolveSeeds(full, quick int, first uint64) (runs int, seed uint64) {
-	runs, seed = full, first
 	if o.Quick {
-		runs = quick
+		full = quick
 	}
-	if o.Runs > 0 {
-		runs = o.Runs
+	return cmp.Or(o.Runs, full), cmp.Or(o.Seed, first)
+}
+
+// ListSeeds returns the seeds to run. full and quick are as in Seeds.
+func (o *Options) ListSeeds(full, quick int) []uint64 {
+	runs, first := o.Seeds(full, quick)
+	return SeedsFrom(first, runs)
+}
+
+// SeedsFrom returns consecutive seeds, one per run.
+func SeedsFrom(first uint64, runs int) (seeds []uint64) {
+	for i := range runs {
+		seeds = append(seeds, first+uint64(i))
 	}
-	if o.Seed > 0 {
-		seed = o.Seed
-	}
-	return runs, seed
+	return seeds
 }

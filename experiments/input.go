@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 )
@@ -20,11 +21,7 @@ type Input struct {
 
 // InputsByTenth returns inputs that a test changes by 10 %.
 func InputsByTenth(names ...string) []Input {
-	var all []Input
-	for _, name := range names {
-		all = append(all, Input{name, 1.1})
-	}
-	return all
+	return olaf.Map(names, func(name string) Input { return Input{name, 1.1} })
 }
 
 // noInput means that no input is changed. The zero Input cannot mean this, because rows without a verdict are left out

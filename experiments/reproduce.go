@@ -130,11 +130,8 @@ func (r *Reproduction) summarize() []string {
 }
 
 // missedIDs returns the ids of rows whose verdict is worse than recorded.
-func missedIDs(rows []results.PaperRow) (ids []string) {
-	for _, row := range paper.FindMisses(rows) {
-		ids = append(ids, row.ID)
-	}
-	return ids
+func missedIDs(rows []results.PaperRow) []string {
+	return olaf.Map(paper.FindMisses(rows), func(row results.PaperRow) string { return row.ID })
 }
 
 // CheckExpected returns an error if the verdict on a full-length result is worse than its claim expects. The error

@@ -404,7 +404,7 @@ func TestPlotHeight(t *testing.T) {
 	}
 	r.deliver(1, 0, 290)
 	top := p.span(r, 290).String()
-	if text := p.Plot(r); strings.Contains(text, top+" |") || !strings.Contains(text, tidy(p.span(r, 15))+" |") {
+	if text := p.Plot(r); strings.Contains(text, top+" |") || !strings.Contains(text, Tidy(p.span(r, 15))+" |") {
 		t.Errorf("drawn to a height of %s:\n%s", top, text)
 	}
 }

@@ -1,6 +1,10 @@
 package aomcheck
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
 
 // Evaluate computes the printed equations of §12.3 on a path whose send decisions are known. It does for the paper's
 // models what Replay does for the engine. A path whose departures are too close together is an error, because the
@@ -11,12 +15,8 @@ func (p *Problem) Evaluate(path *Path) (*Run, error) {
 	if p.Model == PaperService {
 		own = service
 	}
-	run := &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)), Fates: make([][]Fate, len(p.Clusters))}
-	departs := make([][]int64, len(p.Clusters)) // 0 for updates that are not delivered
-	for u, times := range path.Arrivals {
-		run.Fates[u] = make([]Fate, len(times))
-		departs[u] = make([]int64, len(times))
-	}
+	run := p.newRun(path)
+	departs := olaf.Map(path.Arrivals, func(times []int64) []int64 { return make([]int64, len(times)) }) // 0 if not delivered
 	for _, ev := range path.events() {
 		if !path.Sent[ev.u][ev.k] {
 			continue

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,28 +123,20 @@ func scalar(parse func(string) error) setter {
 	}
 }
 
-func parseWhole(dst *int) setter {
+// parseWhole returns a setter for an integer of at least the given value; what describes such numbers.
+func parseWhole(dst *int, least int, what string) setter {
 	return scalar(func(s string) error {
 		v, err := strconv.Atoi(s)
-		if err != nil {
-			return fmt.Errorf("%q is not a whole number", s)
+		if err != nil || v < least {
+			return fmt.Errorf("%q is not a %s", s, what)
 		}
 		*dst = v
 		return nil
 	})
 }
 
-// parsePositive returns a setter for an integer of at least 1. It rejects 0, because 0 would select the default.
-func parsePositive(dst *int) setter {
-	return scalar(func(s string) error {
-		v, err := strconv.Atoi(s)
-		if err != nil || v < 1 {
-			return fmt.Errorf("%q is not a positive whole number", s)
-		}
-		*dst = v
-		return nil
-	})
-}
+// parsePositive returns a setter that also rejects 0, because 0 would select the default.
+func parsePositive(dst *int) setter { return parseWhole(dst, 1, "positive whole number") }
 
 // checkSchema rejects every schema name except fileSchema.
 func checkSchema(path string, value *yaml.Node) error {
@@ -172,7 +165,7 @@ func problemKeys(p *Problem) keys {
 		"control": keys{
 			"delta-t":   scalar(p.Control.DeltaT.Set),
 			"slope":     scalar(p.Control.SetSlope),
-			"active":    parseWhole(&p.Control.Active),
+			"active":    parseWhole(&p.Control.Active, math.MinInt, "whole number"),
 			"ack-delay": scalar(p.Control.AckDelay.Set),
 			"sends":     scalar(p.Control.SetSends),
 		}.decode,

@@ -50,11 +50,11 @@ func (p *Problem) Judge(run *Run) Judgement {
 		}
 		if maxPeak > 0 {
 			if worst := run.worst(u); worst.Peak > p.inSteps(run, maxPeak) {
-				breaks("%s has a peak AoM of %v at %v, above %v", c.Name, tidy(p.span(run, worst.Peak)), tidy(p.span(run, worst.At)), maxPeak)
+				breaks("%s has a peak AoM of %v at %v, above %v", c.Name, Tidy(p.span(run, worst.Peak)), Tidy(p.span(run, worst.At)), maxPeak)
 			}
 		}
 		if meanBound > 0 && means[u].Cmp(new(big.Rat).SetInt64(p.inSteps(run, meanBound))) > 0 {
-			breaks("%s has a mean peak AoM of %v, above %v", c.Name, tidy(p.spanRat(run, means[u])), meanBound)
+			breaks("%s has a mean peak AoM of %v, above %v", c.Name, Tidy(p.spanRat(run, means[u])), meanBound)
 		}
 	}
 	if p.Objective.Kind == Fairness && len(j.Broken) == 0 {
@@ -69,8 +69,8 @@ func (p *Problem) judgeFairness(run *Run, means []*big.Rat, breaks func(string, 
 		for v := range means[:u] {
 			difference := new(big.Rat).Sub(means[u], means[v])
 			if difference.Abs(difference).Cmp(epsilon) > 0 {
-				breaks("mean peak AoM of %s (%v) and %s (%v) are %v apart, more than %v", p.Clusters[v].Name, tidy(p.spanRat(run, means[v])),
-					p.Clusters[u].Name, tidy(p.spanRat(run, means[u])), tidy(p.spanRat(run, difference)), p.Objective.Bound)
+				breaks("mean peak AoM of %s (%v) and %s (%v) are %v apart, more than %v", p.Clusters[v].Name, Tidy(p.spanRat(run, means[v])),
+					p.Clusters[u].Name, Tidy(p.spanRat(run, means[u])), Tidy(p.spanRat(run, difference)), p.Objective.Bound)
 			}
 		}
 	}

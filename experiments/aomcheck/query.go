@@ -12,25 +12,18 @@ func (m *model) violate() {
 	switch o.Kind {
 	case Fairness:
 		broken = m.unfair(m.ticks(o.Bound))
-	case MaxPeak:
-		for u := range m.streams {
-			broken = append(broken, m.peakAbove(u, m.ticks(o.Bound)))
-		}
-	case MeanPeak:
-		for u := range m.streams {
-			broken = append(broken, m.meanAbove(u, m.mean(u), m.ticks(o.Bound)))
-		}
 	case LossFree:
 		for _, st := range m.streams {
 			broken = append(broken, or(st.lost...))
 		}
-	case PerCluster:
-		for u, st := range m.streams {
-			if st.c.MaxPeak > 0 {
-				broken = append(broken, m.peakAbove(u, m.ticks(st.c.MaxPeak)))
+	default:
+		for u := range m.streams {
+			maxPeak, mean := m.p.boundsOf(u)
+			if maxPeak > 0 {
+				broken = append(broken, m.peakAbove(u, m.ticks(maxPeak)))
 			}
-			if st.c.Mean > 0 {
-				broken = append(broken, m.meanAbove(u, m.mean(u), m.ticks(st.c.Mean)))
+			if mean > 0 {
+				broken = append(broken, m.meanAbove(u, m.mean(u), m.ticks(mean)))
 			}
 		}
 	}

@@ -109,7 +109,7 @@ func (p Problem) With(name, value string) (Problem, error) {
 		return p, bad("vary "+name, err.Error())
 	}
 	if a.which >= len(p.Clusters) {
-		return p, bad("vary "+name, fmt.Sprintf("there are %s", count(len(p.Clusters))))
+		return p, bad("vary "+name, "there are "+olaf.Plural(len(p.Clusters), "cluster"))
 	}
 	p.Clusters = append([]Cluster(nil), p.Clusters...)
 	a.set(&p, v)
@@ -225,7 +225,7 @@ func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func
 	total := 1
 	for _, a := range axes {
 		if a.which >= len(p.Clusters) {
-			return nil, bad("vary "+a.Name, fmt.Sprintf("there are %s", count(len(p.Clusters))))
+			return nil, bad("vary "+a.Name, "there are "+olaf.Plural(len(p.Clusters), "cluster"))
 		}
 		total *= len(a.Values)
 	}

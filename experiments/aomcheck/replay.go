@@ -64,10 +64,7 @@ func (path *Path) events() []arrivalEvent {
 // are made along the way, by the seeded draws or, if they are free, by rng. Decisions that the control forbids are an
 // error.
 func (p *Problem) Replay(path *Path, rng *rand.Rand) (*Run, error) {
-	run := &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)), Fates: make([][]Fate, len(p.Clusters))}
-	for u, times := range path.Arrivals {
-		run.Fates[u] = make([]Fate, len(times))
-	}
+	run := p.newRun(path)
 	decider := newDecider(p, path, rng)
 	port, err := engine.NewPort("olaf", engine.Config{Slots: p.Slots, Clusters: len(p.Clusters)}, engine.Output{}, &listener{run, decider})
 	if err != nil {
@@ -86,6 +83,12 @@ func (p *Problem) Replay(path *Path, rng *rand.Rand) (*Run, error) {
 	}
 	port.Drain()
 	return run, nil
+}
+
+// newRun returns a run in which no update has arrived yet.
+func (p *Problem) newRun(path *Path) *Run {
+	return &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)),
+		Fates: olaf.Map(path.Arrivals, func(times []int64) []Fate { return make([]Fate, len(times)) })}
 }
 
 func offer(port *engine.Port, ev arrivalEvent) Fate {
@@ -110,7 +113,7 @@ type listener struct {
 func (l *listener) Deliver(d *engine.Departure) {
 	u := &d.Frame.Update
 	l.run.deliver(int(u.Cluster), int(u.Seq), int64(d.At))
-	l.decider.addACK(int(u.Cluster), int64(d.At))
+	l.decider.acks[u.Cluster] = append(l.decider.acks[u.Cluster], int64(d.At)+l.decider.delay)
 }
 
 func (r *Run) deliver(u, k int, at int64) {
@@ -138,8 +141,6 @@ func newDecider(p *Problem, path *Path, rng *rand.Rand) *decider {
 	}
 	return d
 }
-
-func (d *decider) addACK(u int, departed int64) { d.acks[u] = append(d.acks[u], departed+d.delay) }
 
 func (d *decider) decide(ev arrivalEvent) (bool, error) {
 	p := d.p

@@ -9,7 +9,7 @@ import (
 
 // Scope describes in one sentence which sample paths an answer about p covers. p must have its defaults.
 func (p *Problem) Scope() string {
-	parts := []string{count(len(p.Clusters)), p.lengths(), p.phases()}
+	parts := []string{olaf.Plural(len(p.Clusters), "cluster"), p.lengths(), p.phases()}
 	jitter := olaf.Duration(0)
 	for _, c := range p.Clusters {
 		jitter = max(jitter, c.Jitter)
@@ -24,13 +24,6 @@ func (p *Problem) Scope() string {
 		parts = append(parts, fmt.Sprintf("%s send decisions", p.Control.Sends))
 	}
 	return strings.Join(parts, ", ") + fmt.Sprintf(", model %s", p.Model)
-}
-
-func count(clusters int) string {
-	if clusters == 1 {
-		return "1 cluster"
-	}
-	return fmt.Sprintf("%d clusters", clusters)
 }
 
 func (p *Problem) lengths() string {
@@ -104,6 +97,3 @@ func (p *Problem) Trace(r *Run) []ClusterTrace {
 	}
 	return out
 }
-
-// Tidy formats a time for tables, with at most five digits.
-func Tidy(d olaf.Duration) string { return tidy(d) }

@@ -96,14 +96,14 @@ func (p *Problem) Plot(r *Run) string {
 			label := ""
 			switch i {
 			case 0:
-				label = tidy(p.span(r, top))
+				label = Tidy(p.span(r, top))
 			case plotRows - 1:
 				label = "0"
 			}
 			fmt.Fprintf(&b, "%10s |%s\n", label, strings.TrimRight(string(row), " "))
 		}
 	}
-	from, to := tidy(p.span(r, shown.from)), tidy(p.span(r, shown.to))
+	from, to := Tidy(p.span(r, shown.from)), Tidy(p.span(r, shown.to))
 	fmt.Fprintf(&b, "%10s +%s\n%10s  %s%*s\n", "", strings.Repeat("-", plotColumns), "", from, plotColumns-len(from), to)
 	if left := len(p.Clusters) - len(drawn); left > 0 {
 		fmt.Fprintf(&b, "(%d clusters with lower peaks are not drawn)\n", left)
@@ -177,8 +177,8 @@ func (c cells) sawtooth(corners []corner, shown window, top float64) {
 	}
 }
 
-// tidy formats a time with at most five digits. The text is for readers and too coarse for sums.
-func tidy(d olaf.Duration) string {
+// Tidy formats a time with at most five digits. The text is for readers and too coarse for sums.
+func Tidy(d olaf.Duration) string {
 	step := olaf.Duration(1)
 	for d/step >= 100000 {
 		step *= 10

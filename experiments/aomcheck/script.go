@@ -1,10 +1,10 @@
 package aomcheck
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
-	"io"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -118,41 +118,30 @@ func (s *Script) Range(e lin) (lo, hi int64) {
 // Lt returns a < b.
 func (s *Script) Lt(a, b lin) Bool {
 	lo, hi := s.Range(b.Minus(a))
-	switch {
-	case lo > 0:
-		return True
-	case hi <= 0:
-		return False
-	}
-	return s.compare("<", a, b)
+	return s.compare("<", a, b, lo > 0, hi <= 0)
 }
 
 // Le returns a ≤ b.
 func (s *Script) Le(a, b lin) Bool {
 	lo, hi := s.Range(b.Minus(a))
-	switch {
-	case lo >= 0:
-		return True
-	case hi < 0:
-		return False
-	}
-	return s.compare("<=", a, b)
+	return s.compare("<=", a, b, lo >= 0, hi < 0)
 }
 
 // Eq returns a = b.
 func (s *Script) Eq(a, b lin) Bool {
 	lo, hi := s.Range(b.Minus(a))
-	switch {
-	case lo == 0 && hi == 0:
-		return True
-	case lo > 0 || hi < 0:
-		return False
-	}
-	return s.compare("=", a, b)
+	return s.compare("=", a, b, lo == 0 && hi == 0, lo > 0 || hi < 0)
 }
 
-// compare writes the comparison as a difference in normal form, so that equal atoms have equal text.
-func (s *Script) compare(op string, a, b lin) Bool {
+// compare returns a comparison that the ranges may already decide. Otherwise it writes the comparison as a difference in
+// normal form, so that equal atoms have equal text.
+func (s *Script) compare(op string, a, b lin, always, never bool) Bool {
+	switch {
+	case always:
+		return True
+	case never:
+		return False
+	}
 	d := a.Minus(b)
 	c := d.constant
 	d.constant = 0
@@ -161,16 +150,12 @@ func (s *Script) compare(op string, a, b lin) Bool {
 
 // AtLeast returns a term that is true if at least n of the given terms are true. It counts them in unary.
 func (s *Script) AtLeast(equation, name string, n int, terms []Bool) Bool {
-	counts := s.Counter(equation, name, terms, n)
-	return counts[n]
+	return s.Counter(equation, name, terms, n)[n]
 }
 
 // Counter returns c with c[i] = "at least i of the terms are true" for i up to limit; c[0] is True.
 func (s *Script) Counter(equation, name string, terms []Bool, limit int) []Bool {
-	counts := make([]Bool, limit+1)
-	for i := range counts {
-		counts[i] = False
-	}
+	counts := slices.Repeat([]Bool{False}, limit+1)
 	counts[0] = True
 	for j, t := range terms {
 		next := make([]Bool, limit+1)
@@ -188,40 +173,27 @@ func (s *Script) Size() (variables, assertions int) {
 	return len(s.reals) + len(s.bools), len(s.assertions)
 }
 
-// WriteTo writes the complete script: declarations, named assertions, and the query for the reported values.
-func (s *Script) WriteTo(w io.Writer) (int64, error) {
-	count := &counter{w: w}
-	b := bufio.NewWriter(count)
+// Text returns the complete script: declarations, named assertions, and the query for the reported values.
+func (s *Script) Text() []byte {
+	var b bytes.Buffer
 	for _, line := range s.Title {
-		fmt.Fprintf(b, "; %s\n", line)
+		fmt.Fprintf(&b, "; %s\n", line)
 	}
-	fmt.Fprintf(b, "; all times are in %s\n(set-option :produce-models true)\n(set-logic QF_LRA)\n", s.Unit)
+	fmt.Fprintf(&b, "; all times are in %s\n(set-option :produce-models true)\n(set-logic QF_LRA)\n", s.Unit)
 	for _, v := range s.reals {
-		fmt.Fprintf(b, "(declare-const %s Real)\n", v.name)
+		fmt.Fprintf(&b, "(declare-const %s Real)\n", v.name)
 	}
 	for _, v := range s.bools {
-		fmt.Fprintf(b, "(declare-const %s Bool)\n", v)
+		fmt.Fprintf(&b, "(declare-const %s Bool)\n", v)
 	}
 	for i, a := range s.assertions {
-		fmt.Fprintf(b, "(assert (! %s :named |%d %s|))\n", a.term, i+1, a.name)
+		fmt.Fprintf(&b, "(assert (! %s :named |%d %s|))\n", a.term, i+1, a.name)
 	}
 	b.WriteString("(check-sat)\n")
 	if len(s.report) > 0 {
-		fmt.Fprintf(b, "(get-value (%s))\n", strings.Join(s.report, " "))
+		fmt.Fprintf(&b, "(get-value (%s))\n", strings.Join(s.report, " "))
 	}
-	err := b.Flush()
-	return count.n, err
-}
-
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
+	return b.Bytes()
 }
 
 // text writes e in the script's unit. Ticks become exact decimals because UnitPS is a power of ten.
@@ -274,10 +246,7 @@ func (s *Script) Ticks(value *big.Rat) *big.Rat {
 // Fork returns a copy of s; additions to either do not affect the other.
 func (s *Script) Fork() *Script {
 	f := *s
-	f.Title = s.Title[:len(s.Title):len(s.Title)]
-	f.reals = s.reals[:len(s.reals):len(s.reals)]
-	f.bools = s.bools[:len(s.bools):len(s.bools)]
-	f.assertions = s.assertions[:len(s.assertions):len(s.assertions)]
-	f.report = s.report[:len(s.report):len(s.report)]
+	f.Title, f.reals, f.bools = slices.Clip(s.Title), slices.Clip(s.reals), slices.Clip(s.bools)
+	f.assertions, f.report = slices.Clip(s.assertions), slices.Clip(s.report)
 	return &f
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -206,18 +207,15 @@ type result struct {
 func runAll(ctx context.Context, solvers []Solver, script []byte) <-chan result {
 	// The channel has room for every result, so that a stopped solver never blocks.
 	results := make(chan result, len(solvers))
-	done := make(chan struct{}, len(solvers))
+	var running sync.WaitGroup
 	for _, v := range solvers {
-		go func() {
+		running.Go(func() {
 			a, err := v.Run(ctx, script)
 			results <- result{a, err}
-			done <- struct{}{}
-		}()
+		})
 	}
 	go func() {
-		for range solvers {
-			<-done
-		}
+		running.Wait()
 		close(results)
 	}()
 	return results

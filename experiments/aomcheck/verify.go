@@ -1,11 +1,11 @@
 package aomcheck
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -196,14 +196,7 @@ func (o Options) ask(ctx context.Context, script []byte) (solverAnswer, error) {
 }
 
 func names(solvers []Solver) string {
-	out := ""
-	for i, s := range solvers {
-		if i > 0 {
-			out += " and "
-		}
-		out += s.Name
-	}
-	return out
+	return strings.Join(olaf.Map(solvers, func(s Solver) string { return s.Name }), " and ")
 }
 
 func (m *model) fork() *model {
@@ -213,11 +206,7 @@ func (m *model) fork() *model {
 	return &f
 }
 
-func (m *model) text() []byte {
-	var b bytes.Buffer
-	m.s.WriteTo(&b) // writing to a buffer does not fail
-	return b.Bytes()
-}
+func (m *model) text() []byte { return m.s.Text() }
 
 // withinLimits returns p with changes that make a problem of this size decidable, and notes about them.
 func (p Problem) withinLimits() (Problem, []string) {

@@ -166,6 +166,12 @@ type Selective interface {
 	Wants(RunID) bool
 }
 
+// NumbersOnly is the part of a sink that needs the runs' numbers, but none of their frames.
+type NumbersOnly struct{}
+
+// Wants returns false.
+func (NumbersOnly) Wants(RunID) bool { return false }
+
 // Recorder is a Sink that needs the bytes of the frames in some runs. They come from cards that implement
 // frameRecorder, from both ends of a device, or from a closed loop.
 type Recorder interface {
@@ -236,6 +242,7 @@ func (s *Stream) updateBoard(e Event) {
 
 // Rows is a sink that collects the results of all finished runs. The zero value is ready for use.
 type Rows struct {
+	NumbersOnly
 	plan   *Plan
 	runs   [][]results.Run
 	newest atomic.Pointer[[]results.Row]
@@ -249,9 +256,6 @@ func (r *Rows) NewestRows() []results.Row {
 	}
 	return nil
 }
-
-// Wants returns false, because Rows needs only the runs' numbers, not their updates.
-func (r *Rows) Wants(RunID) bool { return false }
 
 // Event implements Sink.
 func (r *Rows) Event(e Event) error {
@@ -289,12 +293,13 @@ type frameRecorder interface {
 // output rate. Frames are in the system's own format. The file contains the frames that reached the parameter server or
 // the workers, or all arrivals if the run is a closed loop. It appears on Commit.
 type Recording struct {
-	file   *capture.File
-	format *frame.Format // nil for OLAF's format
-	buffer []byte
-	lanes  []uint32
-	ends   []string // captured ends; nil if the device provides the frames
-	lost   int64    // packets lost at the ends
+	NumbersOnly // its frames come from Framed and Recorded
+	file        *capture.File
+	format      *frame.Format // nil for OLAF's format
+	buffer      []byte
+	lanes       []uint32
+	ends        []string // captured ends; nil if the device provides the frames
+	lost        int64    // packets lost at the ends
 }
 
 // Record begins a capture file of the first run, with frames in the system's own format. If the file exists, Record
@@ -353,9 +358,6 @@ func RecordEnds(path string, force bool, names ...string) (*Recording, error) {
 
 // Records reports whether id is the first run.
 func (r *Recording) Records(id RunID) bool { return id == RunID{} }
-
-// Wants returns false, because a Recording does not use observations.
-func (r *Recording) Wants(RunID) bool { return false }
 
 // Event writes frames to the file while the run is in progress, so that memory use stays constant.
 func (r *Recording) Event(e Event) error {

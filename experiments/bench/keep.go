@@ -279,6 +279,7 @@ func repeatSimulation(ctx context.Context, systems system.Set, f *store.Folder, 
 
 // ordinals is a sink that collects the results of runs by their position.
 type ordinals struct {
+	NumbersOnly
 	outline *Outline
 	runs    map[uint32]*results.Run
 }
@@ -293,9 +294,6 @@ func (o *ordinals) Event(e Event) (err error) {
 	}
 	return err
 }
-
-// Wants returns false, because ordinals needs only the numbers of runs, not their frames.
-func (o *ordinals) Wants(RunID) bool { return false }
 
 // describeDifference describes how a repeated run differs from the stored one. It returns "" if they are equal.
 func describeDifference(stored *archive.StoredRun, repeated *results.Run) string {

@@ -278,6 +278,7 @@ func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, parts *s
 // ahead observes a closed loop with asynchronous workers. An update becomes an observation when the last worker has it
 // or, if a server stores the weights, when the server has it. It implements closedloop.Observer.
 type ahead struct {
+	closedloop.Unobserved
 	*rounds
 	served bool // a server stores the weights
 	latest []olaf.Contributor
@@ -289,10 +290,7 @@ type ahead struct {
 
 // OnSum implements wired.Listener. It records the gradients in a sum.
 func (a *ahead) OnSum(job int, inside uint64, all []wired.Gradient) {
-	var marks []uint64
-	for _, g := range all {
-		marks = append(marks, a.markOf(job, olaf.WorkerID(g.Host), g.Vector))
-	}
+	marks := olaf.Map(all, func(g wired.Gradient) uint64 { return a.markOf(job, olaf.WorkerID(g.Host), g.Vector) })
 	a.sums[closedloop.Sum{Job: job, Inside: inside}] = marks
 }
 
@@ -314,23 +312,11 @@ func (a *ahead) recordGradient(now olaf.Time, worker int, vector uint32) []uint3
 	return nil
 }
 
-// OnCompute implements closedloop.Observer.
-func (a *ahead) OnCompute(olaf.Time, int) {}
-
 // OnSend implements closedloop.Observer. It is not called for a gradient that is too old to be sent.
 func (a *ahead) OnSend(_ olaf.Time, worker int) {
 	job := worker / a.fan
 	a.out[job] = append(a.out[job], a.latest[worker])
 }
-
-// OnSumPacket implements closedloop.Observer.
-func (a *ahead) OnSumPacket(olaf.Time, *program.Packet) {}
-
-// OnDrop implements closedloop.Observer.
-func (a *ahead) OnDrop(olaf.Time, *program.Packet) {}
-
-// OnLoss implements closedloop.Observer.
-func (a *ahead) OnLoss(olaf.Time, *program.Packet) {}
 
 // recordApply records an update when a host applies it.
 func (a *ahead) recordApply(now olaf.Time, host int, sum *endpoint.Aggregate) {

@@ -391,10 +391,7 @@ func countPapers(systems []*system.System) int {
 
 // describeEach returns a text that lists every system with its description from describe.
 func (p *Plan) describeEach(systems []*system.System, describe func(*system.System) string) string {
-	parts := make([]string, len(systems))
-	for i, of := range systems {
-		parts[i] = of.Title + " " + describe(of)
-	}
+	parts := olaf.Map(systems, func(of *system.System) string { return of.Title + " " + describe(of) })
 	return strings.Join(parts, ", ")
 }
 

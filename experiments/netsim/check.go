@@ -3,6 +3,7 @@ package netsim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -175,11 +176,7 @@ func (c *checker) checkNodes() {
 func (c *checker) checkNode(p Pos, key, name, kind string) {
 	have := c.kind[name]
 	if have == "" {
-		var names []string
-		for n := range c.kind {
-			names = append(names, n)
-		}
-		slices.Sort(names)
+		names := slices.Sorted(maps.Keys(c.kind))
 		c.addError(p, key, "%s names the unknown node %q%s", key, name, yamlfile.Suggest(name, names))
 	} else if kind != "" && have != kind {
 		c.addError(p, key, "%s names %q, which is a %s; it must be a %s", key, name, have, kind)

@@ -226,10 +226,7 @@ func (n *network) addClusters(t *Topology, index map[string]int32) error {
 		if spec.Server != "" {
 			server = index[spec.Server] - int32(n.switches)
 		}
-		attached := make([]int32, len(spec.At))
-		for j, name := range spec.At {
-			attached[j] = index[name]
-		}
+		attached := olaf.Map(spec.At, func(name string) int32 { return index[name] })
 		tr, err := n.treeOf(t, spec, attached, server)
 		if err != nil {
 			return err

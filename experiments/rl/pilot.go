@@ -101,11 +101,8 @@ func (k *Keeper) Take(i int, gradient []float32, reward float64, count int) []fl
 func (k *Keeper) Weights() *Weights { return &k.weights }
 
 // Inside returns the number of updates that were received for each part.
-func (k *Keeper) Inside() (all []uint64) {
-	for _, p := range k.parts {
-		all = append(all, p.stats.Inside)
-	}
-	return all
+func (k *Keeper) Inside() []uint64 {
+	return olaf.Map(k.parts, func(p *server) uint64 { return p.stats.Inside })
 }
 
 // AddPlaces adds the numbers of two keepers, place by place.

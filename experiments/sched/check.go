@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -62,10 +63,7 @@ func (v *Verdict) Summary() string {
 		}
 		count[one.Rule]++
 	}
-	var parts []string
-	for _, rule := range order {
-		parts = append(parts, fmt.Sprintf("%s %d×", rule, count[rule]))
-	}
+	parts := olaf.Map(order, func(rule Rule) string { return fmt.Sprintf("%s %d×", rule, count[rule]) })
 	return strings.Join(parts, ", ")
 }
 
@@ -213,7 +211,7 @@ func (c *checking) connect() {
 		}
 		l.at, l.count = append(l.at, k.Slot), append(l.count, k.Count)
 	}
-	for _, pair := range c.pairs() {
+	for _, pair := range sortPairs(c.links) {
 		l := c.links[pair]
 		if k := slices.IndexFunc(l.count, func(n int) bool { return n != l.before }); c.problem.Fixed && k >= 0 {
 			c.addViolation(changedConnection, l.at[k], "", pair[0],
@@ -223,14 +221,10 @@ func (c *checking) connect() {
 	}
 }
 
-// pairs returns all pairs of units that are connected at any time, sorted by name.
-func (c *checking) pairs() [][2]string {
-	out := make([][2]string, 0, len(c.links))
-	for pair := range c.links {
-		out = append(out, pair)
-	}
-	slices.SortFunc(out, func(a, b [2]string) int { return strings.Compare(a[0]+" "+a[1], b[0]+" "+b[1]) })
-	return out
+// sortPairs returns the pairs of units in a map, sorted by name.
+func sortPairs[V any](pairs map[[2]string]V) [][2]string {
+	return slices.SortedFunc(maps.Keys(pairs),
+		func(a, b [2]string) int { return strings.Compare(a[0]+" "+a[1], b[0]+" "+b[1]) })
 }
 
 // rateIn returns the rate at which each worker of job a sends in slot i.
@@ -356,12 +350,7 @@ func (c *checking) perSlot() {
 		return first
 	}
 	active := c.active()
-	slots := make([]int, 0, len(active))
-	for i := range active {
-		slots = append(slots, i)
-	}
-	slices.Sort(slots)
-	for _, i := range slots {
+	for _, i := range slices.Sorted(maps.Keys(active)) {
 		loads, flows := c.loads(i, active[i])
 		c.judgeUnits(i, loads, once)
 		c.judgePairs(i, flows, once)
@@ -440,12 +429,7 @@ func (c *checking) judgeUnits(i int, loads map[string]*load, once func(string) b
 }
 
 func (c *checking) judgePairs(i int, flows map[[2]string]float64, once func(string) bool) {
-	ways := make([][2]string, 0, len(flows))
-	for way := range flows {
-		ways = append(ways, way)
-	}
-	slices.SortFunc(ways, func(a, b [2]string) int { return strings.Compare(a[0]+" "+a[1], b[0]+" "+b[1]) })
-	for _, way := range ways {
+	for _, way := range sortPairs(flows) {
 		count := c.links[pairOf(way[0], way[1])].countIn(i)
 		flow, limit := flows[way], float64(count)*float64(c.problem.PortRate)
 		if c.problem.HalfDuplex {
@@ -484,14 +468,7 @@ func (c *checking) volumes() {
 	}
 }
 
-func sortedUnits(j *Job) []string {
-	var names []string
-	for name := range j.Workers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func sortedUnits(j *Job) []string { return slices.Sorted(maps.Keys(j.Workers)) }
 
 // carry returns the number of bits that one worker of a in unit sends.
 func (c *checking) carry(a *Assignment, j *Job, unit string) float64 {

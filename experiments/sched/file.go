@@ -3,7 +3,6 @@ package sched
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -186,10 +185,7 @@ func orderPair(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 func (c *checker) unit(at yamlfile.Pos, key, name string) *Unit {
 	u := c.units[name]
 	if u == nil {
-		var names []string
-		for i := range c.p.Units {
-			names = append(names, c.p.Units[i].Name)
-		}
+		names := olaf.Map(c.p.Units, func(u Unit) string { return u.Name })
 		c.fail(at, key, "%s names the unknown unit %q%s", key, name, yamlfile.Suggest(name, names))
 	}
 	return u
@@ -231,7 +227,7 @@ func (c *checker) job(j *Job) {
 		c.fail(j.Pos, "workers", "%s has no workers; give the number in each unit, such as workers: {r1: 4}", of)
 	}
 	known, total := true, 0
-	for _, name := range sortedKeys(j.Workers) {
+	for _, name := range sortedUnits(j) {
 		n := j.Workers[name]
 		known = c.unit(j.Pos, "workers", name) != nil && known
 		if n < 1 || n > maxWorkers {
@@ -271,7 +267,7 @@ func (c *checker) reachable(j *Job, of string) {
 		return
 	}
 	remote := 0
-	for _, name := range sortedKeys(j.Workers) {
+	for _, name := range sortedUnits(j) {
 		if name == j.Server {
 			continue
 		}
@@ -303,13 +299,4 @@ func (c *checker) canOffload(j *Job) bool {
 		return u.INC > 0 && (u.Memory == 0 || j.Segment <= u.Memory)
 	}
 	return false
-}
-
-func sortedKeys(m map[string]int) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

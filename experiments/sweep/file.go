@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/internal/yamlfile"
 	"github.com/olafctl/olaf/results/sweep"
@@ -121,10 +122,7 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 	if err != nil {
 		return nil, f.atField("options", err)
 	}
-	var given []string
-	for _, a := range axes {
-		given = append(given, a.Name)
-	}
+	given := olaf.Map(axes, func(a grid.Axis) string { return a.Name })
 	own := r.Axes(given)
 	n := grid.CountCells(own)
 	if cells == nil {

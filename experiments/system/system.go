@@ -243,11 +243,7 @@ func (s Set) ModeNames() (names []string) {
 
 // ModeNames returns the names of the system's modes.
 func (s *System) ModeNames() []string {
-	var names []string
-	for i := range s.Modes {
-		names = append(names, s.Modes[i].Name)
-	}
-	return names
+	return olaf.Map(s.Modes, func(m Mode) string { return m.Name })
 }
 
 // Set is a list of systems, in the order in which reports list them.
@@ -283,11 +279,7 @@ func (s Set) Find(name string) (*System, error) {
 
 // Names returns the names of the systems.
 func (s Set) Names() []string {
-	var names []string
-	for i := range s {
-		names = append(names, s[i].Name)
-	}
-	return names
+	return olaf.Map(s, func(each System) string { return each.Name })
 }
 
 // Programs returns the programs of the systems' switches and servers, without duplicates.

@@ -136,6 +136,15 @@ func ListClaims() []Claim {
 	return out
 }
 
+// ClaimsByID returns all claims by their IDs.
+func ClaimsByID() map[string]Claim {
+	all := map[string]Claim{}
+	for _, c := range ListClaims() {
+		all[c.ID] = c
+	}
+	return all
+}
+
 func (p *Paper) claims(r *row) []Claim {
 	out := make([]Claim, 0, len(r.cells))
 	for _, c := range r.cells {

@@ -365,10 +365,7 @@ func (c *Claim) note(reason string) string {
 // FindMisses returns the rows whose verdict is worse than the claim's expectation. Results with fewer runs than needed
 // are not misses.
 func FindMisses(rows []results.PaperRow) []results.PaperRow {
-	claims := map[string]Claim{}
-	for _, c := range ListClaims() {
-		claims[c.ID] = c
-	}
+	claims := ClaimsByID()
 	var out []results.PaperRow
 	for _, r := range rows {
 		if c, ok := claims[Canonical(r.ID)]; ok && r.Ours.N >= c.Seeds && c.worse(Verdict(r.Verdict)) {
@@ -382,10 +379,7 @@ func FindMisses(rows []results.PaperRow) []results.PaperRow {
 // measured, and otherwise those in the rows. Some rows cannot be judged again: trends of the first version, which
 // stored only whether they held, and numbers whose definition has changed. Rows of removed claims are dropped.
 func JudgeAgain(rows []results.PaperRow, bench *results.Bench) []results.PaperRow {
-	claims := map[string]Claim{}
-	for _, c := range ListClaims() {
-		claims[c.ID] = c
-	}
+	claims := ClaimsByID()
 	measured, ours, kept := FromBench(bench), Ours{}, map[string]bool{}
 	for i := range rows {
 		id := Canonical(rows[i].ID)

@@ -66,10 +66,7 @@ func (r *Clustered) Stats() (stats results.Stats) {
 			stats = append(stats, results.Stat{Metric: m, Statistic: r.Number(m.Name)})
 		}
 	}
-	var values []metric.Float
-	for _, n := range r.Stalled {
-		values = append(values, metric.Float(n))
-	}
+	values := olaf.Map(r.Stalled, func(n int) metric.Float { return metric.Float(n) })
 	return append(stats, results.Stat{Metric: stalled, Statistic: results.Describe(values, "no run")})
 }
 

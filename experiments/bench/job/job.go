@@ -171,9 +171,5 @@ func (o *Outcome) Err() error {
 
 // Errs joins the errors of several outcomes.
 func Errs(outcomes []*Outcome) error {
-	var errs []error
-	for _, o := range outcomes {
-		errs = append(errs, o.Err())
-	}
-	return errors.Join(errs...)
+	return errors.Join(olaf.Map(outcomes, (*Outcome).Err)...)
 }

@@ -139,11 +139,8 @@ var jobMetrics = func() (all []*metric.Metric) {
 func DeclareRuns() *metric.Declaration { return &metric.Declaration{Metrics: jobMetrics} }
 
 // Configurations returns the outcomes as rows against which expectations are checked.
-func (r *Report) Configurations() (rows []results.Row) {
-	for _, o := range r.Outcomes {
-		rows = append(rows, o.Row())
-	}
-	return rows
+func (r *Report) Configurations() []results.Row {
+	return olaf.Map(r.Outcomes, (*Outcome).Row)
 }
 
 // Row returns the outcome as a row against which expectations are checked.

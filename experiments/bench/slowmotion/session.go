@@ -241,11 +241,7 @@ func (c *card) drainCapture(record bool) {
 
 // Stop ends the traffic. The queues still drain.
 func (l *Session) Stop() error {
-	var errs []error
-	for _, c := range l.cards {
-		errs = append(errs, c.Generator.Stop())
-	}
-	return errors.Join(errs...)
+	return errors.Join(olaf.Map(l.cards, func(c *card) error { return c.Generator.Stop() })...)
 }
 
 // checkOver determines whether the run is over and sets done if it is.

@@ -37,6 +37,15 @@ type Observer interface {
 	OnLoss(now olaf.Time, p *program.Packet)
 }
 
+// Unobserved is an Observer that ignores every event. Observers of a few events embed it.
+type Unobserved struct{}
+
+func (Unobserved) OnCompute(olaf.Time, int)               {}
+func (Unobserved) OnSend(olaf.Time, int)                  {}
+func (Unobserved) OnSumPacket(olaf.Time, *program.Packet) {}
+func (Unobserved) OnDrop(olaf.Time, *program.Packet)      {}
+func (Unobserved) OnLoss(olaf.Time, *program.Packet)      {}
+
 func (h *Hops) checkHops(n *Network) error {
 	switch {
 	case h == nil:

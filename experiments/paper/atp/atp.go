@@ -39,15 +39,6 @@ func Experiments(set system.Set) experiments.Set {
 // gradientSize is the name of the input of the experiment atp/sharing.
 const gradientSize = "values of a gradient"
 
-// seedsOf returns the seeds with which an experiment runs.
-func seedsOf(o *experiments.Options, full, quick int) (seeds []uint64) {
-	runs, first := o.Seeds(full, quick)
-	for i := range runs {
-		seeds = append(seeds, first+uint64(i))
-	}
-	return seeds
-}
-
 // amounts lists the numbers of aggregators in the switch, relative to the number that one job needs at its peak.
 var amounts = []string{"0.5pta", "1pta", "1.5pta", "2pta", "3pta"}
 
@@ -56,7 +47,7 @@ var amounts = []string{"0.5pta", "1pta", "1.5pta", "2pta", "3pta"}
 const sharingSeeds = 3
 
 func runSharing(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
-	seeds := seedsOf(&o, sharingSeeds, 1)
+	seeds := o.ListSeeds(sharingSeeds, 1)
 	vgg, err := FindModel("vgg16")
 	if err != nil {
 		return nil, err
@@ -176,7 +167,7 @@ var contestants = []contestant{
 }
 
 func runLoss(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
-	seeds := seedsOf(&o, 5, 2)
+	seeds := o.ListSeeds(5, 2)
 	vgg, err := FindModel("vgg16")
 	if err != nil {
 		return nil, err
@@ -192,9 +183,7 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (result
 	blocks := []result.Block{{Name: "completion of the job", Unit: "ms"}, {Name: "runs that hung"},
 		{Name: "sent again, of packets of vectors", Unit: "%"}, {Name: "packets of sums that are inexact"}}
 	for i := range blocks {
-		for _, c := range contestants {
-			blocks[i].Columns = append(blocks[i].Columns, c.name)
-		}
+		blocks[i].Columns = olaf.Map(contestants, func(c contestant) string { return c.name })
 	}
 	done, total := 0, len(losses)*len(contestants)*len(seeds)
 	for _, loss := range losses {

@@ -30,11 +30,7 @@ func models() []Model {
 
 // ModelNames returns the names of the models for the command line.
 func ModelNames() []string {
-	var names []string
-	for _, m := range models() {
-		names = append(names, m.Name)
-	}
-	return names
+	return olaf.Map(models(), func(m Model) string { return m.Name })
 }
 
 // FindModel returns the model with the given name. The error matches system.ErrOptions and lists all models.

@@ -3,6 +3,7 @@ package atp
 import (
 	"context"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
@@ -78,11 +79,8 @@ func (p *Plan) Runs() int {
 func (r *Report) ReplayPlan() any { return r.plan }
 
 // Configurations returns the outcomes as rows against which expectations are checked.
-func (r *Report) Configurations() (rows []results.Row) {
-	for _, o := range r.plan.Grid.Outcomes() {
-		rows = append(rows, o.Row())
-	}
-	return rows
+func (r *Report) Configurations() []results.Row {
+	return olaf.Map(r.plan.Grid.Outcomes(), (*job.Outcome).Row)
 }
 
 // RunsFile is the name of the file with the single runs in documents of earlier versions. job.NamedRuns reads it.

@@ -13,10 +13,7 @@ import (
 func runFig12(ctx context.Context, l *lab, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("iswitch/fig12", "Fig. 12", &o, Models())
 	approaches := []approach{syncPS, allReduce, syncSwitch}
-	var columns []string
-	for _, a := range approaches {
-		columns = append(columns, a.paper)
-	}
+	columns := columnsOf(approaches)
 	share := result.Block{Name: "gradient aggregation of an iteration", Unit: "%", Columns: columns}
 	relative := result.Block{Name: "iteration of that of the server", Unit: "%", Columns: columns}
 	var overPS, overAR, lessPS, lessAR []float64

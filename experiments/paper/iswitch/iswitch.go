@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
@@ -181,10 +182,7 @@ func one(v float64) results.Statistic {
 
 // grid returns a block of iteration times, with a row for each model and a column for each approach.
 func (l *lab) grid(ctx context.Context, name string, approaches []approach, ideal bool) (result.Block, error) {
-	b := result.Block{Name: name, Unit: "ms"}
-	for _, a := range approaches {
-		b.Columns = append(b.Columns, a.paper)
-	}
+	b := result.Block{Name: name, Unit: "ms", Columns: columnsOf(approaches)}
 	for _, m := range Models() {
 		line := result.Line{Name: m.Name}
 		for _, a := range approaches {
@@ -197,6 +195,11 @@ func (l *lab) grid(ctx context.Context, name string, approaches []approach, idea
 		b.Rows = append(b.Rows, line)
 	}
 	return b, nil
+}
+
+// columnsOf returns the names that the paper uses for approaches.
+func columnsOf(approaches []approach) []string {
+	return olaf.Map(approaches, func(a approach) string { return a.paper })
 }
 
 // claim returns the id of the claim for one cell of an artefact.

@@ -32,7 +32,7 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 	}
 	hours := result.Block{Name: "training, iterations as printed", Unit: "h", Columns: times.Columns}
 	printed := result.Block{Name: "the paper's iteration: its hours divided by its iterations", Unit: "ms", Columns: times.Columns}
-	published, ours := publishedHours(), paper.Ours{}
+	published, ours := paper.ClaimsByID(), paper.Ours{}
 	for i, m := range Models() {
 		line, theirs := result.Line{Name: m.Name}, result.Line{Name: m.Name}
 		for k, a := range approaches {
@@ -40,7 +40,7 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 			trained := scaleBy(times.Rows[i].Cells[k], results.Float(1/hour))
 			ours[id] = paper.Of(trained)
 			line.Cells = append(line.Cells, trained)
-			theirs.Cells = append(theirs.Cells, one(published[id]*hour))
+			theirs.Cells = append(theirs.Cells, one(published[id].Value*hour))
 		}
 		hours.Rows, printed.Rows = append(hours.Rows, line), append(printed.Rows, theirs)
 	}
@@ -51,15 +51,6 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 		"time %.0f %%: one to two milliseconds per message in hosts dominate PPO and DDPG, not the network",
 		100*meanDeviation(&wires, &printed), 100*meanDeviation(&times, &printed))
 	return t, nil
-}
-
-// publishedHours returns all published numbers by the id of their claim.
-func publishedHours() map[string]float64 {
-	all := map[string]float64{}
-	for _, c := range paper.ListClaims() {
-		all[c.ID] = c.Value
-	}
-	return all
 }
 
 // meanDeviation returns the mean relative deviation between the cells of b and the cells of by.
@@ -131,10 +122,7 @@ func runTable3(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 			func(m *Model, _ approach) float64 { return m.Sync }},
 		{"asynchronous, iterations as printed", asyncPS, []approach{asyncSwitch}, []string{"async_speedup_over_ps"}, (*Model).async},
 	} {
-		b := result.Block{Name: s.block, Unit: "×"}
-		for _, a := range s.others {
-			b.Columns = append(b.Columns, a.paper)
-		}
+		b := result.Block{Name: s.block, Unit: "×", Columns: columnsOf(s.others)}
 		for _, m := range Models() {
 			base, err := l.iteration(ctx, s.base, m, LabWorkers, false)
 			if err != nil {

@@ -112,15 +112,7 @@ func (t *cyclesTable) profile(ctx context.Context, c *cyclesConfig, p engine.Pro
 
 // counts returns a statistic of one counter in a configuration over all seeds.
 func counts(out *bench.Outcome, queue string, rate olaf.Rate, of func(*results.Run) float64) results.Statistic {
-	var values []float64
-	for config := range out.Plan.Configs {
-		if c := &out.Plan.Configs[config]; c.Queue == queue && c.OutRate == rate {
-			for i := range out.Runs[config] {
-				values = append(values, of(&out.Runs[config][i]))
-			}
-		}
-	}
-	return result.Describe(values)
+	return results.Describe(listValues(out, queue, rate, of), "no run reached this point")
 }
 
 func counter(name string) func(*results.Run) float64 {
@@ -129,12 +121,9 @@ func counter(name string) func(*results.Run) float64 {
 
 // cellsOfTable1 returns the cells of Table 1 with the paper's numbers, our numbers, and the deviation in per cent.
 func cellsOfTable1(out *bench.Outcome) (columns []string, printed, ours, off []results.Statistic) {
-	published := map[string]float64{}
-	for _, claim := range paper.ListClaims() {
-		published[claim.ID] = claim.Value
-	}
+	published := paper.ClaimsByID()
 	for _, cell := range cyclesCells {
-		value := published["olaf/table1."+cell.name]
+		value := published["olaf/table1."+cell.name].Value
 		s := counts(out, cell.queue, cell.rate, counter(cell.counter))
 		columns, ours = append(columns, cell.name), append(ours, s)
 		printed = append(printed, result.Describe([]float64{value}))

@@ -95,11 +95,9 @@ func drawFig10(f *result.Result, variants []variant, rows [][]multiHopRow) {
 
 // addPrinted adds the number that the paper prints for a point to a panel.
 func addPrinted(p *result.Panel, x float64, id string) {
-	for _, c := range paper.ListClaims() {
-		if c.ID == id {
-			p.Series = append(p.Series, result.Series{Name: result.PaperSeries, X: []float64{x},
-				Y: []results.Statistic{result.Describe([]float64{c.Value})}})
-		}
+	if c, ok := paper.ClaimsByID()[id]; ok {
+		p.Series = append(p.Series, result.Series{Name: result.PaperSeries, X: []float64{x},
+			Y: []results.Statistic{result.Describe([]float64{c.Value})}})
 	}
 }
 

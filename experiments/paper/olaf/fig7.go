@@ -47,17 +47,11 @@ type fig7Config struct {
 
 // Fig7 returns the configuration of Fig. 7.
 func Fig7(runs int, seed uint64) fig7Config {
-	c := fig7Config{Trace: trace.Builtin + "lander8", Placement: pktgen.Placement{Workers: 300, Clusters: 100},
+	return fig7Config{Trace: trace.Builtin + "lander8", Placement: pktgen.Placement{Workers: 300, Clusters: 100},
 		Updates: 200, Slots: 8,
 		Frame: 256, Rate: 60 * olaf.Gbps, Active: []int{0, 20, 9}, Profile: engine.Calibrated, Jitter: 0.1,
-		AckDelay: olaf.Microsecond, Timeout: 20 * olaf.Microsecond}
-	for _, gbps := range []olaf.Rate{5, 10, 20, 30, 40, 50} {
-		c.OutRates = append(c.OutRates, gbps*olaf.Gbps)
-	}
-	for i := range runs {
-		c.Seeds = append(c.Seeds, seed+uint64(i))
-	}
-	return c
+		AckDelay: olaf.Microsecond, Timeout: 20 * olaf.Microsecond, Seeds: experiments.SeedsFrom(seed, runs),
+		OutRates: olaf.Map([]olaf.Rate{5, 10, 20, 30, 40, 50}, func(r olaf.Rate) olaf.Rate { return r * olaf.Gbps })}
 }
 
 // fig7Point is the result of replaying the same traffic through both queues.

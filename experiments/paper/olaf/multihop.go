@@ -45,15 +45,11 @@ type multiHopConfig struct {
 // multiHop returns the configuration of Table 2. The other experiments change one field each.
 func multiHop(runs int, seed uint64) multiHopConfig {
 	const ms = olaf.Millisecond
-	c := multiHopConfig{
+	return multiHopConfig{
 		Period1: 100 * ms, Period2: 100 * ms, SW3: 848 * olaf.Kbps, Beta: 4.5, Alpha: 1, Slots: [3]int{5, 5, 8}, Update: 1000,
 		Phase: netsim.Span{To: 54 * ms}, Jitter: 2 * ms, HopDelay: 50 * ms, Threshold: 50 * ms, Slope: tc.Urgency,
-		Warmup: 5 * olaf.Second, Duration: 60 * olaf.Second,
+		Warmup: 5 * olaf.Second, Duration: 60 * olaf.Second, Seeds: experiments.SeedsFrom(seed, runs),
 	}
-	for i := range runs {
-		c.Seeds = append(c.Seeds, seed+uint64(i))
-	}
-	return c
 }
 
 // The inputs of Tables 2 and 3 and of Fig. 10.
@@ -182,10 +178,7 @@ func inMS(name, title, ns string) cell {
 // over returns statistics of the cells' numbers over all runs.
 func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.Values) (stats results.Stats) {
 	for _, c := range cells {
-		values := make([]float64, 0, len(runs))
-		for _, r := range runs {
-			values = append(values, float64(c.of(part(r))))
-		}
+		values := olaf.Map(runs, func(r *netsim.Result) float64 { return float64(c.of(part(r))) })
 		stats = append(stats, results.Stat{Metric: c.Metric, Statistic: result.Describe(values)})
 	}
 	return stats
@@ -320,10 +313,7 @@ type point struct {
 
 // runVariants runs the variants and fills the rows of the table.
 func (r *multiHopTable) runVariants(ctx context.Context, o *experiments.Options, variants ...variant) (err error) {
-	var points []point
-	for _, v := range variants {
-		points = append(points, point{v.name, v, r.config})
-	}
+	points := olaf.Map(variants, func(v variant) point { return point{v.name, v, r.config} })
 	r.simulated, r.rows, err = simulateVariants(ctx, r.Experiment, o, r.config.Seeds, points)
 	return err
 }

@@ -17,9 +17,11 @@ func (f *fig8Trainings) correlateAges() (results.Statistic, error) {
 	var all []float64
 	for seed := range f.done[0] {
 		var ages, times []float64
-		target := math.Inf(1)
+		target, weighted := math.Inf(1), 0
 		for i := range f.schemes {
-			if l := f.done[i][seed]; l != nil && !f.schemes[i].Config.WeighByCount {
+			if f.schemes[i].Config.WeighByCount {
+				weighted++
+			} else if l := f.done[i][seed]; l != nil {
 				target = min(target, f.finalReward(l))
 			}
 		}
@@ -35,21 +37,11 @@ func (f *fig8Trainings) correlateAges() (results.Statistic, error) {
 			}
 			ages, times = append(ages, age), append(times, findTimeTo(rl.Periods(l.Curves, fig8Spans, f.untilNS), target))
 		}
-		if rho := correlateRanks(ages, times); len(ages) == len(f.schemes)-f.countWeighted() && rho == rho {
+		if rho := correlateRanks(ages, times); len(ages) == len(f.schemes)-weighted && rho == rho {
 			all = append(all, rho)
 		}
 	}
 	return result.Describe(all), nil
-}
-
-// countWeighted returns the number of schemes that correlateAges leaves out.
-func (f *fig8Trainings) countWeighted() (n int) {
-	for i := range f.schemes {
-		if f.schemes[i].Config.WeighByCount {
-			n++
-		}
-	}
-	return n
 }
 
 // findTimeTo returns the position at which a curve first reaches a value, in spans and fractions of a span. The curve's

@@ -1,6 +1,7 @@
 package olaf
 
 import (
+	"container/heap"
 	"errors"
 	"fmt"
 	"io"
@@ -88,9 +89,15 @@ func (b *fig7Queue) newPort(clusters int, sink engine.Sink) (*engine.Port, error
 	return engine.NewPort(b.Queue, engine.Config{Slots: b.Slots, Clusters: clusters, Provenance: true}, out, sink)
 }
 
-func (c *replayCounter) result(p *engine.Port, sent uint64) *replayResult {
-	return &replayResult{T: c.t.Sub(0), Half: c.tHalf.Sub(0), Sent: sent, Stats: p.Discipline().Stats(),
+// result returns the result of a replay. The error matches errUnfinished.
+func (c *replayCounter) result(p *engine.Port, sent, resent uint64) (*replayResult, error) {
+	r := &replayResult{T: c.t.Sub(0), Half: c.tHalf.Sub(0), Sent: sent, Resent: resent, Stats: p.Discipline().Stats(),
 		Complete: c.left == 0}
+	if !r.Complete {
+		return r, fmt.Errorf("%w: %d of %d workers have %d updates through after %d were sent", errUnfinished,
+			len(c.got)-c.left, len(c.got), c.target, sent)
+	}
+	return r, nil
 }
 
 // replayOpen replays source until n updates of each worker are delivered. Workers do not retransmit, like those of a
@@ -118,12 +125,7 @@ func replayOpen(source trace.Source, b fig7Queue, n int) (*replayResult, error) 
 		p.Offer(olaf.Time(u.GenNS*int64(olaf.Nanosecond)), &frame, nil)
 		sent++
 	}
-	r := c.result(p, sent)
-	if !r.Complete {
-		return r, fmt.Errorf("%w: %d of %d workers have %d updates through after %d were sent", errUnfinished,
-			h.Workers-c.left, h.Workers, n, sent)
-	}
-	return r, nil
+	return c.result(p, sent, 0)
 }
 
 // replayLoop configures the workers and the server of a closed-loop replay.
@@ -183,13 +185,7 @@ func replayClosed(scaler *trace.Scaler, b fig7Queue, loop replayLoop, n int) (*r
 		}
 		r.send(first, p, &frame, h)
 	}
-	result := c.result(p, r.sent)
-	result.Resent = r.resent
-	if !result.Complete {
-		return result, fmt.Errorf("%w: %d of %d workers have %d updates through after %d were sent", errUnfinished,
-			h.Workers-c.left, h.Workers, n, r.sent)
-	}
-	return result, nil
+	return c.result(p, r.sent, r.resent)
 }
 
 // send offers worker k's update to the queue, for the first time or as a retransmission.
@@ -228,39 +224,22 @@ func (r *closedLoop) startIteration(k int32, from olaf.Time) {
 
 // reschedule sets the time of worker k's next action and restores the heap.
 func (r *closedLoop) reschedule(k int32, at olaf.Time) {
-	w := &r.workers[k]
-	w.at = at
-	for i := w.place; i > 0; {
-		parent := (i - 1) / 2
-		if !r.before(i, parent) {
-			break
-		}
-		r.swap(i, parent)
-		i = parent
-	}
-	for i := w.place; ; {
-		child := 2*i + 1
-		if child >= len(r.heap) {
-			return
-		}
-		if child+1 < len(r.heap) && r.before(child+1, child) {
-			child++
-		}
-		if !r.before(child, i) {
-			return
-		}
-		r.swap(i, child)
-		i = child
-	}
+	r.workers[k].at = at
+	heap.Fix(r, r.workers[k].place)
 }
 
-func (r *closedLoop) before(i, j int) bool {
+// Len, Less, Swap, Push and Pop implement heap.Interface. The heap always contains all workers.
+func (r *closedLoop) Len() int { return len(r.heap) }
+func (r *closedLoop) Push(any) {}
+func (r *closedLoop) Pop() any { return nil }
+
+func (r *closedLoop) Less(i, j int) bool {
 	a, b := r.heap[i], r.heap[j]
 	ta, tb := r.workers[a].at, r.workers[b].at
 	return ta < tb || ta == tb && a < b
 }
 
-func (r *closedLoop) swap(i, j int) {
+func (r *closedLoop) Swap(i, j int) {
 	r.heap[i], r.heap[j] = r.heap[j], r.heap[i]
 	r.workers[r.heap[i]].place, r.workers[r.heap[j]].place = i, j
 }

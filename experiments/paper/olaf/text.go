@@ -60,15 +60,6 @@ func runText(ctx context.Context, set system.Set, o experiments.Options) (result
 	return t, nil
 }
 
-// measureText runs one bench for the experiment.
-func measureText(ctx context.Context, s bench.Spec, o *experiments.Options) (*bench.Outcome, error) {
-	m, err := o.Measure(ctx, s, o.Stream, nil)
-	if err != nil {
-		return nil, err
-	}
-	return m.Outcome, nil
-}
-
 // listValues returns a number from each run of a configuration.
 func listValues(out *bench.Outcome, queue string, rate olaf.Rate, of func(*results.Run) float64) (values []results.Float) {
 	for config := range out.Plan.Configs {
@@ -84,7 +75,7 @@ func listValues(out *bench.Outcome, queue string, rate olaf.Rate, of func(*resul
 // countDownlink counts the ACKs of the server and their bytes. The server sends one ACK for each frame that it
 // receives.
 func countDownlink(ctx context.Context, t *result.Result, c *textConfig, ours paper.Ours, o *experiments.Options) error {
-	out, err := measureText(ctx, c.Table1, o)
+	m, err := o.Measure(ctx, c.Table1, o.Stream, nil)
 	if err != nil {
 		return err
 	}
@@ -98,7 +89,7 @@ func countDownlink(ctx context.Context, t *result.Result, c *textConfig, ours pa
 			name   string
 			copies float64
 		}{{"fifo", 1}, {"olaf", perCluster}} {
-			received := listValues(out, q.name, rate, counter("received"))
+			received := listValues(m.Outcome, q.name, rate, counter("received"))
 			acks[q.name] = received
 			line := result.Line{Name: fmt.Sprintf("%s %v", q.name, rate)}
 			for _, scale := range []float64{1, ack / 1000, ack / 1000 * q.copies} {
@@ -119,11 +110,7 @@ func countDownlink(ctx context.Context, t *result.Result, c *textConfig, ours pa
 
 // scaleValues returns the values multiplied by a factor, to convert them to another unit.
 func scaleValues(values []results.Float, by float64) []results.Float {
-	out := make([]results.Float, len(values))
-	for i, v := range values {
-		out[i] = v * results.Float(by)
-	}
-	return out
+	return olaf.Map(values, func(v results.Float) results.Float { return v * results.Float(by) })
 }
 
 // percentFewer returns, seed by seed, the percentage by which each·b is smaller than a.
@@ -143,13 +130,14 @@ func ageByQueue(ctx context.Context, t *result.Result, c *textConfig, ours paper
 	for _, slots := range c.Slots {
 		s := c.Table1
 		s.Queue, s.Versus, s.Slots, s.OutRates = "fifo", "", slots, []olaf.Rate{rate}
-		out, err := measureText(ctx, s, o)
+		m, err := o.Measure(ctx, s, o.Stream, nil)
 		if err != nil {
 			return err
 		}
 		line := result.Line{Name: fmt.Sprintf("%d slots", slots)}
 		for i, name := range []string{"aom_worker_ns", "aom_cluster_ns"} {
-			age := listValues(out, "fifo", rate, func(r *results.Run) float64 { return float64(r.Metrics.Of(name)) / 1000 })
+			age := listValues(m.Outcome, "fifo", rate,
+				func(r *results.Run) float64 { return float64(r.Metrics.Of(name)) / 1000 })
 			ages[i] = append(ages[i], age)
 			line.Cells = append(line.Cells, results.Describe(age, ""))
 		}

@@ -7,6 +7,7 @@ package p4inc
 import (
 	"context"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/policy"
@@ -197,11 +198,7 @@ func perSeed(cells []policy.Cell, of func(*policy.Cell, int) float64) results.St
 
 // curve returns the values of a metric in a scenario, by point and seed.
 func curve(cells []policy.Cell, scenario int, m policy.Metric) [][]results.Float {
-	values := make([][]results.Float, len(cells))
-	for i := range cells {
-		values[i] = cells[i].Values(scenario, m)
-	}
-	return values
+	return olaf.Map(cells, func(c policy.Cell) []results.Float { return c.Values(scenario, m) })
 }
 
 // falls returns a function that measures how much the curve of a scenario falls.

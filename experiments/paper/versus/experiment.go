@@ -93,11 +93,7 @@ var terms = []string{
 }
 
 func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
-	runs, seed := o.Seeds(enoughSeeds, 5)
-	c := config{workers, clusters, offered, size, overhead, slots, 1000, rates, nil}
-	for i := range runs {
-		c.Seeds = append(c.Seeds, seed+uint64(i))
-	}
+	c := config{workers, clusters, offered, size, overhead, slots, 1000, rates, o.ListSeeds(enoughSeeds, 5)}
 	all, err := contestants(set)
 	if err != nil {
 		return nil, err

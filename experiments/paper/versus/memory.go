@@ -90,14 +90,11 @@ func scaleStatistic(s results.Statistic, by float64) results.Statistic {
 const memorySeeds = 3
 
 func runMemory(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
-	runs, seed := o.Seeds(memorySeeds, 1)
 	c := memoryConfig{
+		Seeds:   o.ListSeeds(memorySeeds, 1),
 		Workers: 8, Values: 100_000, Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Compute: olaf.Millisecond,
 		Updates:   5,
 		Straggler: []int{1, 2, 4}, Losses: []float64{0, 0.0001, 0.001},
-	}
-	for i := range runs {
-		c.Seeds = append(c.Seeds, seed+uint64(i))
 	}
 	t := experiments.NewResult("versus/memory", "Memory", &o, &c)
 	t.Terms, t.Short = memoryTerms, result.TooShort(len(c.Seeds), memorySeeds)
@@ -108,7 +105,7 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (resu
 			t.Blocks[i].Columns = append(t.Blocks[i].Columns, w.name)
 		}
 	}
-	done, total := 0, len(c.Straggler)*len(c.Losses)*len(waitings)*runs
+	done, total := 0, len(c.Straggler)*len(c.Losses)*len(waitings)*len(c.Seeds)
 	for _, slow := range c.Straggler {
 		for _, loss := range c.Losses {
 			lines := make([]result.Line, len(memoryMeasures))

@@ -97,11 +97,7 @@ func ofGroup(group int, name string) func(*netsim.Result) results.Float {
 }
 
 func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
-	runs, seed := o.Seeds(enoughSeeds, 3)
-	c := hopConfig{Topology: "multihop", Period1: 100 * olaf.Millisecond}
-	for i := range runs {
-		c.Seeds = append(c.Seeds, seed+uint64(i))
-	}
+	c := hopConfig{Topology: "multihop", Period1: 100 * olaf.Millisecond, Seeds: o.ListSeeds(enoughSeeds, 3)}
 	for _, k := range crossers {
 		c.Columns = append(c.Columns, k.name)
 	}
@@ -145,11 +141,8 @@ func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (re
 }
 
 func describeRuns(runs []*netsim.Result, of func(*netsim.Result) results.Float, by float64) results.Statistic {
-	var values []results.Float
-	for _, r := range runs {
-		values = append(values, of(r)*results.Float(by))
-	}
-	return results.Describe(values, "merged frames do not name their contributors")
+	return results.Describe(olaf.Map(runs, func(r *netsim.Result) results.Float { return of(r) * results.Float(by) }),
+		"merged frames do not name their contributors")
 }
 
 // stalledClusters returns the number of clusters that stalled. It is 0 for open-loop workers, which never stall.

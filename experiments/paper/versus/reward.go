@@ -77,13 +77,9 @@ const rewardSeeds = 5
 
 // rewardOf returns the configuration that the options select.
 func rewardOf(o *experiments.Options) *rewardConfig {
-	runs, first := o.Seeds(rewardSeeds, 2)
-	c := &rewardConfig{Training: rl.Defaults(), Rate: 10 * olaf.Gbps}
+	c := &rewardConfig{Training: rl.Defaults(), Rate: 10 * olaf.Gbps, Seeds: o.ListSeeds(rewardSeeds, 2)}
 	if o.Quick {
 		c.Training.Iterations = 30
-	}
-	for i := range runs {
-		c.Seeds = append(c.Seeds, first+uint64(i))
 	}
 	return c
 }

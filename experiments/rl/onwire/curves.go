@@ -79,10 +79,7 @@ type curve struct {
 func (k *curve) series(c *rl.Config) result.Series {
 	s := result.Series{Name: k.name}
 	block := c.Tenth()
-	var rewards [][]float64
-	for _, t := range k.trainings {
-		rewards = append(rewards, rl.Blocks(t.Curves, block))
-	}
+	rewards := olaf.Map(k.trainings, func(t *Training) []float64 { return rl.Blocks(t.Curves, block) })
 	for i := range rewards[0] {
 		var values []float64
 		for _, r := range rewards {
@@ -98,11 +95,7 @@ func (k *curve) series(c *rl.Config) result.Series {
 
 // over returns a statistic of a number over all training runs in the curve.
 func (k *curve) over(of func(*Training) float64) results.Statistic {
-	values := make([]float64, len(k.trainings))
-	for i, t := range k.trainings {
-		values[i] = of(t)
-	}
-	return result.Describe(values)
+	return result.Describe(olaf.Map(k.trainings, of))
 }
 
 // Run carries out all training runs. An invalid run on a testbed makes the report invalid and is not included in the
@@ -180,11 +173,8 @@ func realTraining(t *rl.Config, out *Outcome) *Training {
 
 // arrivedPct returns, for each place of a packet in an update, the percentage of a training run's updates that reached
 // the servers.
-func arrivedPct(t *rl.Config, places []uint64) (pct []float64) {
-	for _, n := range places {
-		pct = append(pct, percentage(n, uint64(t.Workers*t.Iterations)))
-	}
-	return pct
+func arrivedPct(t *rl.Config, places []uint64) []float64 {
+	return olaf.Map(places, func(n uint64) float64 { return percentage(n, uint64(t.Workers*t.Iterations)) })
 }
 
 // rewardObserver is a function that is called with the reward of every update.

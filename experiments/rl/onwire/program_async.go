@@ -116,7 +116,7 @@ func (n *asyncNet) play() {
 	network := n.spec.Network
 	network.Workers = n.Workers
 	n.job.Limit, n.job.Applied, n.job.Begin, n.job.Values = mostTime, n.applied, n.begin, n.handOver
-	n.job.Observer = (*asyncSends)(n)
+	n.job.Observer = asyncSends{asyncNet: n}
 	if n.parts.Server == nil {
 		n.job.Tap = n.noteArrival
 	}
@@ -279,22 +279,13 @@ func (n *asyncNet) askServer(a *endpoint.Aggregate, marks []uint64) *asyncModel 
 }
 
 // asyncSends makes an asyncNet an observer of its job. It records which updates were sent.
-type asyncSends asyncNet
+type asyncSends struct {
+	closedloop.Unobserved
+	*asyncNet
+}
 
 // OnSend implements closedloop.Observer. It records that the worker's update was sent.
-func (n *asyncSends) OnSend(_ olaf.Time, worker int) { n.members[worker].sent = true }
-
-// OnCompute implements closedloop.Observer.
-func (*asyncSends) OnCompute(olaf.Time, int) {}
-
-// OnSumPacket implements closedloop.Observer.
-func (*asyncSends) OnSumPacket(olaf.Time, *program.Packet) {}
-
-// OnDrop implements closedloop.Observer.
-func (*asyncSends) OnDrop(olaf.Time, *program.Packet) {}
-
-// OnLoss implements closedloop.Observer.
-func (*asyncSends) OnLoss(olaf.Time, *program.Packet) {}
+func (n asyncSends) OnSend(_ olaf.Time, worker int) { n.members[worker].sent = true }
 
 // leave implements localNet. It ends the worker's connection.
 func (n *asyncNet) leave(worker int) { n.members[worker].bye() }

@@ -283,10 +283,7 @@ func (m *pusher) Send(_ endpoint.Peer, p *program.Packet, lanes []uint32) olaf.T
 		n.left = append(n.left, leaving{n.now, u, append([]uint32(nil), lanes...)})
 		return n.now
 	}
-	signed := make([]int32, len(lanes))
-	for i, v := range lanes {
-		signed[i] = int32(v)
-	}
+	signed := olaf.Map(lanes, func(v uint32) int32 { return int32(v) })
 	n.port.Offer(n.now, &u, signed)
 	return n.now
 }

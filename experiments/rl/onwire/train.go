@@ -473,11 +473,7 @@ func (r *run) judge() error {
 	if why := o.divergence(); why != "" {
 		o.Invalid = append(o.Invalid, why)
 	}
-	var errs []error
-	for _, why := range o.Invalid {
-		errs = append(errs, fmt.Errorf("%w: %s", ErrInvalid, why))
-	}
-	return errors.Join(errs...)
+	return errors.Join(olaf.Map(o.Invalid, func(why string) error { return fmt.Errorf("%w: %s", ErrInvalid, why) })...)
 }
 
 // divergence returns the reason why the training diverged, or "" if it did not.

@@ -134,11 +134,8 @@ func (s *Servers) Apply(a *endpoint.Aggregate) {
 }
 
 // Stats returns the statistics of every cluster, counted in packets.
-func (s *Servers) Stats() (all []rl.ServerStats) {
-	for _, k := range s.keepers {
-		all = append(all, k.Stats())
-	}
-	return all
+func (s *Servers) Stats() []rl.ServerStats {
+	return olaf.Map(s.keepers, (*rl.Keeper).Stats)
 }
 
 // Places returns, for each place of a packet in an update, the number of updates in all packets received.

@@ -177,11 +177,7 @@ func (o *Orders) removeEmpty() (err error) {
 }
 
 func unitNames(p *sched.Problem) []string {
-	var all []string
-	for i := range p.Units {
-		all = append(all, p.Units[i].Name)
-	}
-	return all
+	return olaf.Map(p.Units, func(u sched.Unit) string { return u.Name })
 }
 
 // holding is a job that occupies a place in a switch.

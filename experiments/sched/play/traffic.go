@@ -392,10 +392,7 @@ func (w *watch) checkFrame(p *twin.Packet) {
 func (w *watch) checkAnswer(copies []twin.Packet) {
 	w.report.Copies += len(copies)
 	cluster := copies[0].Update.Cluster
-	members := make([]olaf.WorkerID, len(copies))
-	for i := range copies {
-		members[i] = copies[i].Update.Worker
-	}
+	members := olaf.Map(copies, func(p twin.Packet) olaf.WorkerID { return p.Update.Worker })
 	slices.Sort(members)
 	old, now := slices.Equal(w.before.group[cluster], members), slices.Equal(w.after.group[cluster], members)
 	w.judgeTables(1, old, now, copies[0].At,

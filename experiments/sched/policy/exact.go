@@ -410,10 +410,7 @@ func (b *program) neededConnections(p *sched.Plan) []sched.Change {
 	if b.in.Problem.Fixed {
 		return out
 	}
-	live := make([]int, len(b.pairs))
-	for k := range b.pairs {
-		live[k] = b.pairs[k].before
-	}
+	live := olaf.Map(b.pairs, func(p pair) int { return p.before })
 	for i := range p.Slots {
 		need, used := b.need(p, i)
 		for k := range b.pairs {

@@ -275,10 +275,7 @@ func (b *program) rise(p *pair, i int) {
 func (b *program) serve(k int) {
 	m, c := &b.in.Jobs[k], &b.jobs[k]
 	if c.chosen != nil {
-		var terms []Term
-		for _, v := range c.chosen {
-			terms = append(terms, Term{v, 1})
-		}
+		terms := olaf.Map(c.chosen, func(v int) Term { return Term{v, 1} })
 		b.row(fmt.Sprintf("one_j%d", k), Equal, 1, terms...)
 	}
 	b.span(k, m, c)

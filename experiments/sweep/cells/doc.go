@@ -6,6 +6,7 @@ package cells
 import (
 	"encoding/json"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
@@ -40,9 +41,6 @@ func newLot(all []*metric.Metric) *sweep.Lot {
 	return lot
 }
 
-func floats(values ...float64) (all []results.Float) {
-	for _, v := range values {
-		all = append(all, results.Float(v))
-	}
-	return all
+func floats(values ...float64) []results.Float {
+	return olaf.Map(values, func(v float64) results.Float { return results.Float(v) })
 }

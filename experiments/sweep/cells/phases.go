@@ -95,10 +95,7 @@ func RunNetworkSweep(ctx context.Context, t *netsim.Topology, s NetworkSweep, se
 func sweepPoint(v olaf.Duration, runs []*netsim.Result) NetworkPoint {
 	p := NetworkPoint{Value: v, ValueNS: v.NS()}
 	for _, row := range netsim.SweepStatistics() {
-		var values []results.Float
-		for _, r := range runs {
-			values = append(values, r.SweepValues().Of(row.Name))
-		}
+		values := olaf.Map(runs, func(r *netsim.Result) results.Float { return r.SweepValues().Of(row.Name) })
 		p.Stats = append(p.Stats, results.Stat{Metric: row, Statistic: results.Describe(values, "no run had it")})
 	}
 	var sent, received [PhaseBins]uint64
