@@ -73,10 +73,7 @@ func usesAgent(env *Env, flags *pflag.FlagSet) bool {
 
 // variableName returns the name of the setting's environment variable.
 func (s *setting) variableName() string {
-	if s.env != "" {
-		return s.env
-	}
-	return "OLAFCTL_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
+	return cmp.Or(s.env, "OLAFCTL_"+strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_")))
 }
 
 // config contains the values in a configuration file.
@@ -92,14 +89,7 @@ func configFile(env *Env) (file string, asked bool) {
 	if file := env.Getenv("OLAFCTL_CONFIG"); file != "" {
 		return file, true
 	}
-	dir := env.Getenv("XDG_CONFIG_HOME")
-	if home := env.Getenv("HOME"); dir == "" && home != "" {
-		dir = filepath.Join(home, ".config")
-	}
-	if dir == "" {
-		return "", false
-	}
-	return filepath.Join(dir, "olafctl", "config.yaml"), false
+	return env.UserPath("XDG_CONFIG_HOME", ".config", "config.yaml"), false
 }
 
 // readConfig reads the configuration file. The default file need not exist.
@@ -131,10 +121,7 @@ func (c *config) parseText(text []byte) (err error) {
 	if c.lines, err = format.DecodeWithLines(text, &c.values); err != nil {
 		return err
 	}
-	var names []string
-	for i := range settings {
-		names = append(names, settings[i].flag)
-	}
+	names := olaf.Map(settings, func(s setting) string { return s.flag })
 	given := slices.SortedFunc(maps.Keys(c.values), func(a, b string) int { return cmp.Or(c.lines.LineOf(a)-c.lines.LineOf(b), cmp.Compare(a, b)) })
 	for _, name := range given {
 		if !slices.Contains(names, name) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -90,6 +91,27 @@ func (e *Env) Screen() io.Writer { return text.Raw(e.Stdout) }
 func (e *Env) Redraw(line string) {
 	fmt.Fprint(text.Raw(e.Stderr), "\r\x1b[K")
 	fmt.Fprint(e.Stderr, line)
+}
+
+// UserPath returns the path of one of olafctl's files below the folder in a variable or, if it is not set, below a folder
+// in the user's home. It returns "" if there is neither.
+func (e *Env) UserPath(variable, inHome string, path ...string) string {
+	dir := e.Getenv(variable)
+	if home := e.Getenv("HOME"); dir == "" && home != "" {
+		dir = filepath.Join(home, inHome)
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{dir, "olafctl"}, path...)...)
+}
+
+// HostName returns the name of this host, or "unknown".
+func (e *Env) HostName() string {
+	if host, err := e.Hostname(); err == nil {
+		return host
+	}
+	return "unknown"
 }
 
 // View returns the settings for printing a page. The width comes from COLUMNS or, if it is not set, from the terminal.

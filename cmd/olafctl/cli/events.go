@@ -29,6 +29,7 @@ type eventLine struct {
 
 // eventLines is a sink that prints events when they happen.
 type eventLines struct {
+	bench.NumbersOnly
 	mu      sync.Mutex // runs finish concurrently
 	w       io.Writer
 	outline *bench.Outline
@@ -42,9 +43,6 @@ func EventSinks(env *Env, out Format) []bench.Sink {
 	}
 	return []bench.Sink{&eventLines{w: env.Stdout, line: eventLine{Head: Head{Schema: eventSchema}}}}
 }
-
-// Wants returns false, because the lines describe whole runs and not frames.
-func (*eventLines) Wants(bench.RunID) bool { return false }
 
 func (l *eventLines) Event(e bench.Event) (err error) {
 	l.mu.Lock()

@@ -107,11 +107,7 @@ func ErrorLines(err error) []string {
 	if !errors.As(err, &list) || list.Error() != err.Error() { // the error adds text to the list
 		return []string{OneLine(err)}
 	}
-	var lines []string
-	for _, each := range list {
-		lines = append(lines, OneLine(each))
-	}
-	return lines
+	return olaf.Map(list, OneLine)
 }
 
 // ShortenInterrupt reduces the error of an interrupted command to "interrupted" if nothing has been printed.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -26,16 +27,12 @@ func (f *ExpectFlags) Add(cmd *cobra.Command) {
 // identifies the rule for olaf.FieldOf.
 func (f *ExpectFlags) ResolveRules(inFile []string, d *metric.Declaration, at []expect.Configuration) error {
 	f.at = at
-	for i, text := range inFile {
+	for i, text := range slices.Concat(inFile, f.Texts) {
 		rule, err := expect.ParseRule(text, d, at)
-		if err != nil {
+		switch {
+		case err != nil && i < len(inFile):
 			return olaf.InField(fmt.Sprintf("expect[%d]", i), err)
-		}
-		f.Rules = append(f.Rules, rule)
-	}
-	for _, text := range f.Texts {
-		rule, err := expect.ParseRule(text, d, at)
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		f.Rules = append(f.Rules, rule)

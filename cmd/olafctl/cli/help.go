@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -51,12 +52,15 @@ const (
 // MarkRare omits flags from the command's help unless --help-all is given.
 func MarkRare(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
-		f := cmd.Flags().Lookup(name)
-		if f.Annotations == nil {
-			f.Annotations = map[string][]string{}
-		}
-		f.Annotations[rareKey] = []string{"true"}
+		annotate(cmd.Flags().Lookup(name), rareKey, "true")
 	}
+}
+
+func annotate(f *pflag.Flag, key, value string) {
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[key] = []string{value}
 }
 
 // isRare reports whether only --help-all lists the flag.
@@ -78,10 +82,7 @@ func InGroup(cmd *cobra.Command, group FlagGroup, add func()) {
 	add()
 	each(func(f *pflag.Flag) {
 		if !before[f.Name] && f.Annotations[groupKey] == nil {
-			if f.Annotations == nil {
-				f.Annotations = map[string][]string{}
-			}
-			f.Annotations[groupKey] = []string{string(group)}
+			annotate(f, groupKey, string(group))
 		}
 	})
 }
@@ -139,11 +140,7 @@ func SetHelp(env *Env, root *cobra.Command) {
 func PrintHelp(env *Env, applies func(flag string) bool) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, _ []string) {
 		p := helpPage{cmd: cmd, width: helpWidth(env), applies: applies}
-		about := cmd.Long
-		if about == "" {
-			about = cmd.Short
-		}
-		fmt.Fprint(cmd.OutOrStdout(), p.foldText(about), "\n\n", p.formatUsage())
+		fmt.Fprint(cmd.OutOrStdout(), p.foldText(cmp.Or(cmd.Long, cmd.Short)), "\n\n", p.formatUsage())
 	}
 }
 

@@ -75,11 +75,10 @@ func (f *KeepFlags) openStore(env *Env) *store.Store {
 		return nil
 	}
 	s, err := f.Store.openStore(env)
-	if err != nil {
-		f.reportUnsaved(env, err)
-		return nil
+	if err == nil {
+		err = s.CheckWritable()
 	}
-	if err := s.CheckWritable(); err != nil {
+	if err != nil {
 		f.reportUnsaved(env, err)
 		return nil
 	}

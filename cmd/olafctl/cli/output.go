@@ -18,6 +18,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
@@ -53,11 +54,7 @@ func (f formatFlag) Set(s string) error {
 }
 
 func joinFormats(formats []Format) string {
-	names := make([]string, len(formats))
-	for i, f := range formats {
-		names[i] = string(f)
-	}
-	return strings.Join(names, "|")
+	return strings.Join(olaf.Map(formats, func(f Format) string { return string(f) }), "|")
 }
 
 // AddFormatFlag adds -o with the allowed formats. Without allowed, the formats are table, json and csv.
@@ -146,16 +143,17 @@ func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
 // Write prints the grid to fit the page, or as CSV with headers in snake case.
 func (g *Grid) Write(env *Env, f Format) error {
 	if f == CSV {
-		out := csv.NewWriter(env.Stdout)
-		header := make([]string, len(g.Header))
-		for i, h := range g.Header {
-			header[i] = strings.ReplaceAll(strings.ToLower(h), " ", "_")
-		}
-		_ = out.Write(header) // returned by Error below
-		_ = out.WriteAll(g.Rows)
-		return out.Error()
+		inSnakeCase := func(h string) string { return strings.ReplaceAll(strings.ToLower(h), " ", "_") }
+		return writeCSV(env.Stdout, olaf.Map(g.Header, inSnakeCase), g.Rows)
 	}
 	return g.Page().Write(env.Stdout, env.View(false).Columns())
+}
+
+func writeCSV(w io.Writer, header []string, rows [][]string) error {
+	out := csv.NewWriter(w)
+	_ = out.Write(header) // returned by Error below
+	_ = out.WriteAll(rows)
+	return out.Error()
 }
 
 // sentence is the number of words at which a cell's text is treated as prose and may be wrapped.
@@ -251,16 +249,11 @@ type Document interface {
 // PrintReport prints a document in the given format. If explain is set, it adds notes.
 func PrintReport(env *Env, r Document, out Format, explain bool) error {
 	switch out {
-	case JSON:
-		return WriteJSON(env.Stdout, r.Document())
-	case JSONL:
-		return WriteLine(env.Stdout, r.Document())
+	case JSON, JSONL:
+		return WriteDocument(env, out, r.Document())
 	case CSV:
 		header, rows := r.Table()
-		w := csv.NewWriter(env.Stdout)
-		_ = w.Write(header) // returned by Error below
-		_ = w.WriteAll(rows)
-		return w.Error()
+		return writeCSV(env.Stdout, header, rows)
 	}
 	return r.WriteText(env.Stdout, env.View(explain))
 }
@@ -275,13 +268,9 @@ func StampProvenance(env *Env, started time.Time, r result.Report) {
 // NewProvenance returns the provenance of a document that was produced without a device.
 func NewProvenance(env *Env, started time.Time) results.Provenance {
 	b := ThisBuild()
-	host, err := env.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
 	return results.Provenance{
 		Tool: "olafctl", Version: b.Version, Go: b.Go, Commit: b.Revision, Dirty: b.Dirty,
-		Host: host, System: b.Platform, CPUs: runtime.GOMAXPROCS(0),
+		Host: env.HostName(), System: b.Platform, CPUs: runtime.GOMAXPROCS(0),
 		Command: append([]string{"olafctl"}, env.Args...),
 		Started: started.UTC().Format(time.RFC3339Nano), Finished: env.Now().UTC().Format(time.RFC3339Nano),
 	}

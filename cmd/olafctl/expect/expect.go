@@ -138,11 +138,8 @@ func (r *Rule) parseSelector(of string, configurations []Configuration) error {
 	if slices.ContainsFunc(configurations, r.selects) {
 		return nil
 	}
-	all := make([]string, len(configurations))
-	for i, c := range configurations {
-		all[i] = c.String()
-	}
-	return fmt.Errorf("%s is not measured here; there are %s", of, strings.Join(all, ", "))
+	return fmt.Errorf("%s is not measured here; there are %s", of,
+		strings.Join(olaf.Map(configurations, Configuration.String), ", "))
 }
 
 func (r *Rule) selects(c Configuration) bool {

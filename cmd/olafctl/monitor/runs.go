@@ -14,6 +14,7 @@ import (
 
 // runs receives a bench's events and collects the metrics measured so far.
 type runs struct {
+	bench.NumbersOnly
 	mu       sync.Mutex
 	outline  *bench.Outline
 	planned  float64
@@ -70,9 +71,6 @@ func (m *Monitor) AddVerdicts(experiment string, rows []results.PaperRow) {
 		m.runs.verdicts[[2]string{experiment, rows[i].Verdict}]++
 	}
 }
-
-// Wants returns false, because the monitor needs no frames.
-func (*runs) Wants(bench.RunID) bool { return false }
 
 func (r *runs) Event(e bench.Event) error {
 	r.mu.Lock()

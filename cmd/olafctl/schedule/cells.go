@@ -3,6 +3,7 @@ package schedule
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 	"github.com/olafctl/olaf/experiments/sched"
@@ -35,10 +36,7 @@ func newScheduleCells() *sweepcmd.Cells[cells.Scheduled] {
 	flags.IntVar(&w.Jobs, "jobs", w.Jobs, "number of jobs")
 	addWorkload(flags, w)
 	flags.Uint64Var(&w.Seed, "seed", w.Seed, "first seed")
-	var names []string
-	for _, one := range all {
-		names = append(names, one.Name)
-	}
+	names := olaf.Map(all, func(one policy.Scenario) string { return one.Name })
 	cli.Choose(cells.Cmd, &s.Scenario, "scenario", "policy, with or without aggregating switches", names...)
 	return cells
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -219,11 +220,7 @@ func (c *gridCells) choosesSharing(given []string) bool {
 	if slices.Contains(given, sweepcmd.SystemField) {
 		return false
 	}
-	name := c.Base.system
-	if name == "" {
-		name = sharedCluster().system
-	}
-	s, err := c.Base.waits.set.ClosedLoop().Find(name)
+	s, err := c.Base.waits.set.ClosedLoop().Find(cmp.Or(c.Base.system, sharedCluster().system))
 	if err != nil {
 		return false // running the cell returns a better error
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/expect"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
@@ -59,14 +60,8 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 }
 
 func modelNames() []string {
-	var names []string
-	for _, m := range iswitch.Models() {
-		names = append(names, m.Name)
-	}
-	for _, m := range xagg.Models() {
-		names = append(names, m.Name)
-	}
-	return names
+	return append(olaf.Map(iswitch.Models(), func(m iswitch.Model) string { return m.Name }),
+		olaf.Map(xagg.Models(), func(m xagg.Model) string { return m.Name })...)
 }
 
 // jobOnly lists flags that apply only to jobs on a preset's cluster. The exception is versus, which also applies to
@@ -216,12 +211,6 @@ type jobWork struct {
 
 func (w *jobWork) runs() int { return len(w.specs) * len(w.seeds) }
 
-// runJob simulates a job for every seed and prints its report.
-func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
-	f.job.preset = findJobPreset(f.preset)
-	return f.runJobs(cmd, env, f.job.preset, f.jobPlan)
-}
-
 // runJobs simulates jobs on the cluster of a preset.
 func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPreset,
 	plan func(*cobra.Command, *cli.Env) (*jobWork, error)) error {
@@ -354,7 +343,7 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 		return nil, err
 	}
 	plan := &job.Plan{Title: f.job.reportTitle(f.runs), Basis: f.job.preset.basis(&f.job), Config: config, Jobs: specs,
-		Seeds: f.listSeeds()}
+		Seeds: experiments.SeedsFrom(f.seed, f.runs)}
 	var at []expect.Configuration
 	for i, s := range specs {
 		if printed := f.job.preset.printed; printed != nil {
@@ -394,14 +383,6 @@ func (f *simulateFlags) tryJobs(specs []*job.Spec) error {
 		}
 	}
 	return nil
-}
-
-// listSeeds returns the seed of each run.
-func (f *simulateFlags) listSeeds() (seeds []uint64) {
-	for i := range f.runs {
-		seeds = append(seeds, f.seed+uint64(i))
-	}
-	return seeds
 }
 
 // captureJob creates the files for --pcap. Without the flag it creates none.

@@ -74,11 +74,7 @@ func jobPresets() []jobPreset {
 }
 
 func JobPresetNames() []string {
-	var names []string
-	for _, p := range jobPresets() {
-		names = append(names, p.name)
-	}
-	return names
+	return olaf.Map(jobPresets(), func(p jobPreset) string { return p.name })
 }
 
 // findJobPreset returns the named preset, or nil if there is none.

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -8,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim"
@@ -24,10 +27,7 @@ import (
 // newSimulation returns an empty document for the given number of runs. The first run uses the topology's seed, and the
 // seed increases by one for each further run.
 func newSimulation(t *netsim.Topology, runs int) (*simulation, error) {
-	s := &simulation{topology: t}
-	for i := range runs {
-		s.Seeds = append(s.Seeds, t.Seed+uint64(i))
-	}
+	s := &simulation{topology: t, Seeds: experiments.SeedsFrom(t.Seed, runs)}
 	var err error
 	s.Config, err = t.Document()
 	return s, err
@@ -217,10 +217,7 @@ func (s *simulation) printVersus(p *text.Page) {
 	for _, m := range []metric.Metric{{Name: "lost_pct", Column: "LOST", Unit: "%"},
 		{Name: "aom_cluster_ns", Column: "AOM/CLUSTER", Unit: "ns"},
 		{Name: "aom_worker_ns", Column: "AOM/WORKER", Unit: "ns"}} {
-		var stats []*results.Statistic
-		for i := range rows {
-			stats = append(stats, rows[i].Stats.Of(m.Name))
-		}
+		stats := olaf.Map(rows, func(r results.Row) *results.Statistic { return r.Stats.Of(m.Name) })
 		addColumn(g, &m, stats)
 	}
 	p.Grid(g)
@@ -236,10 +233,7 @@ func (s *simulation) printVersus(p *text.Page) {
 
 // subject describes the network, the seeds and the window for ages in one line.
 func (s *simulation) subject() string {
-	name := s.topology.Name
-	if name == "" {
-		name = "network without a name"
-	}
+	name := cmp.Or(s.topology.Name, "network without a name")
 	seeds := fmt.Sprintf("seed %d", s.Seeds[0])
 	if len(s.Seeds) > 1 {
 		seeds += fmt.Sprintf(" to %d", s.Seeds[len(s.Seeds)-1])
@@ -277,10 +271,7 @@ func (s *simulation) headlines() []string {
 		return &stat
 	}
 	over := func(of func(*netsim.Result) results.Float) *results.Statistic {
-		values := make([]results.Float, len(s.Runs))
-		for i, r := range s.Runs {
-			values[i] = of(r)
-		}
+		values := olaf.Map(s.Runs, of)
 		stat := results.Describe(values, "")
 		return &stat
 	}
@@ -314,11 +305,7 @@ func (s *simulation) systemName() string {
 }
 
 func valuesOf(runs []*netsim.Result, name string) []results.Float {
-	values := make([]results.Float, len(runs))
-	for i, r := range runs {
-		values[i] = r.Of(name)
-	}
-	return values
+	return olaf.Map(runs, func(r *netsim.Result) results.Float { return r.Of(name) })
 }
 
 // isCount reports whether a metric is a count.
@@ -376,10 +363,8 @@ func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 	g.Add(total, strconv.Itoa(clusters), strconv.Itoa(workers))
 	shown := withColumn(netsim.PartStatistics())
 	for _, m := range shown {
-		var values []*results.Statistic
-		for i := range r.Groups {
-			values = append(values, singleStatistic(r.Groups[i].Values.Of(m.Name)))
-		}
+		values := olaf.Map(r.Groups,
+			func(g netsim.GroupResult) *results.Statistic { return singleStatistic(g.Values.Of(m.Name)) })
 		addColumn(g, m, append(values, singleStatistic(r.Of(m.Name))))
 	}
 	p.Grid(g)
@@ -417,11 +402,8 @@ func printPorts(p *text.Page, ports []netsim.PortResult) {
 	}
 	p.Say("", "Ports over the whole run, warm-up included:")
 	for _, m := range withColumn(netsim.PortStatistics()) {
-		var values []*results.Statistic
-		for i := range ports {
-			values = append(values, singleStatistic(ports[i].Values.Of(m.Name)))
-		}
-		addColumn(g, m, values)
+		addColumn(g, m, olaf.Map(ports,
+			func(p netsim.PortResult) *results.Statistic { return singleStatistic(p.Values.Of(m.Name)) }))
 	}
 	p.Grid(g)
 	p.Printf("\n")
@@ -436,10 +418,7 @@ func printRuns(p *text.Page, runs []*netsim.Result, rows []*metric.Metric) {
 	mean, interval := []string{"mean"}, []string{"± 95 %"}
 	for _, m := range rows {
 		values := valuesOf(runs, m.Name)
-		var singles []*results.Statistic
-		for _, v := range values {
-			singles = append(singles, singleStatistic(v))
-		}
+		singles := olaf.Map(values, singleStatistic)
 		by := addColumn(g, m, singles)
 		s := results.Describe(values, "")
 		centre, half := text.FormatRoundedParts(&s, by)
@@ -500,10 +479,7 @@ func (s *sweepDocument) printMap(p *text.Page, by float64, unit string) {
 	p.Printf("\n")
 	for i := range s.Points {
 		q := &s.Points[i]
-		phases := make([]byte, len(q.Delivered))
-		for k, share := range q.Delivered {
-			phases[k] = shade(share)
-		}
+		phases := olaf.Map(q.Delivered, shade)
 		mean := q.Stats.Of(sweepAge).Mean
 		age := text.FormatRounded(singleStatistic(mean), by) + " " + unit
 		bar := 0

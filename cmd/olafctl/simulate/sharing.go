@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/expect"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/paper/atp"
@@ -60,10 +62,8 @@ func (f *sharingFlags) parseGrid(cmd *cobra.Command, of string, rest *jobFlags) 
 		return nil, err
 	}
 	g := &atp.Grid{Amounts: strings.Split(f.aggregators, ","), Sharings: strings.Split(f.sharing, ",")}
-	g.System, g.Model, g.Jobs, g.Workers, g.Window = of, model, 1, atp.LabWorkers, rest.options.Window
-	if g.System == "" {
-		g.System = sharedCluster().system
-	}
+	g.System, g.Model, g.Jobs, g.Workers = cmp.Or(of, sharedCluster().system), model, 1, atp.LabWorkers
+	g.Window = rest.options.Window
 	if counted {
 		if g.Jobs, err = strconv.Atoi(jobs); err != nil || g.Jobs < 1 {
 			return nil, cli.UsageError("--jobs %s: use a model and a number of jobs, such as vgg16:3", f.jobs)
@@ -108,13 +108,8 @@ func sharingOptions(cmd *cobra.Command) []string {
 	return given
 }
 
-// runSharing simulates jobs that share a switch, for every combination of sharing, number of aggregators, loss rate and
-// seed.
-func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
-	return f.runJobs(cmd, env, sharedCluster(), f.sharedWork)
-}
-
-// sharedWork returns the requested jobs that share a switch.
+// sharedWork returns the requested jobs that share a switch, for every combination of sharing, number of aggregators,
+// loss rate and seed.
 func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
 	g, err := f.sharing.parseGrid(cmd, f.queue, &f.job)
 	if err != nil {
@@ -124,7 +119,7 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, 
 	if err != nil {
 		return nil, err
 	}
-	plan := &atp.Plan{Grid: g, Seeds: f.listSeeds(), Systems: env.Systems}
+	plan := &atp.Plan{Grid: g, Seeds: experiments.SeedsFrom(f.seed, f.runs), Systems: env.Systems}
 	work := &jobWork{preset: sharedPreset, about: sharedPreset + ", " + cells[0].Name(), seeds: plan.Seeds,
 		names: slices.Concat([]string{"system", "workers", "updates", "loss"}, sharingOnly, sharingOptions(cmd))}
 	var at []expect.Configuration

@@ -110,11 +110,7 @@ func (f *topologyFlags) systemNames() []string {
 }
 
 func presetNames() []string {
-	var names []string
-	for _, p := range netsim.Presets() {
-		names = append(names, p[0])
-	}
-	return names
+	return olaf.Map(netsim.Presets(), func(p [2]string) string { return p[0] })
 }
 
 // loadTopology reads a topology file or builds a preset, and applies the given flags.
@@ -376,9 +372,10 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	}
 	switch {
 	case findJobPreset(f.preset) != nil && len(args) == 0:
-		return f.runJob(cmd, env)
+		f.job.preset = findJobPreset(f.preset)
+		return f.runJobs(cmd, env, f.job.preset, f.jobPlan)
 	case f.preset == sharedPreset && len(args) == 0:
-		return f.runSharing(cmd, env)
+		return f.runJobs(cmd, env, sharedCluster(), f.sharedWork)
 	}
 	if err := refuseJobFlags(cmd, nil); err != nil {
 		return err
@@ -393,14 +390,14 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 			return err
 		}
 	} else if !f.isPhaseMap(cmd) {
-		return f.sweepNetwork(cmd, env, args)
+		return f.sweepWith(cmd, env, SweepCommand(env), args...)
 	}
 	t, err := f.loadTopology(cmd, args)
 	if err != nil {
 		return err
 	}
 	if len(f.swept.Axes) > 0 && t.Waiting != nil { // its phases are not locked
-		return f.sweepNetwork(cmd, env, args)
+		return f.sweepWith(cmd, env, SweepCommand(env), args...)
 	}
 	others, err := f.loadOthers(cmd, args, t.System())
 	if err != nil {
@@ -544,11 +541,6 @@ func (f *simulateFlags) isPhaseMap(cmd *cobra.Command) bool {
 	name, _, _ := strings.Cut(f.swept.Axes[0], "=")
 	one := len(f.swept.Axes) == 1 && slices.Contains(netsim.SweepableNames(), name)
 	return one && f.swept.RefuseSweepOnly(cmd) == nil
-}
-
-// sweepNetwork varies options of a network over a grid.
-func (f *simulateFlags) sweepNetwork(cmd *cobra.Command, env *cli.Env, args []string) error {
-	return f.sweepWith(cmd, env, SweepCommand(env), args...)
 }
 
 // sweepWith runs a sweep of a command, using a file if there is one.

@@ -139,17 +139,21 @@ func (f *clusterFlags) checkFlags(path string) error {
 		return cli.UsageError("--at-once %d: use 1 or more, or 0 for no limit", f.atOnce)
 	case f.image == "" || !isPrintable(f.image) || strings.ContainsRune(f.image, ' '):
 		return cli.UsageError("--image %q is not an image reference, such as registry.example/olafctl:v1", f.image)
-	case !claimName.MatchString(f.claim):
+	case len(f.claim) > maxClaim || !claimName.MatchString(f.claim):
 		return cli.UsageError("--claim %q is not a name in Kubernetes: use small letters, digits, - and .", f.claim)
 	}
 	return nil
 }
 
-// claimName matches valid names of Kubernetes objects.
-var claimName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+// maxClaim is the maximum length of the names of Kubernetes objects and of the keys in a ConfigMap. It is checked apart
+// from their characters, because a regular expression with a bound this large takes milliseconds to compile.
+const maxClaim = 253
 
-// configKey matches valid keys in a Kubernetes ConfigMap.
-var configKey = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
+// claimName matches the characters of valid names of Kubernetes objects.
+var claimName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+
+// configKey matches the characters of valid keys in a Kubernetes ConfigMap.
+var configKey = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
 
 // isPrintable reports whether a name is valid UTF-8 and contains no character that ends a line or a comment.
 func isPrintable(name string) bool {
@@ -231,10 +235,10 @@ func (s *script) addKubernetes(f *clusterFlags, path string) error {
 
 // countShards returns the number of shares into which the sweep is divided, which is at most the number of cells.
 func (f *clusterFlags) countShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, error) {
-	if min(f.shards, len(plan.Cells)) == 0 {
-		return chooseShards(cmd, env, plan)
+	if shards := min(f.shards, len(plan.Cells)); shards > 0 {
+		return shards, nil
 	}
-	return min(f.shards, len(plan.Cells)), nil
+	return chooseShards(cmd, env, plan)
 }
 
 // configFiles returns the files that a pod needs, by name: the sweep file and the file that the sweep's command reads.
@@ -255,7 +259,7 @@ func configFiles(path string) (map[string]string, error) {
 			return nil, cli.UsageError("the sweep reads %s, which pods find only in the same folder and not under "+
 				"the name %s; put it into the folder of %s", spec.File, own, path)
 		}
-		if !configKey.MatchString(name) {
+		if len(name) > maxClaim || !configKey.MatchString(name) {
 			return nil, cli.UsageError("the sweep reads %q, whose name a ConfigMap does not allow: use letters, "+
 				"digits, -, _ and .", spec.File)
 		}
@@ -287,7 +291,7 @@ func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, erro
 		return 0, err
 	}
 	took := env.Now().Sub(began)
-	by := store.Maker{Host: NewPresence(env, "", plan.Build).Host, Build: plan.Build.String(),
+	by := store.Maker{Host: env.HostName(), Build: plan.Build.String(),
 		Finished: env.Now().UTC().Format(time.RFC3339), Seconds: took.Seconds()}
 	err = cli.StoreFlagOf(cmd).WithStore(env,
 		func(s *store.Store) error { return s.Singles().Put(store.Single{Key: job.Key, Result: result, By: by}) })

@@ -247,7 +247,7 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 				if err := list.Write(env, out); err != nil || len(args) == 0 {
 					return err
 				}
-				return errors.Join(writeWorking(env, all, out), writeFailures(env, all, out))
+				return writeDetails(env, all, out)
 			})
 		},
 	}
@@ -256,34 +256,25 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// writeWorking lists the workers and the cells on which they work.
-func writeWorking(env *cli.Env, all []sweepStatus, out cli.Format) error {
-	list := &cli.Grid{Header: []string{"WORKER", "WORKS ON"}}
+// writeDetails lists the workers with the cells on which they work, and the cells that failed with the reasons.
+func writeDetails(env *cli.Env, all []sweepStatus, out cli.Format) (err error) {
+	working := &cli.Grid{Header: []string{"WORKER", "WORKS ON"}}
+	failed := &cli.Grid{Header: []string{"FAILED", "WHY"}}
 	for i := range all {
 		for _, name := range slices.Sorted(maps.Keys(all[i].Working)) {
-			list.Add(name, all[i].Working[name])
+			working.Add(name, all[i].Working[name])
 		}
-	}
-	if len(list.Rows) == 0 || out == cli.CSV {
-		return nil
-	}
-	fmt.Fprintln(env.Stdout)
-	return list.Write(env, out)
-}
-
-// writeFailures lists the cells that failed, with the reasons.
-func writeFailures(env *cli.Env, all []sweepStatus, out cli.Format) error {
-	list := &cli.Grid{Header: []string{"FAILED", "WHY"}}
-	for i := range all {
 		for _, f := range all[i].Failures {
-			list.Add(f.Cell, f.Error)
+			failed.Add(f.Cell, f.Error)
 		}
 	}
-	if len(list.Rows) == 0 || out == cli.CSV {
-		return nil
+	for _, list := range []*cli.Grid{working, failed} {
+		if len(list.Rows) > 0 && out != cli.CSV {
+			fmt.Fprintln(env.Stdout)
+			err = errors.Join(err, list.Write(env, out))
+		}
 	}
-	fmt.Fprintln(env.Stdout)
-	return list.Write(env, out)
+	return err
 }
 
 // listStatus returns the status of the named sweep, or of all unfinished ones.

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -180,11 +179,7 @@ func awaitWorker(ctx context.Context, env *cli.Env, url string, arrived <-chan s
 }
 
 func NewPresence(env *cli.Env, role string, build sweep.Build) queue.Presence {
-	host, err := env.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return queue.Presence{Role: role, Host: host, Build: build.Hash(), Named: build.String()}
+	return queue.Presence{Role: role, Host: env.HostName(), Build: build.Hash(), Named: build.String()}
 }
 
 // maxClockOff is the difference between two hosts' clocks above which a remark is printed.
@@ -410,11 +405,8 @@ func (f *GridFlags) workFromQueue(ctx context.Context, env *cli.Env, from *Queue
 	if err := q.FollowPresence(ctx, AnnouncePeers(env, queue.HandsOut, build, untilForeign(build, stop))); err != nil {
 		return err
 	}
-	l := &queue.Labour{Queue: q, Build: build, Workers: f.processes, Host: me.Host, ID: hex.EncodeToString(id),
+	l := &queue.Labour{Queue: q, Build: build, Workers: f.countProcesses(), Host: me.Host, ID: hex.EncodeToString(id),
 		Now: env.Now, Start: ProcessStarter(env, build), Idle: idle}
-	if l.Workers == 0 {
-		l.Workers = runtime.GOMAXPROCS(0)
-	}
 	if !f.Quiet {
 		fmt.Fprintf(env.Stderr, "taking jobs from %s with %s; Ctrl-C ends it\n", from.Url,
 			olaf.Plural(l.Workers, "worker"))
@@ -461,16 +453,9 @@ func (f *GridFlags) workOnShare(ctx context.Context, env *cli.Env, path, shard s
 		return err
 	}
 	return f.Store.WithStore(env, func(s *store.Store) error {
-		host := NewPresence(env, "", plan.Build).Host
-		engine := &sweep.Engine{Plan: plan, Results: s.Singles(), Workers: f.processes, Host: host, Now: env.Now,
-			Start: ProcessStarter(env, plan.Build), Shard: part - 1, Shards: of}
-		if engine.Workers == 0 {
-			engine.Workers = runtime.GOMAXPROCS(0)
-		}
-		bar := cli.StartNotedProgress(env, f.Quiet,
-			func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }, SweepNote(env, engine))
-		_, differ, err := engine.Run(ctx)
-		bar.Stop()
+		engine := f.newEngine(env, s, plan)
+		engine.Shard, engine.Shards = part-1, of
+		_, differ, err := f.runWithBar(ctx, env, engine)
 		p := engine.Progress()
 		fmt.Fprintf(env.Stderr, "share %s: %d of %d cells done, %d failed\n", shard, p.Done, p.Cells, p.Failed)
 		switch {

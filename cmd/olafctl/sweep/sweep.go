@@ -3,6 +3,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -255,15 +256,8 @@ func ThisBuild(env *cli.Env) (sweep.Build, error) {
 
 // carryOut runs a sweep until it is finished, fails or is stopped.
 func (f *GridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, folder *sweep.Folder) error {
-	host, err := env.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	engine := &sweep.Engine{Plan: folder.Plan, Results: s.Singles(), Workers: f.processes, Host: host, Now: env.Now,
-		Start: ProcessStarter(env, folder.Plan.Build)}
-	if engine.Workers == 0 {
-		engine.Workers = runtime.GOMAXPROCS(0)
-	}
+	engine := f.newEngine(env, s, folder.Plan)
+	var err error
 	handedOut := func(error) (Handed, error) { return Handed{}, nil }
 	if f.queue.Url != "" {
 		if handedOut, err = f.queue.HandOut(ctx, env, engine); err != nil {
@@ -276,7 +270,7 @@ func (f *GridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 	}
 	defer unwatch()
 	watch.AddSweep(engine.Progress)
-	stopBeat := startBeat(env, engine, folder, host)
+	stopBeat := startBeat(env, engine, folder)
 	cells, differences, err := f.runCells(ctx, env, engine)
 	stopBeat()
 	elsewhere, lost := handedOut(err)
@@ -296,6 +290,21 @@ func (f *GridFlags) runCells(ctx context.Context, env *cli.Env, engine *sweep.En
 	if f.Tui && !f.View.IsPlain(env) {
 		return f.showDashboard(ctx, env, engine)
 	}
+	return f.runWithBar(ctx, env, engine)
+}
+
+// newEngine returns the engine for a plan, with the worker processes that the flags select.
+func (f *GridFlags) newEngine(env *cli.Env, s *store.Store, plan *sweep.Plan) *sweep.Engine {
+	return &sweep.Engine{Plan: plan, Results: s.Singles(), Workers: f.countProcesses(), Host: env.HostName(), Now: env.Now,
+		Start: ProcessStarter(env, plan.Build)}
+}
+
+// countProcesses returns the number of worker processes on this host.
+func (f *GridFlags) countProcesses() int { return cmp.Or(f.processes, runtime.GOMAXPROCS(0)) }
+
+// runWithBar runs an engine and shows a progress bar.
+func (f *GridFlags) runWithBar(ctx context.Context, env *cli.Env, engine *sweep.Engine) ([]found.Outcome, []string,
+	error) {
 	bar := cli.StartNotedProgress(env, f.Quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots },
 		SweepNote(env, engine))
 	defer bar.Stop()
@@ -450,12 +459,12 @@ func SweepNote(env *cli.Env, engine *sweep.Engine) func() string {
 const beatInterval = time.Second
 
 // startBeat records the sweep's progress for 'olafctl sweep status' until stop is called.
-func startBeat(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, host string) (stop func()) {
+func startBeat(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder) (stop func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
 	started := env.Now()
 	tell := func() {
 		now := env.Now()
-		folder.Beat(sweep.Beat{Progress: engine.Progress(), Host: host, At: now.UTC().Format(time.RFC3339),
+		folder.Beat(sweep.Beat{Progress: engine.Progress(), Host: engine.Host, At: now.UTC().Format(time.RFC3339),
 			Seconds: now.Sub(started).Seconds()})
 	}
 	go func() {

@@ -54,14 +54,7 @@ func tokenPointer(env *cli.Env, address string) string {
 	if err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
 		return ""
 	}
-	cache := env.Getenv("XDG_CACHE_HOME")
-	if home := env.Getenv("HOME"); cache == "" && home != "" {
-		cache = filepath.Join(home, ".cache")
-	}
-	if cache == "" {
-		return ""
-	}
-	return filepath.Join(cache, "olafctl", "queues", port)
+	return env.UserPath("XDG_CACHE_HOME", ".cache", "queues", port)
 }
 
 // ShareToken lets this user's commands on this host find the token for the queue at a loopback address until unshare is
@@ -91,17 +84,7 @@ func OwnToken(env *cli.Env, address string) string {
 	if err != nil {
 		return ""
 	}
-	pointer := tokenPointer(env, at.Host)
-	if pointer == "" {
-		return ""
-	}
-	path, err := ReadToken(pointer)
-	if err != nil {
-		return "" // the queue belongs to another user or has no token
-	}
-	token, err := ReadToken(path)
-	if err != nil {
-		return "" // its store was removed; the server's error names what is missing
-	}
+	path, _ := ReadToken(tokenPointer(env, at.Host)) // "" if the queue belongs to another user or has no token
+	token, _ := ReadToken(path)                      // "" if its store was removed; the server's error names what is missing
 	return token
 }

@@ -159,10 +159,7 @@ func (h *stateDocument) write(w io.Writer, name string) {
 
 // lineText describes a job in one line.
 func (j *stateJob) lineText() string {
-	workers := make([]string, len(j.Members))
-	for i, m := range j.Members {
-		workers[i] = "w" + strconv.Itoa(int(m))
-	}
+	workers := olaf.Map(j.Members, func(m olaf.WorkerID) string { return "w" + strconv.Itoa(int(m)) })
 	line := fmt.Sprintf("job %d: %s", j.Job, strings.Join(workers, " "))
 	if len(workers) == 0 {
 		line += "nobody"
