@@ -218,8 +218,7 @@ func (m *model) control(u int) {
 		var young []Bool
 		for j := range k {
 			ack := st.depart[j].Shift(delay)
-			young = append(young, and(st.frame[j],
-				m.s.Le(ack, st.arrival[k]), m.s.Lt(st.arrival[k].Shift(-age), ack)))
+			young = append(young, and(st.frame[j], m.s.Le(ack, st.arrival[k]), m.s.Lt(st.arrival[k].Shift(-age), ack)))
 		}
 		if age == 0 {
 			young = nil

@@ -240,8 +240,7 @@ func RepeatStored(ctx context.Context, systems system.Set, f *store.Folder, stre
 		if why := describeDifference(&kept[i], again.runs[kept[i].Ordinal]); why != "" {
 			run := &kept[i].Run
 			return i, fmt.Errorf("%s: %w: %s at %v, run %d: %s; was it kept by another version of olafctl?", f.ID(),
-				archive.ErrDiffers,
-				run.Queue, olaf.Rate(run.OutRateBPS), run.Index, why)
+				archive.ErrDiffers, run.Queue, olaf.Rate(run.OutRateBPS), run.Index, why)
 		}
 	}
 	return len(kept), nil

@@ -211,8 +211,7 @@ func (s *Spec) checkLoop() error {
 		{s.RewardFilter, "the reward filter belongs to a queue, and packets of a closed loop pass no queue"},
 		{l.Racks < 0, fmt.Sprintf("%d racks; use 1 or more", l.Racks)},
 		{!s.fillsRacks(), fmt.Sprintf("%s of a job do not fill %d racks; use fewer",
-			olaf.Plural(s.workersPerJob(), "worker"),
-			l.Racks)},
+			olaf.Plural(s.workersPerJob(), "worker"), l.Racks)},
 		{l.Limit <= 0, fmt.Sprintf("a run of %v at most; it must be above 0", l.Limit)},
 		{s.Overhead < 0, fmt.Sprintf("%v beside a frame", s.Overhead)},
 	}
@@ -426,8 +425,7 @@ func (p *Plan) clusterID(c olaf.ClusterID) olaf.ClusterID {
 // needs.
 func checkLooper(dev fpga.Device, c *Config) error {
 	if _, ok := dev.(fpga.Looper); !ok {
-		return fmt.Errorf("%w: closed-loop workers cannot run on %s", fpga.ErrRefused,
-			dev.Identity().Address)
+		return fmt.Errorf("%w: closed-loop workers cannot run on %s", fpga.ErrRefused, dev.Identity().Address)
 	}
 	return fpga.CheckProgramBuilt(dev, c.system.SwitchProgram())
 }

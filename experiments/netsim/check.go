@@ -51,10 +51,7 @@ func (t *Topology) Check() error {
 	c.checkClusters()
 	c.checkBackground()
 	c.checkSchedule()
-	if len(c.errs) > 0 {
-		return errors.Join(c.errs...)
-	}
-	return nil
+	return errors.Join(c.errs...)
 }
 
 func (c *checker) checkGeneral() {
@@ -66,8 +63,7 @@ func (c *checker) checkGeneral() {
 		c.addError(t.Pos, "warmup", "warmup is %v; it must not be negative", t.Warmup)
 	}
 	if t.Duration > maxSimulated || t.Warmup > maxSimulated {
-		c.addError(t.Pos, "duration", "duration %v exceeds virtual time; at most %v", t.Duration,
-			maxSimulated)
+		c.addError(t.Pos, "duration", "duration %v exceeds virtual time; at most %v", t.Duration, maxSimulated)
 	}
 	if t.Update < olaf.HeaderBytes || t.Update > olaf.MaxFrame || (t.Update-olaf.HeaderBytes)%olaf.LaneBytes != 0 {
 		c.addError(t.Pos, "update", "update is %v; a frame has %d bytes of headers and whole lanes of %d bytes, at most %v in all, such as 1000B",

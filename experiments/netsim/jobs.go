@@ -319,8 +319,7 @@ func (w *Waiting) resolveMode(all system.Set) (*system.System, *system.Mode, err
 	}
 	if !s.Rises() {
 		return nil, nil, fmt.Errorf("%w: the sums of %s do not go on to a server above the switches; those of %s do",
-			system.ErrOptions, s.Name,
-			strings.Join(all.Rising().Names(), ", "))
+			system.ErrOptions, s.Name, strings.Join(all.Rising().Names(), ", "))
 	}
 	mode, err := s.Mode(w.Mode)
 	if err != nil {

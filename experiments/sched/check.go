@@ -63,8 +63,7 @@ func (v *Verdict) Summary() string {
 		}
 		count[one.Rule]++
 	}
-	parts := olaf.Map(order, func(rule Rule) string { return fmt.Sprintf("%s %d×", rule, count[rule]) })
-	return strings.Join(parts, ", ")
+	return strings.Join(olaf.Map(order, func(rule Rule) string { return fmt.Sprintf("%s %d×", rule, count[rule]) }), ", ")
 }
 
 // checking is the state of checking one plan.
@@ -155,8 +154,7 @@ func (c *checking) form() bool {
 			c.addViolation(BadForm, -1, a.Job, a.INC, "job %s is aggregated in %q, which is not a unit", a.Job, a.INC)
 		case a.Start < 0 || a.Start > c.plan.Slots-len(a.Rates):
 			c.addViolation(BadForm, -1, a.Job, "", "job %s sends in slots %d to %d, but the plan has slots 0 to %d",
-				a.Job,
-				a.Start, a.Start+len(a.Rates)-1, c.plan.Slots-1)
+				a.Job, a.Start, a.Start+len(a.Rates)-1, c.plan.Slots-1)
 		}
 		seen[a.Job] = true
 		for k, r := range a.Rates {

@@ -122,8 +122,7 @@ func (c *Command) findField(name string) (Field, error) {
 		names = append(names, f.Name)
 	}
 	if slices.Contains(c.Options, name) {
-		return Field{}, fmt.Errorf("%w: %s of %s can't be varied; %s", ErrSpec, name, c.Name,
-			suggestNames(name, names))
+		return Field{}, fmt.Errorf("%w: %s of %s can't be varied; %s", ErrSpec, name, c.Name, suggestNames(name, names))
 	}
 	return Field{}, fmt.Errorf("%w: %s has no option %q to vary; %s", ErrSpec, c.Name, name, suggestNames(name, names))
 }

@@ -268,8 +268,7 @@ func (f *File) findVaried(c *Command, name string) (Field, error) {
 	for option := range f.Options {
 		if strings.ReplaceAll(option, "_", "-") == name {
 			return field, fmt.Errorf("%w: %s is varied and also set for all cells (%s); remove one of the two", ErrSpec,
-				name,
-				f.Options[option])
+				name, f.Options[option])
 		}
 	}
 	return field, nil

@@ -175,8 +175,7 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 		return matches[0], nil
 	case len(matches) > 1:
 		return "", fmt.Errorf("%w: %q is the beginning of %d sweeps, such as %s and %s; type more characters",
-			ErrUnknown, name,
-			len(matches), matches[0], matches[1])
+			ErrUnknown, name, len(matches), matches[0], matches[1])
 	}
 	const some = 3
 	if near := suggest.NearestNames(name, ids, some); len(near) > 0 {

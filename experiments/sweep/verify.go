@@ -34,8 +34,7 @@ func RecomputeDocument(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, e
 	}
 	if stored.Digest != again.Digest {
 		return nil, nil, fmt.Errorf("%w: %s: its digest is %.12s…, but its results have the digest %.12s…",
-			archive.ErrMismatch,
-			f.ID(), stored.Digest, again.Digest)
+			archive.ErrMismatch, f.ID(), stored.Digest, again.Digest)
 	}
 	for _, part := range []struct {
 		what      string

@@ -229,6 +229,16 @@ func (s Set) Mode(of *System, name string) (*Mode, error) {
 	return nil, fmt.Errorf("%w; mode %s goes with %s", err, name, strings.Join(having.Names(), ", "))
 }
 
+// FindMode returns the named system and its named mode. The error matches ErrUnknown or ErrMode.
+func (s Set) FindMode(name, mode string) (*System, *Mode, error) {
+	of, err := s.Find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := of.Mode(mode)
+	return of, m, err
+}
+
 // ModeNames returns the names of the modes of all systems, without duplicates.
 func (s Set) ModeNames() (names []string) {
 	for i := range s {

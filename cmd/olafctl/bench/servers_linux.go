@@ -42,8 +42,7 @@ func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, 
 
 // feedOnce runs one feed and captures its frames if record is not nil.
 func feedOnce(ctx context.Context, f *saturate.Feeder, c saturate.Config, record saturate.Recorder,
-	onVector func()) (*saturate.Run,
-	error) {
+	onVector func()) (*saturate.Run, error) {
 	if record == nil {
 		return f.Run(ctx, c, onVector)
 	}

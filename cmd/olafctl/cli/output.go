@@ -172,8 +172,7 @@ func (g *Grid) Page() *table.Grid {
 
 func AddExplainFlag(cmd *cobra.Command, explain *bool) {
 	InGroup(cmd, OutputFlags, func() {
-		cmd.Flags().BoolVar(explain, "explain", false,
-			"also print notes and every statistic")
+		cmd.Flags().BoolVar(explain, "explain", false, "also print notes and every statistic")
 	})
 }
 

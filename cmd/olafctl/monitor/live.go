@@ -25,8 +25,7 @@ func (m *Monitor) AddSession(look func() *slowmotion.Snapshot) {
 		look:      look,
 		time:      desc("time_seconds", "device time since the start"),
 		occupancy: desc("queue_occupancy", "updates inside the queue", "queue"),
-		count: desc("queue_counted", "counters of the queue so far, by their names in documents", "queue",
-			"counter"),
+		count:     desc("queue_counted", "counters of the queue so far, by their names in documents", "queue", "counter"),
 		aom: desc("queue_aom_seconds",
 			"mean Age of Model over clusters, each from its first delivery to its last so far", "queue", "reading"),
 	})

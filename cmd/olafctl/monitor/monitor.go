@@ -56,8 +56,7 @@ func (m *Monitor) AddWork(name string, look func() (done, total int)) {
 	done, total := gaugeOptions("work_done", "steps of the work that are done"),
 		gaugeOptions("work_steps", "steps of the work; 0 until known")
 	done.ConstLabels, total.ConstLabels = of, of
-	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(done, func() float64 { done, _ := look(); return float64(done) }),
+	m.registry.MustRegister(prometheus.NewGaugeFunc(done, func() float64 { done, _ := look(); return float64(done) }),
 		prometheus.NewGaugeFunc(total, func() float64 { _, total := look(); return float64(total) }))
 }
 

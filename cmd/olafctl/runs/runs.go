@@ -49,11 +49,9 @@ unique prefix of it, or "last".`,
 	}
 	cli.AddFormatFlag(cmd, &out)
 	where.Add(cmd)
-	cmd.AddCommand(
-		newRunsListCmd(env, &where), newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where),
-		newRunsVerifyCmd(env, &where),
-		newRunsNoteCmd(env, &where), newRunsRmCmd(env, &where), newRunsPruneCmd(env, &where), newRunsReindexCmd(env),
-	)
+	cmd.AddCommand(newRunsListCmd(env, &where), newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where),
+		newRunsVerifyCmd(env, &where), newRunsNoteCmd(env, &where), newRunsRmCmd(env, &where),
+		newRunsPruneCmd(env, &where), newRunsReindexCmd(env))
 	return cmd
 }
 

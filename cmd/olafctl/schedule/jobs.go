@@ -1,11 +1,10 @@
 package schedule
 
 import (
-	"slices"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/sched"
 )
@@ -41,11 +40,8 @@ or stated defaults (docs/guide/scheduling.md).`,
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed")
 	cli.AddWrite(flags, &f.file, "write to this file instead of standard output")
 	cli.AddForce(flags, &f.force, "the file")
-	cli.Complete(cmd, "workload", func() (names []string) {
-		for _, k := range sched.WorkloadKinds() {
-			names = append(names, string(k))
-		}
-		return slices.Clip(names)
+	cli.Complete(cmd, "workload", func() []string {
+		return olaf.Map(sched.WorkloadKinds(), func(k sched.WorkloadKind) string { return string(k) })
 	})
 	return cmd
 }

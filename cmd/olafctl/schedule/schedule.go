@@ -25,21 +25,17 @@ when each job sends, and which racks are connected when (P4INC-AOI; docs/guide/s
 	return cmd
 }
 
-func readJobs(path string) (*sched.Problem, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, cli.UsageError("%v", err)
-	}
-	return sched.ParseProblem(path, text)
-}
+func readJobs(path string) (*sched.Problem, error) { return parseFile(path, sched.ParseProblem) }
 
 // ReadPlan reads a plan. It checks the plan's form but not the scheduling rules.
-func ReadPlan(path string) (*sched.Plan, error) {
+func ReadPlan(path string) (*sched.Plan, error) { return parseFile(path, sched.ParsePlan) }
+
+func parseFile[T any](path string, parse func(name string, text []byte) (*T, error)) (*T, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, cli.UsageError("%v", err)
 	}
-	return sched.ParsePlan(path, text)
+	return parse(path, text)
 }
 
 // rulesError returns the error for a plan that breaks rules, or nil if it breaks none.

@@ -67,6 +67,10 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	specs, err := axis.Specs(f.workload, values)
+	if err != nil {
+		return err
+	}
 	if err := f.to.CheckNames(); err != nil {
 		return err
 	}
@@ -76,11 +80,6 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	started := env.Now()
 	var done, total atomic.Int64
 	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), int(total.Load()) })
-	specs, err := axis.Specs(f.workload, values)
-	if err != nil {
-		bar.Stop()
-		return err
-	}
 	cells, err := policy.Cells(cmd.Context(), specs, f.seeds,
 		func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) })
 	bar.Stop()

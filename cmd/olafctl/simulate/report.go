@@ -225,8 +225,7 @@ func (s *simulation) printVersus(p *text.Page) {
 		c := &s.Versus[i].Comparison
 		cluster, worker := &c.AoMReduction.ClusterCluster, &c.AoMReduction.WorkerWorker
 		p.Say("", "Under %s models are %s per cluster, %s per worker than under %s (pairs of equal seed).",
-			rows[0].Queue, text.Freshness(cluster),
-			text.Freshness(worker), s.Versus[i].Name)
+			rows[0].Queue, text.Freshness(cluster), text.Freshness(worker), s.Versus[i].Name)
 	}
 	p.Printf("\n")
 }

@@ -85,11 +85,7 @@ func (f *sharingFlags) parseGrid(cmd *cobra.Command, of string, rest *jobFlags) 
 		g.Losses = []float64{0}
 	}
 	g.Options = rest.options
-	s, err := rest.set.ClosedLoop().Find(g.System)
-	if err != nil {
-		return nil, err
-	}
-	mode, err := s.Mode("sync")
+	s, mode, err := rest.set.ClosedLoop().FindMode(g.System, "sync")
 	if err != nil {
 		return nil, err
 	}

@@ -178,8 +178,7 @@ func (f *topologyFlags) baseTopology(args []string) (*netsim.Topology, error) {
 	case f.preset != "":
 		return netsim.Preset(f.waits.set, f.preset, netsim.Scale{})
 	}
-	return nil, cli.UsageError("name a topology file, or use --preset %s",
-		strings.Join(f.presetNames(), "|"))
+	return nil, cli.UsageError("name a topology file, or use --preset %s", strings.Join(f.presetNames(), "|"))
 }
 
 func (f *topologyFlags) applyOverrides(given func(string) bool, t *netsim.Topology) error {

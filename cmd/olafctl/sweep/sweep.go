@@ -46,8 +46,7 @@ the number of processes. 'olafctl bench --sweep' is the short form. See docs/gui
   olafctl sweep resume last`,
 	}
 	cmd.AddCommand(newSweepRunCmd(env), newSweepStatusCmd(env), newSweepResumeCmd(env), newSweepShowCmd(env),
-		newSweepExportCmd(env), newSweepRmCmd(env),
-		newSweepServeCmd(env), newSweepWorkCmd(env), newSweepWorkerCmd(env))
+		newSweepExportCmd(env), newSweepRmCmd(env), newSweepServeCmd(env), newSweepWorkCmd(env), newSweepWorkerCmd(env))
 	return cmd
 }
 

@@ -189,10 +189,9 @@ func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Form
 	for _, w := range statistics.PerWork {
 		i, flat := w.Intervals, w.Detrended
 		list.Add(fmt.Sprint(w.Worker), fmt.Sprint(w.Cluster), fmt.Sprint(w.Updates), text.Single(i.MeanNS/1e6),
-			fmt.Sprintf("%.3f", i.CV),
-			fmt.Sprintf("%.3f", i.Lag1), fmt.Sprintf("%.3f", i.Burstiness), fmt.Sprintf("%.3f", flat.CV),
-			fmt.Sprintf("%.3f", flat.Lag1),
-			fmt.Sprintf("%.1f", w.Reward), fmt.Sprintf("%.0f", w.EnvSteps))
+			fmt.Sprintf("%.3f", i.CV), fmt.Sprintf("%.3f", i.Lag1), fmt.Sprintf("%.3f", i.Burstiness),
+			fmt.Sprintf("%.3f", flat.CV), fmt.Sprintf("%.3f", flat.Lag1), fmt.Sprintf("%.1f", w.Reward),
+			fmt.Sprintf("%.0f", w.EnvSteps))
 	}
 	if out == cli.Table {
 		printTraceSummary(env, source.Header(), &statistics)

@@ -388,7 +388,6 @@ func (f *trainFlags) showComparison(ctx context.Context, env *cli.Env, k *onwire
 	by := cli.NewProvenance(env, started)
 	by.Device = k.Device
 	err = errors.Join(kept.Finish(env, report, by, false, f.quiet),
-		watch.DrawFigures(env, f.field.plots, f.force, "train", report),
-		cli.PrintReport(env, report, f.format, false))
+		watch.DrawFigures(env, f.field.plots, f.force, "train", report), cli.PrintReport(env, report, f.format, false))
 	return errors.Join(err, report.Err())
 }

@@ -38,8 +38,7 @@ type programFlags struct {
 func (f *programFlags) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		flags := cmd.Flags()
-		flags.StringVar(&f.command, "program", "",
-			"let this command compute, once per worker and for the server")
+		flags.StringVar(&f.command, "program", "", "let this command compute, once per worker and for the server")
 		flags.Var(&f.compute, "compute", "computing time per vector in virtual time; 0s measures the programs one at a time")
 		flags.IntVar(&f.values, "values", 0,
 			"values of the program's longest vector; default one frame, and 65536 for sums")

@@ -132,8 +132,7 @@ func (f *trainFlags) newJobReport(config rl.Config, spec *job.Spec, out *job.Tra
 	greedy := rl.Evaluate(&out.Weights, rl.Flights)
 	r.Seeds = []uint64{config.Seed}
 	r.Title = fmt.Sprintf("%s through %s, seed %d: %s in %.2f s of virtual time", olaf.Plural(config.Workers, "worker"),
-		name, config.Seed,
-		olaf.Plural(n.Updates, "update"), float64(n.Duration)/1e9)
+		name, config.Seed, olaf.Plural(n.Updates, "update"), float64(n.Duration)/1e9)
 	r.Found = append(r.Found, equal, fmt.Sprintf("worker 0 without exploring: reward %.1f over %d flights", greedy,
 		rl.Flights))
 	var all numbers

@@ -84,8 +84,7 @@ func clusterGrid(clusters []aomcheck.ClusterResult) *cli.Grid {
 	}
 	for _, c := range clusters {
 		g.Add(c.Name, aomcheck.Tidy(c.First), fmt.Sprint(c.Sent), fmt.Sprint(c.Delivered), fmt.Sprint(c.Merged),
-			fmt.Sprint(c.Lost),
-			text(c.MaxPeak), text(c.MeanPeak), text(c.MeanAoM))
+			fmt.Sprint(c.Lost), text(c.MaxPeak), text(c.MeanPeak), text(c.MeanAoM))
 	}
 	return g
 }

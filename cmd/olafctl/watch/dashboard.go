@@ -88,8 +88,7 @@ func (Clock) Tick(d time.Duration) (<-chan time.Time, func()) {
 func (d *Dashboard) ShowPlan(ctx context.Context, plan *bench.Plan) error {
 	return d.PlaySession(ctx, func(ctx context.Context, speed slowmotion.Speed) (*slowmotion.Player, error) {
 		return slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: d.Device, Access: d.Access, Index: d.Index},
-			speed,
-			d.View.Paused, NewClock(d.Env.Now))
+			speed, d.View.Paused, NewClock(d.Env.Now))
 	})
 }
 

@@ -93,10 +93,7 @@ func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
 	}
 	s := &Spec{Options: f.Options, Network: f.Network, Job: f.Job}
 	var err error
-	if s.System, err = systems.ClosedLoop().Find(f.System); err != nil {
-		return nil, err
-	}
-	s.Mode, err = s.System.Mode(f.Mode)
+	s.System, s.Mode, err = systems.ClosedLoop().FindMode(f.System, f.Mode)
 	return s, err
 }
 

@@ -153,9 +153,7 @@ func (s *sim) nextWire(at int, from program.Port, job int) int32 {
 
 // dropAtPort drops packet i because the port is full.
 func (s *sim) dropAtPort(i int32) {
-	if s.job.Observer != nil {
-		s.job.Observer.OnDrop(olaf.Time(s.now), &s.packets[i].Packet)
-	}
+	s.job.Observer.OnDrop(olaf.Time(s.now), &s.packets[i].Packet)
 	s.dropPacket(i)
 }
 

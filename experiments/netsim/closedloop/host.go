@@ -77,8 +77,8 @@ func (h *host) Compute(vector uint32) {
 // Message implements endpoint.Host.
 func (h *host) Message() {
 	h.opens = true
-	if o := h.sim.job.Observer; o != nil && !h.server {
-		o.OnSend(olaf.Time(h.sim.now), h.number)
+	if !h.server {
+		h.sim.job.Observer.OnSend(olaf.Time(h.sim.now), h.number)
 	}
 }
 
@@ -92,8 +92,8 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	if s.grove != nil {
 		s.setTarget(h, q)
 	}
-	if o := s.job.Observer; o != nil && h.server && p.Kind == program.Ack && p.Vectors > 0 {
-		o.OnSumPacket(olaf.Time(s.now), p)
+	if h.server && p.Kind == program.Ack && p.Vectors > 0 {
+		s.job.Observer.OnSumPacket(olaf.Time(s.now), p)
 	}
 	h.addCost(q)
 	h.opens = false
@@ -152,9 +152,7 @@ func (h *host) finishGradient() {
 	s := h.sim
 	h.doing = Talking
 	s.meter.recordGradient(h)
-	if s.job.Observer != nil {
-		s.job.Observer.OnCompute(olaf.Time(s.now), h.number)
-	}
+	s.job.Observer.OnCompute(olaf.Time(s.now), h.number)
 	var values []uint32
 	if s.job.Values != nil {
 		values = s.job.Values(olaf.Time(s.now), h.number, h.vector)

@@ -104,9 +104,7 @@ func (m *meter) recordGradient(h *host) {
 func (m *meter) recordOutput(o *emitter, to program.Dest, p *program.Packet) {
 	if to == program.Down && p.Kind == program.Result && !m.sim.switches[o.at].parent {
 		m.lastSum = o.time
-		if observer := m.sim.job.Observer; observer != nil {
-			observer.OnSumPacket(olaf.Time(o.time), p)
-		}
+		m.sim.job.Observer.OnSumPacket(olaf.Time(o.time), p)
 	}
 }
 

@@ -148,6 +148,9 @@ func newSim(net *Network, job *Job, parts *system.Parts, sync bool, seed uint64)
 	if err := job.checkJob(); err != nil {
 		return nil, err
 	}
+	if job.Observer == nil {
+		job.Observer = Unobserved{}
+	}
 	s := &sim{
 		shape: shapeOf(net, parts.Server != nil), seed: splitmix.MixBits(seed), sync: sync, net: net, job: job,
 		parts:     parts,
@@ -265,9 +268,7 @@ func (s *sim) transmitPacket(i, over int32, at int64) {
 	}
 	p.took = takes
 	if fate&Lost != 0 {
-		if s.job.Observer != nil {
-			s.job.Observer.OnLoss(olaf.Time(s.now), &p.Packet)
-		}
+		s.job.Observer.OnLoss(olaf.Time(s.now), &p.Packet)
 		s.dropPacket(i)
 		return
 	}

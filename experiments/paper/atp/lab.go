@@ -92,11 +92,7 @@ const labLimit = 20 * olaf.Second
 
 // Spec returns the job specification for the setting.
 func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
-	s, err := set.Find(c.System)
-	if err != nil {
-		return nil, err
-	}
-	mode, err := s.Mode("sync")
+	s, mode, err := set.FindMode(c.System, "sync")
 	if err != nil {
 		return nil, err
 	}

@@ -112,11 +112,7 @@ func (l *lab) run(ctx context.Context, a approach, m Model, workers int, ideal b
 	if o := l.done[k]; o != nil {
 		return o, nil
 	}
-	s, err := l.set.Find(a.system)
-	if err != nil {
-		return nil, err
-	}
-	mode, err := s.Mode(a.mode)
+	s, mode, err := l.set.FindMode(a.system, a.mode)
 	if err != nil {
 		return nil, err
 	}

@@ -73,11 +73,7 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (resul
 
 // run returns the throughput with a pool of the given number of slots in Gbit/s, simulated and predicted.
 func (c *config) run(ctx context.Context, set system.Set, slots int, payload olaf.Size) (have, predicted float64, err error) {
-	s, err := set.Find("switchml")
-	if err != nil {
-		return 0, 0, err
-	}
-	mode, err := s.Mode("sync")
+	s, mode, err := set.FindMode("switchml", "sync")
 	if err != nil {
 		return 0, 0, err
 	}

@@ -62,8 +62,7 @@ func poissonArrivals(seed uint64, updates int) ([]arrival, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b arrival) int {
-		return cmp.Or(cmp.Compare(a.at, b.at),
-			cmp.Compare(a.worker, b.worker))
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.worker, b.worker))
 	})
 	return all, nil
 }

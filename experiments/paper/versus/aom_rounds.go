@@ -33,11 +33,7 @@ func meanGap() float64 { return float64(offered.TimeToSend(size+overhead)) * wor
 // after the worker has received the last sum.
 func (p *player) newJob(set system.Set, rate olaf.Rate, updates int, seed uint64) (*closedloop.Network, *closedloop.Job,
 	*system.Parts, error) {
-	s, err := set.Find(p.system)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	mode, err := s.Mode("sync")
+	_, mode, err := set.FindMode(p.system, "sync")
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -65,8 +61,7 @@ func (p *player) newJob(set system.Set, rate olaf.Rate, updates int, seed uint64
 
 // play runs a player at the given rate with one seed.
 func (p *player) play(ctx context.Context, set system.Set, rate olaf.Rate, updates int,
-	seed uint64) (*closedloop.Result,
-	error) {
+	seed uint64) (*closedloop.Result, error) {
 	net, j, parts, err := p.newJob(set, rate, updates, seed)
 	if err != nil {
 		return nil, err

@@ -61,8 +61,7 @@ var memoryMeasures = []struct {
 	of         func(*job.Outcome) results.Statistic
 }{
 	{"iteration", "ms", func(o *job.Outcome) results.Statistic {
-		return scaleStatistic(o.Number("iteration_ns"),
-			1e-6)
+		return scaleStatistic(o.Number("iteration_ns"), 1e-6)
 	}},
 	{"memory in use, mean over time", "kB", func(o *job.Outcome) results.Statistic { return scaleStatistic(o.Number("held_bytes"), 1e-3) }},
 	{"memory in use × time for an update", "kB·ms", func(o *job.Outcome) results.Statistic {
@@ -144,11 +143,7 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (resu
 // runCell runs one cell of the comparison. It returns nil for a system that does not work with loss.
 func (c *memoryConfig) runCell(ctx context.Context, set system.Set, w *waiting, slow int, loss float64,
 	done func()) (*job.Outcome, error) {
-	s, err := set.Find(w.system)
-	if err != nil {
-		return nil, err
-	}
-	mode, err := s.Mode("sync")
+	s, mode, err := set.FindMode(w.system, "sync")
 	if err != nil {
 		return nil, err
 	}

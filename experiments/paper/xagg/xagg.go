@@ -65,11 +65,7 @@ var (
 // run runs one job of a system. It uses no random numbers.
 func run(ctx context.Context, set system.Set, name string, v variant, build func(*system.System,
 	*system.Parts) (closedloop.Network, closedloop.Job)) (*job.Outcome, error) {
-	s, err := set.Find(name)
-	if err != nil {
-		return nil, err
-	}
-	mode, err := s.Mode("sync")
+	s, mode, err := set.FindMode(name, "sync")
 	if err != nil {
 		return nil, err
 	}

@@ -686,8 +686,7 @@ func curvesOf(system string, runs []*ProgramRun, value func(*Point) *float64) (u
 			byUpdate = append(byUpdate, r.mean(value,
 				func(i, n int, _ *Point) bool { return i*curvePoints/n == part })...)
 			byTime = append(byTime, r.mean(value, func(_, _ int, q *Point) bool {
-				return int(min(q.AtNS*curvePoints/longest,
-					curvePoints-1)) == part
+				return int(min(q.AtNS*curvePoints/longest, curvePoints-1)) == part
 			})...)
 		}
 		if len(byUpdate) > 0 {

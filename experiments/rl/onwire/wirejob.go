@@ -65,8 +65,7 @@ func BuildWireJob(spec func(system.Options) (*job.Spec, error), o system.Options
 		}
 	}
 	return nil, fmt.Errorf("%w: no profile of %s has exact sums; choose a profile with --%s", system.ErrOptions,
-		s.System.Name,
-		system.OptionProfile)
+		s.System.Name, system.OptionProfile)
 }
 
 // layOut builds the parts of the system. The parts have room for a program's values and for the numbers that precede

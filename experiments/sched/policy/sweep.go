@@ -48,8 +48,7 @@ func Axes() []Axis {
 		{"inc", "jobs that a switch aggregates for", func(s *sched.Workload, v float64) { s.INC = int(v) }, true, false},
 		{"arrivals", "jobs that arrive a second", func(s *sched.Workload, v float64) { s.PerSecond = v }, false, false},
 		{"local", "share of jobs in one unit", func(s *sched.Workload, v float64) { s.Local = v }, false, false},
-		{"slot", "length of a slot, s", func(s *sched.Workload,
-			v float64) {
+		{"slot", "length of a slot, s", func(s *sched.Workload, v float64) {
 			s.Slot = olaf.Duration(math.Round(v * float64(olaf.Second)))
 		}, false, true},
 	}

@@ -34,11 +34,7 @@ type Job struct {
 // Spec returns the job for the named system, which must be in systems. It has links of 10 Gbps to one switch, as in
 // iSwitch's cluster, and no host costs in addition to the cost model.
 func (j *Job) Spec(systems system.Set) (*job.Spec, error) {
-	s, err := systems.Find(j.System)
-	if err != nil {
-		return nil, err
-	}
-	mode, err := s.Mode(j.Mode)
+	s, mode, err := systems.FindMode(j.System, j.Mode)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +89,7 @@ func trainOnce(ctx context.Context, c rl.Config) ([]results.Float, error) {
 	}
 	w := out.Network
 	return floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights[0], rl.Flights), float64(out.EndNS),
-		float64(w.In()), float64(w.Released),
-		float64(w.Class[engine.Aggregated]),
+		float64(w.In()), float64(w.Released), float64(w.Class[engine.Aggregated]),
 		float64(w.Class[engine.DroppedFull]+w.Class[engine.DroppedReward]+w.Class[engine.DroppedMismatch])), nil
 }
 

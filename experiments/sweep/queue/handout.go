@@ -155,8 +155,7 @@ func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	if there { // it failed, and its result was deleted; the old id would count as a duplicate
 		id += nats.NewInbox()
 		if err := p.queue.keepTrying(ctx, func(ctx context.Context) error {
-			return p.queue.results.Delete(ctx,
-				j.Key)
+			return p.queue.results.Delete(ctx, j.Key)
 		}); err != nil {
 			return nil, markTransport(err)
 		}
