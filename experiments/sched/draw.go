@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -29,12 +30,8 @@ func (p *Plan) ganttSheet(jobs int) table.Sheet {
 	slot := p.Problem.Slot
 	for i := range jobs {
 		a, j := &p.Jobs[i], &p.Problem.Jobs[i]
-		by := "server"
-		if a.INC != "" {
-			by = a.INC
-		}
 		from, to := olaf.Duration(a.Start)*slot, olaf.Duration(a.Start+len(a.Rates))*slot
-		cells := []table.Cell{table.S(j.ID + " " + by), table.N(j.Arrival.Seconds())}
+		cells := []table.Cell{table.S(j.ID + " " + cmp.Or(a.INC, "server")), table.N(j.Arrival.Seconds())}
 		if a.Finish == 0 {
 			cells = append(cells, table.Missing("unfinished"), table.Missing("unfinished"), table.Missing("unfinished"),
 				table.Missing("unfinished"))

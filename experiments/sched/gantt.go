@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,9 +12,7 @@ import (
 // each job waits (·), sends (█) and is done, then for each unit the jobs in its switch and its connected ports, and
 // finally the new connections. A column stands for one slot or for several slots, of which the busiest is shown.
 func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
-	columns = max(1, min(columns, p.Slots))
-	g := gantt{plan: p, per: (p.Slots + columns - 1) / columns}
-	g.columns = (p.Slots + g.per - 1) / max(1, g.per)
+	g := p.newGantt(columns)
 	width := 4
 	for i := range p.Jobs {
 		width = max(width, len(p.Jobs[i].Job))
@@ -33,11 +32,7 @@ func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
 			break
 		}
 		a := &p.Jobs[i]
-		by := "server"
-		if a.INC != "" {
-			by = a.INC
-		}
-		fmt.Fprintf(&b, "%-*s  %-8s |%s| %s\n", width, a.Job, by, g.job(a), finishText(a))
+		fmt.Fprintf(&b, "%-*s  %-8s |%s| %s\n", width, a.Job, cmp.Or(a.INC, "server"), g.job(a), finishText(a))
 	}
 	for i := range p.Problem.Units {
 		u := &p.Problem.Units[i]
@@ -54,9 +49,7 @@ func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
 // Bars returns the time lines of the jobs, in order, with at most the given number of columns. A job that waits is
 // drawn as ·, and a job that sends as █.
 func (p *Plan) Bars(columns int) []string {
-	columns = max(1, min(columns, p.Slots))
-	g := gantt{plan: p, per: max(1, (p.Slots+columns-1)/columns)}
-	g.columns = (p.Slots + g.per - 1) / g.per
+	g := p.newGantt(columns)
 	bars := make([]string, len(p.Jobs))
 	for i := range bars {
 		bars[i] = g.job(&p.Jobs[i])
@@ -81,6 +74,13 @@ func finishText(a *Assignment) string {
 type gantt struct {
 	plan         *Plan
 	per, columns int
+}
+
+// newGantt returns a chart with at most the given number of columns.
+func (p *Plan) newGantt(columns int) gantt {
+	columns = max(1, min(columns, p.Slots))
+	per := max(1, (p.Slots+columns-1)/columns)
+	return gantt{plan: p, per: per, columns: (p.Slots + per - 1) / per}
 }
 
 func (g *gantt) job(a *Assignment) string {

@@ -2,6 +2,7 @@ package play
 
 import (
 	"math"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
@@ -70,10 +71,7 @@ func newOptics(in *sched.Instance, plan *sched.Plan) *optics {
 	o := &optics{in: in, count: map[[2]int][]int{}}
 	for pair, n := range in.Initial {
 		if pair[0] < pair[1] {
-			o.countsOf(pair, plan.Slots)
-			for i := range o.count[pair] {
-				o.count[pair][i] = n
-			}
+			o.count[pair] = slices.Repeat([]int{n}, plan.Slots+1)
 		}
 	}
 	for _, c := range plan.Connections {

@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,28 +21,19 @@ func (cbc) Find() error {
 }
 
 // Solve implements Solver.
-func (s cbc) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err error) {
+func (s cbc) Solve(ctx context.Context, m *Model, l Limits) (Answer, error) {
 	path, err := onPath("cbc", "coinor-cbc")
 	if err != nil {
 		return Answer{}, err
 	}
-	err = inFolder(m, func(model, solution string) error {
+	arguments := func(model, solution string) ([]string, error) {
 		args := []string{model, "timeMode", "elapsed", "ratioGap", formatNumber(l.Gap), "allowableGap", "0"}
 		if l.Time > 0 {
 			args = append(args, "seconds", strconv.FormatFloat(l.Time.Seconds(), 'f', 3, 64))
 		}
-		out, err := command(ctx, l, nil, path, append(args, "solve", "solution", solution)...)
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(solution)
-		if err != nil {
-			return broken(s.Name(), "wrote no solution and said %q", lastLine(out))
-		}
-		answer, err = readCBC(m, string(text), out)
-		return err
-	})
-	return answer, err
+		return append(args, "solve", "solution", solution), nil
+	}
+	return solveFile(ctx, m, l, path, arguments, readCBC)
 }
 
 var cbcBound = regexp.MustCompile(`(?m)^Lower bound: +(\S+)`)

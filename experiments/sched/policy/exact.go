@@ -59,8 +59,8 @@ func PlanExactly(ctx context.Context, p *sched.Problem, o ExactOptions) (*sched.
 	if err := s.solve(ctx); err != nil {
 		return nil, err
 	}
-	if last := s.lastSlot(); o.Horizon > 0 && last > o.Horizon {
-		return nil, s.tooShort(last)
+	if o.Horizon > 0 && s.best.Slots > o.Horizon {
+		return nil, s.tooShort()
 	}
 	if o.Fewest {
 		if err := s.minimizeConnections(ctx); err != nil {
@@ -194,12 +194,10 @@ func (s *search) take(ctx context.Context, b *program, a Answer) error {
 	return nil
 }
 
-// lastSlot returns the number of slots in the best schedule.
-func (s *search) lastSlot() int { return s.best.Slots }
-
 // tooShort returns the error for a horizon that is too short. It names the shortest horizon that works, if known, or a
-// range. works is the number of slots that is known to work.
-func (s *search) tooShort(works int) error {
+// range.
+func (s *search) tooShort() error {
+	works := s.best.Slots // known to work
 	least := int((s.bound + s.in.Origin()) / s.in.Problem.Slot)
 	if s.bound == s.best.Outcome.CTBTI {
 		return fmt.Errorf("%w: %d slots are too few; the shortest horizon that works is %d", ErrInfeasible, s.o.Horizon, works)

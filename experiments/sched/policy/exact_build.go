@@ -374,11 +374,10 @@ func (b *program) carry(k, n int, m *sched.Member, c *columns) {
 	}
 	direct := false // some worker sends over no connection
 	for s, share := range m.Shares {
-		if share.Unit == m.Server || m.Streams(share, way.unit) == 0 {
-			direct = true
-			continue
+		var lost []Term
+		if share.Unit != m.Server && m.Streams(share, way.unit) > 0 {
+			lost = b.losses(k, n, s, m, c)
 		}
-		lost := b.losses(k, n, s, m, c)
 		if lost == nil {
 			direct = true
 			continue

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,28 +22,19 @@ func (glpk) Find() error {
 }
 
 // Solve implements Solver.
-func (s glpk) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err error) {
+func (s glpk) Solve(ctx context.Context, m *Model, l Limits) (Answer, error) {
 	path, err := onPath("glpsol", "glpk-utils")
 	if err != nil {
 		return Answer{}, err
 	}
-	err = inFolder(m, func(model, solution string) error {
+	arguments := func(model, solution string) ([]string, error) {
 		args := []string{"--lp", model, "--write", solution, "--mipgap", formatNumber(l.Gap), "--cuts"}
 		if l.Time > 0 {
 			args = append(args, "--tmlim", strconv.Itoa(int(math.Ceil(l.Time.Seconds()))))
 		}
-		out, err := command(ctx, l, nil, path, args...)
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(solution)
-		if err != nil {
-			return broken(s.Name(), "wrote no solution and said %q", lastLine(out))
-		}
-		answer, err = readGLPK(m, string(text), out)
-		return err
-	})
-	return answer, err
+		return args, nil
+	}
+	return solveFile(ctx, m, l, path, arguments, readGLPK)
 }
 
 // glpkBound matches the bound in a line of progress output, such as "+ 123: mip = 2.1 >= 0.57 72.9% (5; 1)".

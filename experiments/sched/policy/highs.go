@@ -72,28 +72,17 @@ func (s Highs) Solve(ctx context.Context, m *Model, l Limits) (Answer, error) {
 }
 
 // program solves m with HiGHS's own program.
-func (s Highs) program(ctx context.Context, path string, m *Model, l Limits) (answer Answer, err error) {
-	err = inFolder(m, func(model, solution string) error {
+func (s Highs) program(ctx context.Context, path string, m *Model, l Limits) (Answer, error) {
+	arguments := func(model, solution string) ([]string, error) {
 		options := solution + ".options"
 		text := fmt.Sprintf("mip_rel_gap = %s\nmip_abs_gap = 0\nthreads = 1\nlog_file = %s\n", formatNumber(l.Gap), solution+".log")
 		if l.Time > 0 {
 			text += fmt.Sprintf("time_limit = %s\n", formatNumber(l.Time.Seconds()))
 		}
-		if err := os.WriteFile(options, []byte(text), 0o600); err != nil {
-			return err
-		}
-		out, err := command(ctx, l, nil, path, "--options_file", options, "--solution_file", solution, model)
-		if err != nil {
-			return err
-		}
-		written, err := os.ReadFile(solution)
-		if err != nil {
-			return broken(s.Name(), "wrote no solution and said %q", lastLine(out))
-		}
-		answer, err = readHighs(m, string(written), out)
-		return err
-	})
-	return answer, err
+		return []string{"--options_file", options, "--solution_file", solution, model},
+			os.WriteFile(options, []byte(text), 0o600)
+	}
+	return solveFile(ctx, m, l, path, arguments, readHighs)
 }
 
 var highsBound = regexp.MustCompile(`(?m)^ +Dual bound +(\S+)`)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math"
+	"slices"
 
 	"github.com/olafctl/olaf/experiments/sched"
 )
@@ -21,10 +22,7 @@ func match(units int, candidates []candidate) []int {
 }
 
 func heaviest(units int, candidates []candidate) []int {
-	best := make([]int, units)
-	for v := range best {
-		best[v] = -1
-	}
+	best := slices.Repeat([]int{-1}, units)
 	out := make([]int, len(candidates))
 	for k, c := range candidates {
 		out[k] = sched.NoSwitch
@@ -72,10 +70,7 @@ func hungarian(units int, candidates []candidate) []int {
 // augment finds a column for row v, counted from 1.
 func augment(v int, cost [][]float64, rowPotential, columnPotential []float64, owner, way []int) {
 	columns := len(owner) - 1
-	least := make([]float64, columns+1)
-	for k := range least {
-		least[k] = math.Inf(1)
-	}
+	least := slices.Repeat([]float64{math.Inf(1)}, columns+1)
 	used := make([]bool, columns+1)
 	owner[0] = v
 	at := 0

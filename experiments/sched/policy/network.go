@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -50,12 +51,7 @@ func (w *network) init(in *sched.Instance, r sched.Repairs) {
 	slices.SortFunc(w.wired, byUnits)
 }
 
-func byUnits(a, b [2]int) int {
-	if a[0] != b[0] {
-		return a[0] - b[0]
-	}
-	return a[1] - b[1]
-}
+func byUnits(a, b [2]int) int { return cmp.Or(a[0]-b[0], a[1]-b[1]) }
 
 // clear removes all loads.
 func (w *network) clear() {

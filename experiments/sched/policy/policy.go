@@ -118,16 +118,13 @@ type state struct {
 
 func newState(p *sched.Problem, r sched.Repairs) *state {
 	in := p.Instance(p.PartialINC || !r.Has(sched.WholeJobs))
-	s := &state{in: in, repairs: r, tasks: make([]task, len(in.Jobs)), incUsed: make([]int, len(in.Units)),
-		memoryUsed: make([]olaf.Size, len(in.Units))}
+	s := &state{in: in, repairs: r, tasks: make([]task, len(in.Jobs)), changes: []sched.Change{},
+		incUsed: make([]int, len(in.Units)), memoryUsed: make([]olaf.Size, len(in.Units))}
 	s.network.init(in, r)
 	for i := range in.Jobs {
 		m := &in.Jobs[i]
-		t := &s.tasks[i]
-		*t = task{Member: m, index: i, inc: sched.NoSwitch, start: -1, left: make([]float64, len(m.Shares))}
-		for k := range t.left {
-			t.left[k] = m.Volume
-		}
+		s.tasks[i] = task{Member: m, index: i, inc: sched.NoSwitch, start: -1, rates: []float64{},
+			left: slices.Repeat([]float64{m.Volume}, len(m.Shares))}
 	}
 	return s
 }
@@ -325,16 +322,10 @@ func (s *state) plan(name Name) *sched.Plan {
 		Schema: sched.PlanSchema, Policy: sched.Policy{Name: string(name), Repairs: s.repairs}, Problem: s.in.Problem, Slots: s.slot,
 		Connections: s.changes, Outcome: sched.Outcome{Reconfigurations: s.rises},
 	}
-	if p.Connections == nil {
-		p.Connections = []sched.Change{}
-	}
 	end := olaf.Duration(0)
 	for i := range s.tasks {
 		t := &s.tasks[i]
 		a := sched.Assignment{Job: t.ID, Start: max(t.start, 0), Rates: t.rates, Finish: t.finish}
-		if a.Rates == nil {
-			a.Rates = []float64{}
-		}
 		if t.inc != sched.NoSwitch {
 			a.INC = s.in.Units[t.inc].Name
 		}

@@ -138,23 +138,38 @@ func lastLine(out string) string {
 	return last
 }
 
-// inFolder writes the model to a temporary folder and calls f with the path of the model and the path to which the
-// solution should be written.
-func inFolder(m *Model, f func(model, solution string) error) (err error) {
+// solveFile solves a model with the program at path, which reads an LP file and writes its solution to a file. Both are
+// in a temporary folder. arguments returns the program's arguments for the two files. read parses the solution and the
+// program's output.
+func solveFile(ctx context.Context, m *Model, l Limits, path string,
+	arguments func(model, solution string) ([]string, error),
+	read func(m *Model, text, log string) (Answer, error)) (answer Answer, err error) {
 	folder, remove, err := tempfolder.MakeFolder()
 	if err != nil {
-		return err
+		return Answer{}, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	model := filepath.Join(folder, "model.lp")
-	var text bytes.Buffer
-	if err := m.WriteLP(&text); err != nil {
-		return err
+	model, solution := filepath.Join(folder, "model.lp"), filepath.Join(folder, "solution.txt")
+	var lp bytes.Buffer
+	if err := m.WriteLP(&lp); err != nil {
+		return Answer{}, err
 	}
-	if err := os.WriteFile(model, text.Bytes(), 0o600); err != nil {
-		return err
+	if err := os.WriteFile(model, lp.Bytes(), 0o600); err != nil {
+		return Answer{}, err
 	}
-	return f(model, filepath.Join(folder, "solution.txt"))
+	args, err := arguments(model, solution)
+	if err != nil {
+		return Answer{}, err
+	}
+	out, err := command(ctx, l, nil, path, args...)
+	if err != nil {
+		return Answer{}, err
+	}
+	text, err := os.ReadFile(solution)
+	if err != nil {
+		return Answer{}, broken(filepath.Base(path), "wrote no solution and said %q", lastLine(out))
+	}
+	return read(m, string(text), out)
 }
 
 // broken returns the error for an answer that cannot be parsed.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -133,15 +134,7 @@ func (s *state) windows() []virtualPort {
 			busy = append(busy, *p)
 		}
 	}
-	slices.SortFunc(busy, func(a, b virtualPort) int {
-		if a.end != b.end {
-			if a.end > b.end {
-				return -1
-			}
-			return 1
-		}
-		return a.index - b.index
-	})
+	slices.SortFunc(busy, func(a, b virtualPort) int { return cmp.Or(cmp.Compare(b.end, a.end), a.index-b.index) })
 	return busy
 }
 
