@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -107,14 +108,11 @@ func NewPlan(s Spec) (*Plan, error) {
 	return p, p.checkLoops()
 }
 
-// addressPlan returns the addressing of the generated frames. It is the same on every testbed, so that captures of
-// different runs can be compared.
-func (p *Plan) addressPlan() pktgen.Addressing { return pktgen.DefaultAddressing() }
-
-// generatorJob returns the job with which the generator sends one seed's schedule.
+// generatorJob returns the job with which the generator sends one seed's schedule. The addresses are the same on every
+// testbed, so that captures of different runs can be compared.
 func (p *Plan) generatorJob(source pktgen.Source) pktgen.Job {
 	w := &p.Spec.Workload
-	return pktgen.Job{Placement: w.Placement, Addressing: p.addressPlan(), Size: w.Size, Values: w.Values,
+	return pktgen.Job{Placement: w.Placement, Addressing: pktgen.DefaultAddressing(), Size: w.Size, Values: w.Values,
 		Source: source}
 }
 
@@ -135,7 +133,7 @@ func (p *Plan) queueConfig(c *Config) fpga.QueueConfig {
 	if c.system.Adds() {
 		queue.Program, queue.H, queue.Segments = c.system.Program, c.H, p.Spec.Workload.Segments()
 	}
-	if p.answersWorkers(c) { // sums cross the switch at full speed, and the links after it limit the rate
+	if p.Answers(c) { // sums cross the switch at full speed, and the links after it limit the rate
 		queue.Downlink, queue.Output.Rate = queue.Output.Rate, 0
 	}
 	return queue
@@ -148,7 +146,7 @@ func (p *Plan) measureConfig(c *Config) results.Config {
 			Workers: p.Spec.Workload.Workers}
 	}
 	rate := c.OutRate
-	if p.answersWorkers(c) { // each cluster's links carry only its sums
+	if p.Answers(c) { // each cluster's links carry only its sums
 		rate *= olaf.Rate(p.Spec.Workload.Clusters)
 	}
 	config := results.Config{
@@ -176,7 +174,7 @@ const workerPort = 0
 // multicast group per cluster. If a switch program precedes the queue, the program's tables contain the workers as
 // well.
 func (p *Plan) Tables() (p4ctl.Tables, error) {
-	w, a := &p.Spec.Workload, p.addressPlan()
+	w, a := &p.Spec.Workload, pktgen.DefaultAddressing()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}
 	for i := range w.Workers {
 		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.WorkerAddresses(i).SrcIP),
@@ -284,12 +282,7 @@ func (t *Topology) UnmarshalText(text []byte) error {
 }
 
 // String returns the topology's name.
-func (t Topology) String() string {
-	if t == "" {
-		return string(ToServer)
-	}
-	return string(t)
-}
+func (t Topology) String() string { return string(cmp.Or(t, ToServer)) }
 
 // Type returns the name of the flag's type, which the help shows.
 func (t Topology) Type() string { return "P|S|P,S" }
@@ -327,13 +320,10 @@ func (s *Spec) checkTopology() error {
 	return nil
 }
 
-// answersWorkers reports whether a configuration's results are sent back to the workers.
-func (p *Plan) answersWorkers(c *Config) bool {
+// Answers reports whether a configuration's results are sent back to the workers.
+func (p *Plan) Answers(c *Config) bool {
 	return p.Spec.Topology == ToWorkers || c.Topology == ToWorkers
 }
-
-// Answers reports whether the results of the configuration with the given index are sent back to the workers.
-func (p *Plan) Answers(config int) bool { return p.answersWorkers(&p.Configs[config]) }
 
 // addAnswering extends a plan for both topologies. For each system whose switch can reply, it adds a copy of the
 // configuration that sends results to workers.

@@ -176,7 +176,7 @@ func (r *Rig) describeHosts(ctx context.Context, c *Config, parts *system.Parts)
 		return err
 	}
 	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(parts.PerPacket)}
-	job := pktgen.Job{Placement: r.Plan.Spec.Workload.Placement, Addressing: r.Plan.addressPlan(),
+	job := pktgen.Job{Placement: r.Plan.Spec.Workload.Placement, Addressing: pktgen.DefaultAddressing(),
 		Size: parts.FrameSize(&full, false), Wire: wire}
 	if err := r.Generator.WriteFlows(ctx, job); err != nil {
 		return fmt.Errorf("describe the hosts: %w", err)
@@ -285,14 +285,9 @@ func predictOnTwin(ctx context.Context, spec Spec, o *Options) ([][]results.Run,
 	return outcome.Runs, nil
 }
 
-// compareWithTwin compares a measured run with two runs of the twin: the run of the same plan, and a run with the
-// logged arrivals.
-func (b *station) compareWithTwin(id RunID, measured *results.Run) error {
-	return b.compareAt(id, id.Index, measured)
-}
-
-// compareAt does the work of compareWithTwin if the twin's run has a different index, planned.
-func (b *station) compareAt(id RunID, planned int, measured *results.Run) error {
+// compareWithTwin compares a measured run with two runs of the twin: the run of the same plan, whose index there is
+// planned, and a run with the logged arrivals.
+func (b *station) compareWithTwin(id RunID, planned int, measured *results.Run) error {
 	log, err := logOf(b.Device)
 	if err != nil {
 		return err
@@ -379,7 +374,7 @@ func (r *Rig) PairLast(ctx context.Context, id RunID, c *results.Collector, ageE
 	}
 	b := &station{runner: &runner{plan: r.Plan, ageError: ageErrorPct, planned: planned}, Rig: r, collector: c}
 	run := b.judgeRun(id, &counters, nil, seen)
-	if err := b.compareAt(id, 0, &run); err != nil {
+	if err := b.compareWithTwin(id, 0, &run); err != nil {
 		return nil, err
 	}
 	row := results.Summarise(r.Plan.Declaration(&r.Plan.Configs[id.Config]), []results.Run{run})

@@ -265,7 +265,7 @@ func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, er
 		}
 	}
 	if b.planned != nil {
-		err = b.compareWithTwin(id, &run)
+		err = b.compareWithTwin(id, id.Index, &run)
 	}
 	return run, err
 }
@@ -305,7 +305,7 @@ func (b *station) watchRun(ctx context.Context, id RunID, portsBefore []fpga.Por
 	if err := fpga.DrainQueue(ctx, b.Device); err != nil {
 		return counters, err
 	}
-	if b.plan.Answers(id.Config) {
+	if b.plan.Answers(&b.plan.Configs[id.Config]) {
 		if err := fpga.DrainDownlinks(ctx, b.Device); err != nil {
 			return counters, err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -195,11 +196,7 @@ func (r *simulator) collectSeeds() *Simulated {
 		Results: make([][]*netsim.Result, n)}
 	for seed := range r.Seeds {
 		of := r.done[seed*n : (seed+1)*n]
-		whole := true
-		for i := range of {
-			whole = whole && of[i].done
-		}
-		if !whole {
+		if slices.ContainsFunc(of, func(f finished) bool { return !f.done }) {
 			out.Partial = true
 			continue
 		}

@@ -54,12 +54,6 @@ func NewJobs(t *Topology) (*Jobs, error) {
 	return j, nil
 }
 
-// tryBuild checks that the hosts and switches can be built. It runs nothing.
-func (j *Jobs) tryBuild() error {
-	_, err := closedloop.PlanJobs(j.Network, j.Job, j.parts, j.Mode.Sync)
-	return err
-}
-
 // unlimited is the rate that is used for a worker's link if the topology sets none.
 const unlimited = 1_000_000 * olaf.Gbps
 

@@ -103,10 +103,10 @@ func (e *loopMeter) recordSum(now olaf.Time, job int, p *program.Packet) {
 	e.outside.recordFrame(job, now, timeOfNS(p.NewestNS), n)
 	first := job * e.Network.Workers
 	for i := range inside {
-		e.outside.recordWorker(first+int(inside[i].Worker), now, timeOfNS(inside[i].GenNS))
+		e.outside.sim.meter.deliverWorker(int32(first)+int32(inside[i].Worker), now, timeOfNS(inside[i].GenNS))
 	}
 	if len(inside) == 0 {
-		e.outside.setNameless()
+		e.outside.sim.meter.nameless = true
 	}
 	if e.opt.Observer == nil {
 		return
@@ -230,7 +230,7 @@ func (e *loopMeter) makeResult(run *closedloop.Result) (*Result, error) {
 	if err := e.checkAccounts(run); err != nil {
 		return nil, err
 	}
-	r := e.outside.makeResult()
+	r := e.outside.sim.measureRun()
 	r.Events = run.Events
 	if err := r.setTotals(e.sumTotals(r.Values)); err != nil {
 		return nil, err

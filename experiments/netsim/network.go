@@ -80,7 +80,7 @@ func (t *Topology) Resolve() error {
 	}
 	j, err := NewJobs(t)
 	if err == nil {
-		err = j.tryBuild()
+		_, err = closedloop.PlanJobs(j.Network, j.Job, j.parts, j.Mode.Sync) // tries to build the hosts and switches
 	}
 	if err != nil && !errors.Is(err, ErrTopology) {
 		return t.locateError(t.Waiting.Pos, "system", err)
@@ -140,10 +140,7 @@ func (n *network) addRoutes(t *Topology, index map[string]int32) {
 	for i := range n.ports {
 		into[n.ports[i].to] = append(into[n.ports[i].to], int32(i))
 	}
-	n.next = make([]int32, len(t.Servers)*len(n.names))
-	for i := range n.next {
-		n.next[i] = -1
-	}
+	n.next = slices.Repeat([]int32{-1}, len(t.Servers)*len(n.names))
 	for s := range t.Servers {
 		next := n.next[s*len(n.names):][:len(n.names)]
 		root := int32(n.switches + s)
@@ -232,10 +229,7 @@ func (n *network) addClusters(t *Topology, index map[string]int32) error {
 			return err
 		}
 		n.trees = append(n.trees, tr)
-		name := spec.Group
-		if name == "" {
-			name = fmt.Sprintf("S%d", i+1)
-		}
+		name := cmp.Or(spec.Group, fmt.Sprintf("S%d", i+1))
 		group, ok := groups[name]
 		if !ok {
 			group = int32(len(n.groups))

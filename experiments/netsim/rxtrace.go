@@ -52,7 +52,7 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 		lines++
 		received, generated := olaf.Time(at)*olaf.Time(olaf.Nanosecond), olaf.Time(gen)*olaf.Time(olaf.Nanosecond)
 		o.recordFrame(int(o.owner[worker]), received, generated, 1)
-		o.recordWorker(worker, received, generated)
+		o.sim.meter.deliverWorker(int32(worker), received, generated)
 	}
 	if err := sc.Err(); err != nil {
 		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", trace.RxHeader, err)}
@@ -61,7 +61,7 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 		return nil, &Error{File: name, What: "has no receptions; a receive trace is " + trace.RxHeader +
 			" and a line for each"}
 	}
-	return o.makeResult(), nil
+	return o.sim.measureRun(), nil
 }
 
 func shortenText(s string) string {
@@ -154,18 +154,7 @@ func (o *externalMeter) recordMerges(cluster, updates int, at olaf.Time) {
 }
 
 // recordFrame records the delivery of a cluster's frame. gen is the generation time of its newest update. The caller
-// then calls recordWorker for each update in the frame.
+// then calls meter.deliverWorker for each update in the frame.
 func (o *externalMeter) recordFrame(cluster int, at, gen olaf.Time, updates int) {
 	o.sim.meter.recordFrame(int32(cluster), at, gen, uint16(updates))
 }
-
-// recordWorker records one update of the frame that was recorded last.
-func (o *externalMeter) recordWorker(worker int, at, gen olaf.Time) {
-	o.sim.meter.deliverWorker(int32(worker), at, gen)
-}
-
-// setNameless records that a frame did not identify its contributors.
-func (o *externalMeter) setNameless() { o.sim.meter.nameless = true }
-
-// makeResult returns the measurements. They do not include ports.
-func (o *externalMeter) makeResult() *Result { return o.sim.measureRun() }

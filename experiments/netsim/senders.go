@@ -267,18 +267,10 @@ type extra struct {
 func (s *sim) addExtras() {
 	for i := range s.t.Background {
 		b := &s.t.Background[i]
-		at, server := int32(0), int32(0)
-		for j, name := range s.names {
-			if name == b.At {
-				at = int32(j)
-			}
-			if name == b.To {
-				server = int32(j - s.switches)
-			}
-		}
+		at, server := s.nodeIndex(b.At), s.nodeIndex(b.To)-int32(s.switches)
 		spec := Clusters{Period: b.Rate.TimeToSend(b.Size), Start: b.Start, Stop: b.Stop, Arrivals: b.Arrivals}
 		w := spec.newWorker(s.t.Seed, len(s.workers)+i)
-		w.port = s.next[int(server)*len(s.names)+int(at)]
+		w.port = s.portToward(server, at)
 		s.extras = append(s.extras, extra{w, s.newSource(&spec), b.Size, server})
 	}
 }

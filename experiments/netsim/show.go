@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -82,14 +83,7 @@ func (t *Topology) groupGrid(n *network) *table.Grid {
 	return g
 }
 
-func (n *network) nodeIndex(name string) int32 {
-	for i := range n.names {
-		if n.names[i] == name {
-			return int32(i)
-		}
-	}
-	return -1
-}
+func (n *network) nodeIndex(name string) int32 { return int32(slices.Index(n.names, name)) }
 
 // formatPaths formats the paths that a cluster's updates take.
 func (n *network) formatPaths(t *Topology, c *cluster) string {
@@ -157,12 +151,8 @@ func (t *Topology) Dot() string {
 	}
 	for i := range t.Switches {
 		s := &t.Switches[i]
-		queue := s.Queue
-		if queue == "" {
-			queue = t.Queue
-		}
 		b.WriteString("  " + quote(s.Name) + " [shape=box, label=" +
-			quote(s.Name+"\n"+queue+", "+olaf.Plural(s.Slots, "slot")) + "];\n")
+			quote(s.Name+"\n"+t.queueOf(s)+", "+olaf.Plural(s.Slots, "slot")) + "];\n")
 	}
 	for i := range t.Servers {
 		b.WriteString("  " + quote(t.Servers[i].Name) + " [shape=doublecircle];\n")

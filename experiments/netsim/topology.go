@@ -2,6 +2,7 @@ package netsim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -278,11 +279,9 @@ func (p Percent) MarshalText() ([]byte, error) {
 }
 
 func oneOf[T ~string](dst *T, what string, b []byte, values ...T) error {
-	for _, v := range values {
-		if string(v) == string(b) {
-			*dst = v
-			return nil
-		}
+	if v := T(b); slices.Contains(values, v) {
+		*dst = v
+		return nil
 	}
 	return fmt.Errorf("%s %q is not one of %v", what, b, values)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/trace"
 )
 
 // MeanAge returns the mean Age of Model per cluster in a finished training run, in ns. It computes the effect of c's
@@ -38,7 +39,7 @@ func MeanAge(c *Config, curves [][]Point) (float64, error) {
 		now := virtualTime(s.AtNS)
 		n.advance(now)
 		u := olaf.Update{GenNS: uint64(s.AtNS) % olaf.GenModulus, Seq: s.seq, Cluster: c.Cluster(s.worker),
-			Worker: olaf.WorkerID(s.worker), Count: 1, Reward: toQ248(s.Reward)}
+			Worker: olaf.WorkerID(s.worker), Count: 1, Reward: (&trace.Update{Reward: s.Reward}).RewardQ248()}
 		n.send(now, &u, s.Reward, &zeros)
 	}
 	sum, known, end := 0.0, 0.0, float64(all[len(all)-1].AtNS)
@@ -48,11 +49,6 @@ func MeanAge(c *Config, curves [][]Point) (float64, error) {
 		}
 	}
 	return sum / known, nil
-}
-
-// toQ248 converts a reward to the Q24.8 format that frames contain.
-func toQ248(reward float64) int32 {
-	return int32(min(max(math.Round(reward*256), math.MinInt32), math.MaxInt32))
 }
 
 // age integrates the age sawtooth of one cluster, in ns.

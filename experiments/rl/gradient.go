@@ -74,18 +74,9 @@ func (p *pass) outputGradients(s *sample, advantage, scale float32, c *LearnerCo
 	p.dOutputs[actions] = float32(c.ValueWeight*(s.target-p.value)) * scale
 }
 
-// normOf returns the Euclidean length of g.
-func normOf(g *Weights) float32 {
-	sum := 0.0
-	for _, v := range g {
-		sum += float64(float64(v) * float64(v))
-	}
-	return float32(math.Sqrt(sum))
-}
-
 // limitNorm scales g down to the norm longest if its norm exceeds longest.
 func limitNorm(g *Weights, longest float32) {
-	if n := normOf(g); n > longest {
+	if n := gradientNorm(g); n > longest {
 		for i := range g {
 			g[i] *= longest / n
 		}

@@ -60,7 +60,7 @@ type Learner struct {
 	random  *rand.Rand
 	world   World
 	policy  Policy
-	local   Weights
+	local   Weights // after the last iteration
 	grad    Weights
 	memory  adam
 	scene   []Observation // one per sample
@@ -82,11 +82,7 @@ func newLearner(config LearnerConfig, seed uint64, worker int) (*Learner, error)
 	return l, nil
 }
 
-// Local returns the learner's weights after its last iteration. The next iteration overwrites them.
-func (l *Learner) Local() *Weights { return &l.local }
-
 // Improve runs one iteration with the weights start and then optimises the weights for LearnerConfig.Epochs epochs.
-// Local returns the resulting weights.
 func (l *Learner) Improve(start *Weights) Iteration {
 	l.local = *start
 	it := l.collect()

@@ -1,6 +1,7 @@
 package rl
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -77,11 +78,9 @@ func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
 		return &direct{deliver: deliver}, nil
 	}
 	lanes := int(c.Network.frame()-olaf.HeaderBytes) / olaf.LaneBytes
-	n := &queued{deliver: deliver, lanes: make([]int32, lanes), packet: lanes, slots: c.Network.Slots,
-		seen: slices.Repeat([]int64{-1}, c.Clusters), windowNS: int64(c.meanPeriodNS(c.Network.update()) * c.Spread)}
-	if c.Network.Lanes > 0 {
-		n.packet = c.Network.Lanes
-	}
+	n := &queued{deliver: deliver, lanes: make([]int32, lanes), packet: cmp.Or(c.Network.Lanes, lanes),
+		slots: c.Network.Slots, seen: slices.Repeat([]int64{-1}, c.Clusters),
+		windowNS: int64(c.meanPeriodNS(c.Network.update()) * c.Spread)}
 	packets := c.Network.packets()
 	out, err := c.Network.Profile.Output(c.Network.Kind, c.Network.OutRate)
 	if err != nil {
@@ -102,7 +101,7 @@ func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
 
 func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *Weights) {
 	for i, v := range g {
-		n.lanes[i] = toFixed(v)
+		n.lanes[i] = FixedPoint(v)
 	}
 	packets := n.packets()
 	n.seen[u.Cluster] = int64(now / olaf.Time(olaf.Nanosecond))
@@ -118,8 +117,9 @@ func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *Weights) {
 // packets returns the number of packets per update.
 func (n *queued) packets() int { return (len(n.lanes) + n.packet - 1) / n.packet }
 
-// toFixed converts v to Q16.16 with rounding and saturation. NaN becomes 0, but training ends before it sends a NaN.
-func toFixed(v float32) int32 {
+// FixedPoint converts a value of a gradient to Q16.16, the format in frames, with rounding and saturation. NaN becomes
+// 0, but training ends before it sends a NaN.
+func FixedPoint(v float32) int32 {
 	f := math.RoundToEven(float64(v) * (1 << fractionBits))
 	if f != f {
 		return 0

@@ -64,9 +64,6 @@ func (p *Pilot) Period(update olaf.Size) olaf.Duration {
 	return olaf.Duration(p.worker.period(p.config.meanPeriodNS(update))) * olaf.Nanosecond
 }
 
-// FixedPoint converts a value of a gradient to Q16.16, the format in frames. Values outside the range saturate.
-func FixedPoint(v float32) int32 { return toFixed(v) }
-
 // OfFixedPoint returns the mean of count values from their sum in Q16.16.
 func OfFixedPoint(sum int32, count int) float32 {
 	return float32(float64(sum) / (float64(count) * (1 << fractionBits)))

@@ -94,8 +94,8 @@ func TestClippedSampleDoesNotPush(t *testing.T) {
 	var g Weights
 	gl := g.layers()
 	p.backward(&l, &gl, &sample{action: 1, logProb: p.logProb[1] - 1}, 1, 1, &c)
-	if normOf(&g) != 0 {
-		t.Errorf("a sample beyond the clip moved the weights by %g", normOf(&g))
+	if gradientNorm(&g) != 0 {
+		t.Errorf("a sample beyond the clip moved the weights by %g", gradientNorm(&g))
 	}
 }
 
@@ -130,7 +130,7 @@ func TestLearnerImproves(t *testing.T) {
 	const iterations, block = 60, 10
 	for i := range iterations {
 		it := l.Improve(&w)
-		w = *l.Local()
+		w = l.local
 		if i < block {
 			early += it.Reward / block
 		}

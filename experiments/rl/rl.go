@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -183,7 +184,7 @@ func (c *Config) Check() error {
 		what, value string
 		names       []string
 	}{{"mode", c.Mode, modes}, {"gradient", c.Gradient, gradients}, {"gate", c.Gate, gates}, {"start", cmp.Or(c.Start, CommonStart), starts}, {"network", c.Network.Kind, Networks()}} {
-		if !containsName(choice.names, choice.value) {
+		if !slices.Contains(choice.names, choice.value) {
 			return fmt.Errorf("%w: unknown %s %q; there are %s", ErrConfig, choice.what, choice.value, strings.Join(choice.names, ", "))
 		}
 	}
@@ -285,15 +286,6 @@ func (n *Network) checkFilter() error {
 	return nil
 }
 
-func containsName(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
 // packets returns the number of packets per update.
 func (n *Network) packets() int {
 	if n.Lanes == 0 {
@@ -314,12 +306,7 @@ func (n *Network) update() (sum olaf.Size) {
 }
 
 // frame returns the size of a frame that contains a whole update.
-func (n *Network) frame() olaf.Size {
-	if n.Frame != 0 {
-		return n.Frame
-	}
-	return olaf.FrameSize(Params)
-}
+func (n *Network) frame() olaf.Size { return cmp.Or(n.Frame, olaf.FrameSize(Params)) }
 
 // Speed returns the ratio between the iteration times of worker k and of the fastest worker.
 func (c *Config) Speed(k int) float64 {

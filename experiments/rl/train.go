@@ -1,6 +1,7 @@
 package rl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -111,12 +112,7 @@ func Train(ctx context.Context, c Config, observer Observer) (*Outcome, error) {
 	t.close()
 	var grown error
 	t.out.Diverged, grown = t.out.checkWeights(&c)
-	for _, err := range []error{t.failed, ctx.Err(), grown} {
-		if err != nil {
-			return &t.out, err
-		}
-	}
-	return &t.out, nil
+	return &t.out, cmp.Or(t.failed, ctx.Err(), grown)
 }
 
 func newTraining(c *Config, observer Observer) (*training, error) {
@@ -136,12 +132,8 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 	if c.Network.Kind != Ideal {
 		t.periodNS = c.meanPeriodNS(c.Network.update())
 	}
-	part := Params
-	if c.Network.Lanes > 0 {
-		part = c.Network.Lanes
-	}
 	for cluster := range c.Clusters {
-		t.servers = append(t.servers, c.Keeper(cluster, part))
+		t.servers = append(t.servers, c.Keeper(cluster, cmp.Or(c.Network.Lanes, Params)))
 	}
 	t.out.Curves = make([][]Point, c.Workers)
 	for k := range c.Workers {
@@ -209,9 +201,8 @@ func (w *worker) fly(c *Config) {
 		return
 	}
 	w.result = w.learner.Improve(&w.start)
-	local := w.learner.Local()
-	for i := range w.gradient {
-		w.gradient[i] = (local[i] - w.start[i]) / c.StepSize
+	for i, v := range w.learner.local {
+		w.gradient[i] = (v - w.start[i]) / c.StepSize
 	}
 }
 

@@ -1,6 +1,7 @@
 package rl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -35,10 +36,7 @@ func TrainLive(ctx context.Context, c Config, clock Clock, observer Observer) (*
 	}
 	all.Wait()
 	t.close()
-	if t.failed != nil {
-		return &t.out, t.failed
-	}
-	return &t.out, ctx.Err()
+	return &t.out, cmp.Or(t.failed, ctx.Err())
 }
 
 // live is the state of a training run on a wall clock. The mutex guards all state that workers share.

@@ -7,6 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // Limits of a live session's memory. Older data is not lost, because seeking replays the run and the twin is
@@ -47,7 +48,7 @@ type record struct {
 	unknown  bool // some frame's contributors are unknown, so that workers have no ages
 	over     bool // the run is over: all sawtooths have ended
 	answered bool // frames count as delivered when they reach the workers, after leaving the queue
-	sums     []mean
+	sums     []metric.Series
 	series   series
 }
 
@@ -130,26 +131,6 @@ type workerLife struct {
 
 // firstToLast is the window for ages: each sawtooth is measured from its first delivery to its last.
 var firstToLast results.Window
-
-// mean accumulates numbers and computes their mean.
-type mean struct {
-	sum float64
-	n   int
-}
-
-func (m *mean) add(v results.Float) {
-	if v.Known() {
-		m.sum += float64(v)
-		m.n++
-	}
-}
-
-func (m *mean) value() results.Float {
-	if m.n == 0 {
-		return results.Missing()
-	}
-	return results.Float(m.sum / float64(m.n))
-}
 
 // unknownLeft is stored as the number of remaining updates if that number is unknown.
 const unknownLeft = -1
@@ -346,8 +327,8 @@ func (r *record) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
 		before, after = r.deliverCluster(at, u)
 		r.deliverWorkers(at, n)
 	}
-	if i := r.orderOf(n); i >= 0 {
-		r.order = append(r.order[:i], r.order[i+1:]...)
+	if i := slices.Index(r.order, n); i >= 0 {
+		r.order = slices.Delete(r.order, i, i+1)
 	}
 	f := r.frames.at(n)
 	if f == nil {
@@ -366,15 +347,6 @@ func (r *record) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
 func (r *record) Answer(_ olaf.Time, o *olaf.Observation) {
 	r.Observe(o)
 	r.decrementLeft(o.Update.Cluster, o.Update.Worker)
-}
-
-func (r *record) orderOf(frame int64) int {
-	for i, n := range r.order {
-		if n == frame {
-			return i
-		}
-	}
-	return -1
 }
 
 // Observe records a captured delivery.
@@ -486,23 +458,23 @@ func (r *record) currentAge(a *results.Age, left int64, at olaf.Time) results.Fl
 // has the value.
 func (r *record) byWorker(of func(*workerLife) results.Float) func(cluster int) results.Float {
 	if cap(r.sums) < len(r.clusters) {
-		r.sums = make([]mean, len(r.clusters))
+		r.sums = make([]metric.Series, len(r.clusters))
 	}
 	sums := r.sums[:len(r.clusters)]
 	clear(sums)
 	for i := range r.workers {
 		if w := &r.workers[i]; !r.unknown && w.cluster < len(sums) {
-			sums[w.cluster].add(of(w))
+			sums[w.cluster].Add(of(w))
 		}
 	}
-	return func(cluster int) results.Float { return sums[cluster].value() }
+	return func(cluster int) results.Float { return sums[cluster].Mean() }
 }
 
 // agesAt returns the mean age over all clusters at an instant and, if each is set, every cluster's age. The instant
 // must not be before the latest event. A mean is 0 if no cluster has an age.
 func (r *record) agesAt(at olaf.Time, each bool) (means [olaf.Readings]float64, ages [olaf.Readings][]float32) {
 	workers := r.byWorker(func(w *workerLife) results.Float { return r.currentAge(&w.age, w.left, at) })
-	var sums [olaf.Readings]mean
+	var sums [olaf.Readings]metric.Series
 	if each {
 		for i := range ages {
 			ages[i] = make([]float32, len(r.clusters))
@@ -511,15 +483,15 @@ func (r *record) agesAt(at olaf.Time, each bool) (means [olaf.Readings]float64, 
 	for i := range r.clusters {
 		c := &r.clusters[i]
 		for reading, age := range [olaf.Readings]results.Float{r.currentAge(&c.age, c.left, at), workers(i)} {
-			sums[reading].add(age)
+			sums[reading].Add(age)
 			if each {
 				ages[reading][i] = float32(age)
 			}
 		}
 	}
 	for i := range means {
-		if sums[i].n > 0 {
-			means[i] = float64(sums[i].value())
+		if v := sums[i].Mean(); v.Known() {
+			means[i] = float64(v)
 		}
 	}
 	return means, ages
@@ -556,12 +528,12 @@ func averageAge(a *results.Age) results.Float {
 func (r *record) copyTo(q *QueueSnapshot, frameTime func(olaf.Size) olaf.Duration) {
 	q.Clusters = r.clusterSnapshots()
 	for reading := range olaf.Readings {
-		var now, average mean
+		var now, average metric.Series
 		for i := range q.Clusters {
-			now.add(q.Clusters[i].AoM[reading])
-			average.add(q.Clusters[i].Mean[reading])
+			now.Add(q.Clusters[i].AoM[reading])
+			average.Add(q.Clusters[i].Mean[reading])
 		}
-		q.AoMNow[reading], q.MeanAoM[reading] = now.value(), average.value()
+		q.AoMNow[reading], q.MeanAoM[reading] = now.Mean(), average.Mean()
 	}
 	for _, frame := range r.order {
 		if f := r.frames.at(frame); f != nil {
@@ -571,7 +543,7 @@ func (r *record) copyTo(q *QueueSnapshot, frameTime func(olaf.Size) olaf.Duratio
 	q.Occupancy = len(r.order)
 	q.InRate, q.OutputRate, q.RateWindow = r.in.rate(r.now), r.out.rate(r.now), r.in.width*meterParts
 	q.Merges = append([]int64(nil), r.merges...)
-	q.Series = r.series.snapshot()
+	q.Series = append([]SeriesPoint(nil), r.series.points...)
 	q.Events = r.events.next
 	for i := max(r.events.firstStored(), r.events.next-shownEvents); i < r.events.next; i++ {
 		q.Log = append(q.Log, *r.events.at(i))
@@ -714,5 +686,3 @@ func (s *series) close(means [olaf.Readings]float64, ages [olaf.Readings][]float
 	s.points = s.points[:seriesPoints/2]
 	s.width *= 2
 }
-
-func (s *series) snapshot() []SeriesPoint { return append([]SeriesPoint(nil), s.points...) }

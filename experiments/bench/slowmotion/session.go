@@ -67,7 +67,7 @@ func OpenSession(ctx context.Context, plan *bench.Plan, o Options) (*Session, er
 	l := &Session{plan: plan, options: o}
 	for index := range plan.Configs {
 		if c := &plan.Configs[index]; c.OutRate == plan.Spec.OutRates[o.Rate] {
-			l.cards = append(l.cards, &card{index: index, config: c, rec: &record{answered: plan.Answers(index)}})
+			l.cards = append(l.cards, &card{index: index, config: c, rec: &record{answered: plan.Answers(c)}})
 		}
 	}
 	opening := plan.Spec.Opening(o.Access)
@@ -142,19 +142,13 @@ func (c *card) rewindCard(ctx context.Context) error {
 
 // startGenerator starts the generator. The run's clock starts with it.
 func (c *card) startGenerator() error {
-	if err := c.Generator.Arm(); err != nil {
-		return err
-	}
-	if err := c.Generator.Start(); err != nil {
+	if err := c.Generator.ArmAndStart(); err != nil {
 		return err
 	}
 	cycle, err := regmap.Read64(c.Device, regmap.GeneratorStartCycle)
 	c.rec.zero = olaf.Time(cycle) * olaf.Time(olaf.Cycle)
 	return err
 }
-
-// Now returns the current time of the run.
-func (l *Session) Now() olaf.Time { return l.now }
 
 // IsDone reports whether all updates were sent and have left the queues.
 func (l *Session) IsDone() bool { return l.done }

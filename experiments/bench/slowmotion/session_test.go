@@ -184,17 +184,17 @@ func TestLiveSteps(t *testing.T) {
 		if err := l.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(at); n > 0 && l.Now() <= at[n-1] {
-			t.Fatalf("step from %v to %v", at[n-1], l.Now())
+		if n := len(at); n > 0 && l.now <= at[n-1] {
+			t.Fatalf("step from %v to %v", at[n-1], l.now)
 		}
-		at = append(at, l.Now())
+		at = append(at, l.now)
 	}
 	for i := len(at) - 2; i > len(at)-6; i-- {
 		if err := l.StepBack(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if l.Now() != at[i] {
-			t.Errorf("step back to %v, the event before was at %v", l.Now(), at[i])
+		if l.now != at[i] {
+			t.Errorf("step back to %v, the event before was at %v", l.now, at[i])
 		}
 	}
 }
@@ -518,7 +518,7 @@ func TestClustersAgeUntilLastUpdate(t *testing.T) {
 			for _, c := range q.Clusters {
 				if done := c.Sent == last.Queues[i].Clusters[c.ID].Sent && !inside[c.ID]; c.Done != done ||
 					(done || c.Delivered == 0) == c.AoM[olaf.PerCluster].Known() || done && c.AoM[olaf.PerWorker].Known() {
-					t.Errorf("%s cluster %d at %v: done %v, ages %v, should be %v", q.Name, c.ID, l.Now(), c.Done, c.AoM, done)
+					t.Errorf("%s cluster %d at %v: done %v, ages %v, should be %v", q.Name, c.ID, l.now, c.Done, c.AoM, done)
 				} else if done {
 					early++
 				}

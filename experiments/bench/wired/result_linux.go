@@ -140,7 +140,7 @@ func (r *run) sumCounts(c *closedloop.Result, end olaf.Time) error {
 
 // computeTimes computes the mean times over workers, rounds and jobs.
 func (r *run) computeTimes(c *closedloop.Result) {
-	var iteration, gradient, goodput, aggregation, completion mean
+	var iteration, gradient, goodput, aggregation, completion metric.Series
 	c.Updates = ^uint64(0)
 	served := uint64(0)
 	for _, h := range r.hosts {
@@ -150,29 +150,29 @@ func (r *run) computeTimes(c *closedloop.Result) {
 		}
 		c.Updates = min(c.Updates, h.updates)
 		if h.updates > 1 {
-			iteration.add(nanoseconds(olaf.Time(h.last.Sub(h.first))) / metric.Float(h.updates-1))
+			iteration.Add(nanoseconds(olaf.Time(h.last.Sub(h.first))) / metric.Float(h.updates-1))
 			if h.gradients > 0 {
-				gradient.add(nanoseconds(olaf.Time(h.last.Sub(h.first))) / metric.Float(h.gradients))
+				gradient.Add(nanoseconds(olaf.Time(h.last.Sub(h.first))) / metric.Float(h.gradients))
 			}
 		}
 		if h.last > 0 {
 			bits := metric.Float(h.updates) * metric.Float(r.job.Layout.Values) * 8 * olaf.LaneBytes
-			goodput.add(bits / (metric.Float(h.last) / metric.Float(olaf.Second)))
+			goodput.Add(bits / (metric.Float(h.last) / metric.Float(olaf.Second)))
 		}
 	}
 	for i, whole := range r.meter.have {
 		if whole > 0 {
-			aggregation.add(nanoseconds(olaf.Time(whole.Sub(r.meter.ready[i]))))
+			aggregation.Add(nanoseconds(olaf.Time(whole.Sub(r.meter.ready[i]))))
 		}
 	}
 	for job, left := range r.meter.left {
 		if left == 0 {
-			completion.add(nanoseconds(r.meter.ends[job]))
+			completion.Add(nanoseconds(r.meter.ends[job]))
 		}
 	}
-	c.Gradient = gradient.of()
-	c.Iteration, c.Goodput, c.Aggregation, c.Completion = iteration.of(), goodput.of(), aggregation.of(),
-		completion.of()
+	c.Gradient = gradient.Mean()
+	c.Iteration, c.Goodput, c.Aggregation, c.Completion = iteration.Mean(), goodput.Mean(), aggregation.Mean(),
+		completion.Mean()
 	c.StaleUpdates, c.StaleVectors = metric.Missing(), metric.Missing()
 	if s := &r.meter.stale; s.contributions > 0 {
 		c.StaleUpdates, c.StaleVectors = s.updates/s.contributions, s.vectors/s.contributions
@@ -181,21 +181,6 @@ func (r *run) computeTimes(c *closedloop.Result) {
 	if r.parts.Server != nil && c.Updates > 0 {
 		c.Served = metric.Float(served) / metric.Float(r.net.Jobs*r.job.Packets()*int(r.job.Updates))
 	}
-}
-
-// mean accumulates numbers and computes their mean.
-type mean struct {
-	sum metric.Float
-	n   int
-}
-
-func (m *mean) add(v metric.Float) { m.sum, m.n = m.sum+v, m.n+1 }
-
-func (m *mean) of() metric.Float {
-	if m.n == 0 {
-		return metric.Missing()
-	}
-	return m.sum / metric.Float(m.n)
 }
 
 // addFaults adds the faults of wires and sockets to the result. Simulated links do not have such faults.

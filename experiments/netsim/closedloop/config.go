@@ -1,6 +1,7 @@
 package closedloop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -96,12 +97,7 @@ type Job struct {
 }
 
 func (n *Network) checkNetwork() error {
-	if n.Trunk == (Link{}) {
-		n.Trunk = n.Link
-	}
-	if n.Jobs == 0 {
-		n.Jobs = 1
-	}
+	n.Trunk, n.Jobs = cmp.Or(n.Trunk, n.Link), cmp.Or(n.Jobs, 1)
 	links := []*Link{&n.Link, &n.Trunk}
 	for i := range n.Access {
 		links = append(links, &n.Access[i])
@@ -150,9 +146,7 @@ func (j *Job) checkJob() error {
 			return fmt.Errorf("%w: worker %d is late by %s", ErrConfig, worker, late)
 		}
 	}
-	if j.Limit == 0 {
-		j.Limit = 3600 * olaf.Second
-	}
+	j.Limit = cmp.Or(j.Limit, 3600*olaf.Second)
 	return nil
 }
 

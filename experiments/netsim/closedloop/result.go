@@ -242,17 +242,17 @@ func (s *sim) countWires(r *Result) error {
 
 // computeTimes computes the mean times over hosts and rounds.
 func (s *sim) computeTimes(r *Result) {
-	var iteration, gradient, goodput series
-	var ages [stamps]series
+	var iteration, gradient, goodput metric.Series
+	var ages [stamps]metric.Series
 	r.Updates = ^uint64(0)
 	for _, h := range s.hosts {
 		k := &s.meter.hosts[h.number]
 		if s.meter.countsUpdates(h) {
 			r.Updates = min(r.Updates, k.updates)
 			if k.updates > 1 {
-				iteration.add(float64(k.last-k.first) / float64(k.updates-1) / float64(olaf.Nanosecond))
+				iteration.Add(metric.Float(float64(k.last-k.first) / float64(k.updates-1) / float64(olaf.Nanosecond)))
 				if k.gradients > 0 {
-					gradient.add(float64(k.last-k.first) / float64(k.gradients) / float64(olaf.Nanosecond))
+					gradient.Add(metric.Float(float64(k.last-k.first) / float64(k.gradients) / float64(olaf.Nanosecond)))
 				}
 			}
 		}
@@ -260,18 +260,16 @@ func (s *sim) computeTimes(r *Result) {
 			continue
 		}
 		for i := range ages {
-			if age := k.ages[i].MeanNS(); age.Known() {
-				ages[i].add(float64(age))
-			}
+			ages[i].Add(k.ages[i].MeanNS())
 		}
 		if k.last > 0 {
 			bits := float64(k.updates) * float64(s.job.Layout.Values) * 8 * olaf.LaneBytes
-			goodput.add(bits / (float64(k.last) / float64(olaf.Second)))
+			goodput.Add(metric.Float(bits / (float64(k.last) / float64(olaf.Second))))
 		}
 	}
-	r.Iteration, r.Gradient, r.Goodput = iteration.mean(), gradient.mean(), goodput.mean()
+	r.Iteration, r.Gradient, r.Goodput = iteration.Mean(), gradient.Mean(), goodput.Mean()
 	for i := range ages {
-		r.AoM[i] = ages[i].mean()
+		r.AoM[i] = ages[i].Mean()
 	}
 	s.computeSumTimes(r)
 	r.StaleUpdates, r.StaleVectors = metric.Missing(), metric.Missing()
@@ -283,47 +281,32 @@ func (s *sim) computeTimes(r *Result) {
 // computeSumTimes computes two mean times over all sums: the time until the sum was complete, and the time until all
 // workers had received it.
 func (s *sim) computeSumTimes(r *Result) {
-	var aggregation, summed series
+	var aggregation, summed metric.Series
 	for i, at := range s.meter.summed {
 		if at > 0 {
-			summed.add(float64(at-s.meter.begun[i]) / float64(olaf.Nanosecond))
+			summed.Add(metric.Float(float64(at-s.meter.begun[i]) / float64(olaf.Nanosecond)))
 		}
 	}
-	r.Summed = summed.mean()
+	r.Summed = summed.Mean()
 	for i := range s.meter.complete {
 		if s.meter.complete[i] > 0 {
-			aggregation.add(float64(s.meter.complete[i]-s.meter.ready[i]) / float64(olaf.Nanosecond))
+			aggregation.Add(metric.Float(float64(s.meter.complete[i]-s.meter.ready[i]) / float64(olaf.Nanosecond)))
 		}
 	}
-	r.Aggregation = aggregation.mean()
+	r.Aggregation = aggregation.Mean()
 }
 
 // computeJobs fills in the measurements of each job.
 func (s *sim) computeJobs(r *Result) {
-	var completion series
+	var completion metric.Series
 	for i := range s.meter.jobs {
 		if k := &s.meter.jobs[i]; k.left == 0 {
-			completion.add(float64(nanoseconds(k.end)))
+			completion.Add(nanoseconds(k.end))
 		}
 	}
-	r.Completion, r.Served, r.Marked = completion.mean(), metric.Missing(), s.meter.marked
+	r.Completion, r.Served, r.Marked = completion.Mean(), metric.Missing(), s.meter.marked
 	if s.ends > s.jobs*s.workers && r.Updates > 0 {
 		packets := float64(s.jobs) * float64(s.job.Packets()) * float64(s.job.Updates)
 		r.Served = metric.Float(float64(s.meter.served) / packets)
 	}
-}
-
-// series accumulates numbers and computes their mean.
-type series struct {
-	sum float64
-	n   int
-}
-
-func (s *series) add(v float64) { s.sum, s.n = s.sum+v, s.n+1 }
-
-func (s *series) mean() metric.Float {
-	if s.n == 0 {
-		return metric.Missing()
-	}
-	return metric.Float(s.sum / float64(s.n))
 }

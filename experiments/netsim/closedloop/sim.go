@@ -2,7 +2,6 @@ package closedloop
 
 import (
 	"context"
-	"errors"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
@@ -113,7 +112,7 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 	s.future = calendar.NewQueue(4*s.jobs*s.workers*onTheWay,
 		int64(job.Compute)+int64(net.Link.Delay)+int64(olaf.Millisecond))
 	s.meter = newMeter(s)
-	if err := errors.Join(s.planKill(), s.planLoad()); err != nil {
+	if err := s.planFaults(); err != nil {
 		return nil, err
 	}
 	s.startHosts()

@@ -284,29 +284,20 @@ func (o *emitter) emitInTree(to program.Dest, p *program.Packet, lanes []uint32)
 	}
 }
 
-// planKill schedules the failure of a server.
-func (s *sim) planKill() error {
-	if s.grove == nil || s.grove.tree.Kill == nil {
+// planFaults schedules the failure of a server, or the load on a server and the management's next comparison after it.
+func (s *sim) planFaults() error {
+	if s.grove == nil || s.grove.tree.Kill == nil && s.grove.tree.Load == nil {
 		return nil
 	}
-	k := s.grove.tree.Kill
 	if s.renewal == nil {
 		return fmt.Errorf("%w: these workers cannot detect that a server is gone", ErrConfig)
 	}
-	s.pushEvent(int64(k.At), kindKill)
-	s.pushEvent(int64(k.At+k.Noticed), kindNotice)
-	return nil
-}
-
-// planLoad schedules the load on a server and the management's next comparison after it.
-func (s *sim) planLoad() error {
-	if s.grove == nil || s.grove.tree.Load == nil {
+	if k := s.grove.tree.Kill; k != nil {
+		s.pushEvent(int64(k.At), kindKill)
+		s.pushEvent(int64(k.At+k.Noticed), kindNotice)
 		return nil
 	}
 	l := s.grove.tree.Load
-	if s.renewal == nil {
-		return fmt.Errorf("%w: these workers cannot detect that a server is gone", ErrConfig)
-	}
 	s.pushEvent(int64(l.At), kindLoad)
 	if l.Every > 0 && s.grove.tree.movesChildren() {
 		s.pushEvent((int64(l.At)/int64(l.Every)+1)*int64(l.Every), kindMove)

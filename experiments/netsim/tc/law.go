@@ -34,12 +34,15 @@ const (
 func LawNames() []LawName { return []LawName{PaperLaw, FullLaw, ExtrapolateLaw, NoLaw} }
 
 // UnmarshalText sets n and rejects names that LawNames does not return.
-func (n *LawName) UnmarshalText(b []byte) error {
-	if v := LawName(b); slices.Contains(LawNames(), v) {
-		*n = v
+func (n *LawName) UnmarshalText(b []byte) error { return oneOf(n, "control law", b, LawNames()) }
+
+// oneOf sets dst to the value in b, which must be one of the given values.
+func oneOf[T ~string](dst *T, what string, b []byte, values []T) error {
+	if v := T(b); slices.Contains(values, v) {
+		*dst = v
 		return nil
 	}
-	return fmt.Errorf("control law %q is not one of %q", b, LawNames())
+	return fmt.Errorf("%s %q is not one of %q", what, b, values)
 }
 
 // AckContent is the part of an ACK's status that a law uses in addition to N and Qmax (paper §5).
@@ -56,13 +59,7 @@ const (
 func AckContents() []AckContent { return []AckContent{NumberAck, FullAck} }
 
 // UnmarshalText sets c and rejects contents that AckContents does not return.
-func (c *AckContent) UnmarshalText(b []byte) error {
-	if v := AckContent(b); slices.Contains(AckContents(), v) {
-		*c = v
-		return nil
-	}
-	return fmt.Errorf("ACK content %q is not one of %q", b, AckContents())
-}
+func (c *AckContent) UnmarshalText(b []byte) error { return oneOf(c, "ACK content", b, AckContents()) }
 
 // fromBit applies a law to ACKs that contain one bit instead of an occupancy.
 type fromBit struct{ Law }

@@ -3,9 +3,6 @@
 package tc
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/olafctl/olaf"
 )
 
@@ -64,13 +61,7 @@ const (
 func Slopes() []Slope { return []Slope{Urgency, Fairness} }
 
 // UnmarshalText sets s and rejects slopes that Slopes does not return.
-func (s *Slope) UnmarshalText(b []byte) error {
-	if v := Slope(b); slices.Contains(Slopes(), v) {
-		*s = v
-		return nil
-	}
-	return fmt.Errorf("slope %q is not one of %q", b, Slopes())
-}
+func (s *Slope) UnmarshalText(b []byte) error { return oneOf(s, "slope", b, Slopes()) }
 
 // Config contains the settings of the transmission control for all workers of a job.
 type Config struct {

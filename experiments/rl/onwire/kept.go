@@ -76,15 +76,37 @@ type Report struct {
 const TrainingsFile = "trainings.jsonl"
 
 // Files implements bench.Attaching. It returns the file with the training runs.
-func (r *Report) Files() (map[string][]byte, error) {
+func (r *Report) Files() (map[string][]byte, error) { return writeLines(TrainingsFile, r.Trainings) }
+
+// writeLines returns a file with one JSON value per line.
+func writeLines[T any](name string, values []*T) (map[string][]byte, error) {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b)
-	for _, t := range r.Trainings {
-		if err := lines.Encode(t); err != nil {
-			return nil, fmt.Errorf("keep the training of %s, seed %d: %w", t.System, t.Seed, err)
+	for i, v := range values {
+		if err := lines.Encode(v); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", name, i+1, err)
 		}
 	}
-	return map[string][]byte{TrainingsFile: b.Bytes()}, nil
+	return map[string][]byte{name: b.Bytes()}, nil
+}
+
+// readLines reads a stored file with one JSON value per line.
+func readLines[T any](f *store.Folder, name string) (values []*T, err error) {
+	file, err := f.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for lines := json.NewDecoder(bufio.NewReader(file)); ; {
+		v := new(T)
+		switch err := lines.Decode(v); {
+		case errors.Is(err, io.EOF):
+			return values, nil
+		case err != nil:
+			return nil, fmt.Errorf("%w: %s: %s: %w", store.ErrDamaged, f.ID(), name, err)
+		}
+		values = append(values, v)
+	}
 }
 
 // IsKept reports whether a run in the store is a comparison of training runs.
@@ -105,22 +127,11 @@ func Load(f *store.Folder) (*Comparison, *Report, error) {
 	if document.Config == nil {
 		return nil, nil, fmt.Errorf("%w: %s: it does not describe the training", store.ErrDamaged, f.ID())
 	}
-	r := &Report{Result: &document.Result}
-	file, err := f.Open(TrainingsFile)
+	trainings, err := readLines[Training](f, TrainingsFile)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer file.Close()
-	for lines := json.NewDecoder(bufio.NewReader(file)); ; {
-		t := new(Training)
-		switch err := lines.Decode(t); {
-		case errors.Is(err, io.EOF):
-			return document.Config, r, nil
-		case err != nil:
-			return nil, nil, fmt.Errorf("%w: %s: %s: %w", store.ErrDamaged, f.ID(), TrainingsFile, err)
-		}
-		r.Trainings = append(r.Trainings, t)
-	}
+	return document.Config, &Report{Result: &document.Result, Trainings: trainings}, nil
 }
 
 // Proof contains the results of verifying a stored comparison.

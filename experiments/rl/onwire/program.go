@@ -591,14 +591,21 @@ type ProgramReport struct {
 const ProgramFile = "programs.jsonl"
 
 // Files implements bench.Attaching. It returns the file with the training runs.
-func (r *ProgramReport) Files() (map[string][]byte, error) {
-	var b bytes.Buffer
-	for _, run := range r.Runs {
-		if err := json.NewEncoder(&b).Encode(run); err != nil {
-			return nil, err
+func (r *ProgramReport) Files() (map[string][]byte, error) { return writeLines(ProgramFile, r.Runs) }
+
+// runAll carries out a training run through every system with every seed, and returns the report.
+func (p *Program) runAll(run func(system string, seed uint64) (*ProgramRun, error)) (*ProgramReport, error) {
+	var runs []*ProgramRun
+	for _, system := range p.Systems {
+		for _, seed := range p.Seeds {
+			r, err := run(system, seed)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
 		}
 	}
-	return map[string][]byte{ProgramFile: b.Bytes()}, nil
+	return p.report(runs), nil
 }
 
 // report draws the loss and the reward for all systems over the number of updates and over time.

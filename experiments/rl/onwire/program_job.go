@@ -46,25 +46,17 @@ func (p *Program) errLong(worker int) error {
 
 // RunJobs trains through each of the jobs' systems with every seed.
 func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, error) {
-	var runs []*ProgramRun
-	for _, name := range p.Systems {
-		for _, seed := range p.Seeds {
-			where := "in virtual time"
-			if jobs.Wired {
-				where = "around a switch on " + p.Device
-			}
-			if jobs.hasDaemons(name) {
-				where = "and a server as processes " + where
-			}
-			p.Progress("%s, seed %d: %d workers %s", name, seed, p.Workers, where)
-			r, err := p.runJob(ctx, jobs, name, seed)
-			if err != nil {
-				return nil, err
-			}
-			runs = append(runs, r)
+	return p.runAll(func(name string, seed uint64) (*ProgramRun, error) {
+		where := "in virtual time"
+		if jobs.Wired {
+			where = "around a switch on " + p.Device
 		}
-	}
-	return p.report(runs), nil
+		if jobs.hasDaemons(name) {
+			where = "and a server as processes " + where
+		}
+		p.Progress("%s, seed %d: %d workers %s", name, seed, p.Workers, where)
+		return p.runJob(ctx, jobs, name, seed)
+	})
 }
 
 // runJob trains through one of the jobs' systems with one seed.

@@ -1,11 +1,7 @@
 package onwire
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/olafctl/olaf/results"
@@ -34,20 +30,9 @@ func VerifyPrograms(f *store.Folder) (trainings int, err error) {
 	if document.Config == nil {
 		return 0, fmt.Errorf("%w: %s: it does not describe the training", store.ErrDamaged, f.ID())
 	}
-	file, err := f.Open(ProgramFile)
+	runs, err := readLines[ProgramRun](f, ProgramFile)
 	if err != nil {
 		return 0, err
-	}
-	defer file.Close()
-	var runs []*ProgramRun
-	for lines := json.NewDecoder(bufio.NewReader(file)); ; {
-		r := new(ProgramRun)
-		if err := lines.Decode(r); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return 0, fmt.Errorf("%w: %s: %s: %w", store.ErrDamaged, f.ID(), ProgramFile, err)
-		}
-		runs = append(runs, r)
 	}
 	if why := results.Difference(document.Panels, document.Config.report(runs).Panels); why != "" {
 		return 0, fmt.Errorf("%w: the curves: %s", archive.ErrMismatch, why)

@@ -1,6 +1,7 @@
 package onwire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,9 +43,7 @@ func (p *Program) RunSums(ctx context.Context, mode string) (_ *ProgramReport, e
 // sumBed sets up namespaces for the workers around one aggregator. Its cables accept frames with the program's number
 // of lanes.
 func (p *Program) sumBed(mode string) (*lab.Lab, error) {
-	if mode == "" {
-		mode = string(dataplane.Native)
-	}
+	mode = cmp.Or(mode, string(dataplane.Native))
 	mtu := max(lab.DefaultMTU, int(olaf.FrameSize(p.Lanes)))
 	fragments := (attach.RoundsJob(p.Values, p.Lanes) + p.Lanes - 1) / p.Lanes
 	text := fmt.Sprintf("name: train\ntree: {workers: %d, mode: %s, rate: 0bps, mtu: %d}\njob: {lanes: %d, "+

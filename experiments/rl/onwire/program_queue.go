@@ -18,25 +18,17 @@ import (
 // p.Workers, and with as many addresses per host as p.Frames returns. If the only network is an ideal one, bed may be
 // nil.
 func (p *Program) RunQueues(ctx context.Context, bed *testbed.Testbed) (*ProgramReport, error) {
-	var runs []*ProgramRun
-	for _, system := range p.Systems {
-		for _, seed := range p.Seeds {
-			p.Progress("%s, seed %d: %d workers and a server as processes", system, seed, p.Workers)
-			s, err := &stand{computes: true, local: startIdealQueue}, error(nil)
-			if system != rl.Ideal {
-				s, err = p.queueStand(ctx, bed, system)
-			}
-			if err != nil {
-				return nil, err
-			}
-			r, err := p.run(ctx, s, system, seed)
-			if err != nil {
-				return nil, err
-			}
-			runs = append(runs, r)
+	return p.runAll(func(system string, seed uint64) (*ProgramRun, error) {
+		p.Progress("%s, seed %d: %d workers and a server as processes", system, seed, p.Workers)
+		s, err := &stand{computes: true, local: startIdealQueue}, error(nil)
+		if system != rl.Ideal {
+			s, err = p.queueStand(ctx, bed, system)
 		}
-	}
-	return p.report(runs), nil
+		if err != nil {
+			return nil, err
+		}
+		return p.run(ctx, s, system, seed)
+	})
 }
 
 // startIdealQueue starts an ideal network for workers that do not wait for sums.

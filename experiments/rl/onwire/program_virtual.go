@@ -19,18 +19,10 @@ import (
 // is the time to compute an update; if it is 0, the time is measured, one worker at a time. The server takes no time.
 func (p *Program) RunVirtual(ctx context.Context, compute olaf.Duration) (*ProgramReport, error) {
 	start := func(ctx context.Context, a *attempt) (localNet, error) { return a.startVirtual(ctx, compute) }
-	var runs []*ProgramRun
-	for _, name := range p.Systems {
-		for _, seed := range p.Seeds {
-			p.Progress("%s, seed %d: %d workers and a server in virtual time", name, seed, p.Workers)
-			r, err := p.run(ctx, &stand{computes: true, local: start}, name, seed)
-			if err != nil {
-				return nil, err
-			}
-			runs = append(runs, r)
-		}
-	}
-	return p.report(runs), nil
+	return p.runAll(func(name string, seed uint64) (*ProgramRun, error) {
+		p.Progress("%s, seed %d: %d workers and a server in virtual time", name, seed, p.Workers)
+		return p.run(ctx, &stand{computes: true, local: start}, name, seed)
+	})
 }
 
 // virtual is a queue in virtual time. Programs do the work of its workers and its server. Time does not pass until

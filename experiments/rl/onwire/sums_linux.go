@@ -35,9 +35,7 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return nil, err
 	}
-	if mode == "" {
-		mode = string(dataplane.Native)
-	}
+	mode = cmp.Or(mode, string(dataplane.Native))
 	r, err := demo.RunDemo(ctx, demo.Config{
 		Job: SumJob(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: dataplane.Mode(mode),
 		Progress: func(string, ...any) {},
