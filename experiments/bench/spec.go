@@ -232,17 +232,7 @@ func (s *Spec) checkFilter() error {
 		return nil
 	}
 	return fmt.Errorf("%w: only queues that merge have a reward filter, unlike %s; leave it out, or compare with %s",
-		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(systemNames(s.Systems, (*system.System).FiltersReward), ", "))
-}
-
-// systemNames returns the names of the systems for which holds returns true.
-func systemNames(all system.Set, holds func(*system.System) bool) (these []string) {
-	for i := range all {
-		if holds(&all[i]) {
-			these = append(these, all[i].Name)
-		}
-	}
-	return these
+		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(s.Systems.Where((*system.System).FiltersReward).Names(), ", "))
 }
 
 // MaxH is the maximum number of updates that a frame can contain.
@@ -260,7 +250,7 @@ func (s *Spec) findSystem(name string) (*system.System, error) {
 			"servers: %s", ErrSpec,
 			name,
 			strings.Join(all.ForBench().Names(), ", "),
-			strings.Join(systemNames(all, func(s *system.System) bool { return s.OnServers }), ", "))
+			strings.Join(all.Where(func(s *system.System) bool { return s.OnServers }).Names(), ", "))
 	case s.Loop != nil && !found.CanLoop():
 		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name,
 			all.LoopedOnes().Names())
@@ -268,7 +258,7 @@ func (s *Spec) findSystem(name string) (*system.System, error) {
 	case s.Loop == nil && !found.Open() && found.CanLoop() && name == s.Queue:
 		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of a sweep of benches do not; use "+
 			"some of %v there, or let workers wait in networks: olafctl simulate --preset isw-lab --sweep system=%s,…",
-			ErrSpec, name, systemNames(all, (*system.System).Open), name)
+			ErrSpec, name, all.Open().Names(), name)
 	case s.Loop == nil && !found.Open() && found.CanLoop():
 		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of %s do not; one bench has one kind",
 			ErrSpec, name, s.Queue)

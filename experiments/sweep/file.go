@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/internal/yamlfile"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
 
@@ -177,10 +178,7 @@ func (f *File) resolveRules(p *Plan) (err error) {
 // CheckMetrics checks names of the command's metrics and returns them. "all" stands for all metrics. The error matches
 // ErrSpec.
 func (p *Plan) CheckMetrics(metrics []string) ([]string, error) {
-	var names []string
-	for _, m := range p.command.Metrics {
-		names = append(names, m.Name)
-	}
+	names := olaf.Map(p.command.Metrics, func(m *metric.Metric) string { return m.Name })
 	if slices.Equal(metrics, []string{"all"}) {
 		return names, nil
 	}

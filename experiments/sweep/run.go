@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -83,12 +84,7 @@ type cell struct {
 }
 
 func (c *cell) isComplete() bool {
-	for i := range c.want {
-		if c.lots[i] == nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.lots[:c.want], func(lot json.RawMessage) bool { return lot == nil })
 }
 
 // Progress describes how much of a sweep is done.
@@ -112,11 +108,7 @@ func (e *Engine) Progress() Progress {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.progress
-	p.Working = make(map[string]string, len(e.progress.Working))
-	for name, on := range e.progress.Working {
-		p.Working[name] = on
-	}
-	p.Failures = slices.Clone(p.Failures)
+	p.Working, p.Failures = maps.Clone(p.Working), slices.Clone(p.Failures)
 	return p
 }
 

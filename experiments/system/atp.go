@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/olafctl/olaf/fpga/frame"
@@ -38,19 +39,12 @@ const (
 )
 
 func atpParts(d *program.Description, o *Options) (Parts, error) {
-	p := Parts{Program: d, Build: program.Config{Slots: o.Slots, Profile: o.Profile}, PerPacket: atp.Lanes,
-		Numbers: 1<<16 - 1}
-	if p.Build.Slots == 0 {
-		p.Build.Slots = atp.DefaultSlots
-	}
+	p := Parts{Program: d, PerPacket: atp.Lanes, Numbers: 1<<16 - 1, Frame: frame.ATPReleased,
+		Build: program.Config{Slots: cmp.Or(o.Slots, atp.DefaultSlots), Profile: cmp.Or(o.Profile, atp.Released)}}
 	sharing := o.Sharing
 	if sharing == "" && len(o.Ranges) > 0 {
 		sharing = Static
 	}
-	if p.Build.Profile == "" {
-		p.Build.Profile = atp.Released
-	}
-	p.Frame = frame.ATPReleased
 	if p.Build.Profile == atp.Paper {
 		p.Frame = frame.ATPPaper
 	}
@@ -75,9 +69,7 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 			own.Aggregators = min(own.Aggregators, size)
 		}
 	}
-	if own.Window == 0 {
-		own.Window = min(endpoint.ATPWindow, own.Aggregators)
-	}
+	own.Window = cmp.Or(own.Window, min(endpoint.ATPWindow, own.Aggregators))
 	if o.Floats {
 		own.Fixed = endpoint.Fixed{Scale: endpoint.ATPScale, Truncates: p.Build.Profile == atp.Released}
 	}

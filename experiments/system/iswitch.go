@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -45,12 +46,7 @@ func iswitchSystem() System {
 	}
 }
 
-func (o *Options) iswitchSlots() int {
-	if o.Slots == 0 {
-		return iswitch.DefaultSlots
-	}
-	return o.Slots
-}
+func (o *Options) iswitchSlots() int { return cmp.Or(o.Slots, iswitch.DefaultSlots) }
 
 // segmentsPerJob returns the number of segments in the switch's table for each job.
 func (o *Options) segmentsPerJob() int { return o.iswitchSlots() / max(o.Jobs, 1) }

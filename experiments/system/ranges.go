@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -67,9 +68,7 @@ func (o *Options) divideTable(defaultSlots int, places string) (slots int, share
 		}
 		return slots, func(job int) (base, size int) { return o.Ranges[job].First, o.Ranges[job].size() }, nil
 	}
-	if slots = o.Slots; slots == 0 {
-		slots = defaultSlots * jobs
-	}
+	slots = cmp.Or(o.Slots, defaultSlots*jobs)
 	each := slots / jobs
 	if each < 1 {
 		return 0, nil, fmt.Errorf("%w: %d %s for %d jobs", ErrOptions, slots, places, jobs)

@@ -6,6 +6,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,8 +222,7 @@ func (s Set) Mode(of *System, name string) (*Mode, error) {
 	if err == nil {
 		return mode, nil
 	}
-	having := slices.DeleteFunc(slices.Clone(s),
-		func(one System) bool { return !slices.Contains(one.ModeNames(), name) })
+	having := s.Where(func(one *System) bool { return slices.Contains(one.ModeNames(), name) })
 	if len(having) == 0 {
 		return nil, fmt.Errorf("%w; no system has mode %q", err, name)
 	}
@@ -288,9 +288,7 @@ func (s Set) Find(name string) (*System, error) {
 }
 
 // Names returns the names of the systems.
-func (s Set) Names() []string {
-	return olaf.Map(s, func(each System) string { return each.Name })
-}
+func (s Set) Names() []string { return olaf.Map(s, func(one System) string { return one.Name }) }
 
 // Programs returns the programs of the systems' switches and servers, without duplicates.
 func (s Set) Programs() (all []program.Description) {
@@ -303,10 +301,13 @@ func (s Set) Programs() (all []program.Description) {
 	return all
 }
 
-// ClosedLoop returns the systems that have closed-loop workers.
-func (s Set) ClosedLoop() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return len(s.Modes) == 0 })
+// Where returns the systems for which holds returns true.
+func (s Set) Where(holds func(*System) bool) Set {
+	return slices.DeleteFunc(slices.Clone(s), func(one System) bool { return !holds(&one) })
 }
+
+// ClosedLoop returns the systems that have closed-loop workers.
+func (s Set) ClosedLoop() Set { return s.Where(func(one *System) bool { return len(one.Modes) > 0 }) }
 
 // HasFrames reports whether the format of the system's frames is known, not only their length.
 func (s *System) HasFrames() bool {
@@ -319,14 +320,10 @@ func (s *System) HasFrames() bool {
 }
 
 // Open returns the systems whose workers can send in an open loop, as in a bench.
-func (s Set) Open() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() })
-}
+func (s Set) Open() Set { return s.Where((*System).Open) }
 
 // Rising returns the systems whose sums can be forwarded to a server above the switches that add.
-func (s Set) Rising() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Rises() })
-}
+func (s Set) Rising() Set { return s.Where((*System).Rises) }
 
 // Rises reports whether the system's sums can be forwarded to a server above the workers' switch. The server is the
 // system's own, or replaces a parent switch. For baselines it returns false, because their transport is assumed to be
@@ -344,14 +341,10 @@ func (s *System) Rises() bool {
 }
 
 // Adding returns the systems whose switches add up updates from open-loop workers.
-func (s Set) Adding() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Adds() })
-}
+func (s Set) Adding() Set { return s.Where((*System).Adds) }
 
 // LoopedOnes returns the systems whose workers can run in a closed loop through a device.
-func (s Set) LoopedOnes() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.CanLoop() })
-}
+func (s Set) LoopedOnes() Set { return s.Where((*System).CanLoop) }
 
 // CanLoop reports whether the system's workers can run in a closed loop through a device.
 func (s *System) CanLoop() bool { return !s.OnServers && len(s.Modes) > 0 }
@@ -368,7 +361,7 @@ func (s *System) SwitchProgram() *program.Description {
 
 // ForBench returns the systems that a bench can run, in an open or a closed loop.
 func (s Set) ForBench() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() && !s.CanLoop() })
+	return s.Where(func(one *System) bool { return one.Open() || one.CanLoop() })
 }
 
 // Open reports whether the system's workers can send in an open loop.
@@ -378,12 +371,7 @@ func (s *System) Open() bool { return len(s.Modes) == 0 || s.Adds() }
 func (s *System) Adds() bool { return s.Program != nil && s.Program.Open }
 
 // Declaration returns the declaration of the counters and metrics in open-loop runs.
-func (s *System) Declaration() *metric.Declaration {
-	if s.Declares == nil {
-		return queueDeclared
-	}
-	return s.Declares
-}
+func (s *System) Declaration() *metric.Declaration { return cmp.Or(s.Declares, queueDeclared) }
 
 // LoopDeclaration returns the declaration of the counters and metrics in closed-loop runs, or nil if the system has no
 // such runs.

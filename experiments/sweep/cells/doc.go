@@ -25,20 +25,13 @@ func readSpec[T any](spec json.RawMessage) (one T, err error) {
 // row describes a metric that only sweeps use.
 type row struct{ name, title, unit string }
 
-func makeMetrics(rows ...row) (all []*metric.Metric) {
-	for _, r := range rows {
-		all = append(all, &metric.Metric{Name: r.name, Title: r.title, Unit: r.unit})
-	}
-	return all
+func makeMetrics(rows ...row) []*metric.Metric {
+	return olaf.Map(rows, func(r row) *metric.Metric { return &metric.Metric{Name: r.name, Title: r.title, Unit: r.unit} })
 }
 
 // newLot returns a lot with the given metrics and without runs.
 func newLot(all []*metric.Metric) *sweep.Lot {
-	lot := new(sweep.Lot)
-	for _, m := range all {
-		lot.Metrics = append(lot.Metrics, m.Name)
-	}
-	return lot
+	return &sweep.Lot{Metrics: olaf.Map(all, func(m *metric.Metric) string { return m.Name })}
 }
 
 func floats(values ...float64) []results.Float {

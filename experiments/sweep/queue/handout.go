@@ -194,9 +194,8 @@ func (p *place) awaitResult(ctx context.Context, key string, notices <-chan answ
 
 // takeAnswer records the maker of a job's outcome and returns the result or the error.
 func (p *place) takeAnswer(a answer) (json.RawMessage, error) {
-	if p.by = a.By; p.by.Worker == "" {
-		p.by.Worker = "unnamed"
-	}
+	p.by = a.By
+	p.by.Worker = cmp.Or(p.by.Worker, "unnamed")
 	return a.outcome()
 }
 

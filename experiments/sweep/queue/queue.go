@@ -402,14 +402,9 @@ func isPassing(err error) bool {
 	if errors.As(err, &apiErr) && apiErr.ErrorCode == storeFailed && !strings.Contains(apiErr.Description, "maximum") {
 		return true
 	}
-	for _, kind := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionReconnecting,
-		nats.ErrDisconnected, nats.ErrStaleConnection,
-		jetstream.ErrNoStreamResponse, context.DeadlineExceeded, nats.ErrNoServers} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionReconnecting,
+		nats.ErrDisconnected, nats.ErrStaleConnection, jetstream.ErrNoStreamResponse, context.DeadlineExceeded,
+		nats.ErrNoServers}, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // jobsSubjectOf returns the subject under which the jobs of a build are published.
