@@ -38,6 +38,17 @@ func Describe(values []Float, reason string) Statistic {
 	return s
 }
 
+// Exactly returns a statistic for a single number that does not depend on chance.
+func Exactly(v float64) Statistic {
+	return Statistic{Mean: Float(v), Min: Float(v), Max: Float(v), N: 1}
+}
+
+// Scale multiplies a statistic by a factor, to convert it to another unit.
+func Scale(s Statistic, by Float) Statistic {
+	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
+	return s
+}
+
 // Bootstrap returns the 95 % percentile interval of the mean, computed by resampling values the given number of times
 // with seed. ok is false if there are fewer than two values.
 func Bootstrap(values []float64, resamples int, seed uint64) (low, high float64, ok bool) {

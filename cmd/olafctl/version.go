@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -34,10 +35,7 @@ func newVersionCmd(env *cli.Env) *cobra.Command {
 // versionLine returns the output of --version.
 func versionLine() string {
 	b := cli.ThisBuild()
-	revision := b.Revision
-	if revision == "" {
-		revision = "unknown commit"
-	}
+	revision := cmp.Or(b.Revision, "unknown commit")
 	if b.Dirty {
 		revision += " (with local changes)"
 	}

@@ -1,6 +1,7 @@
 package aomcheck
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -104,9 +105,7 @@ func (k keys) decode(path string, node *yaml.Node) error {
 }
 
 func at(node *yaml.Node, path, why string) error {
-	if path == "" {
-		path = "document"
-	}
+	path = cmp.Or(path, "document")
 	return fmt.Errorf("%w: line %d: %s: %s", ErrFile, node.Line, path, why)
 }
 

@@ -2,6 +2,7 @@ package aomcheck
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,10 +123,7 @@ func verdict(out string) (Status, string, bool) {
 }
 
 func complaint(stdout, stderr string, runErr error) string {
-	answer := strings.TrimSpace(stdout)
-	if answer == "" {
-		answer = strings.TrimSpace(stderr)
-	}
+	answer := cmp.Or(strings.TrimSpace(stdout), strings.TrimSpace(stderr))
 	answer, _, _ = strings.Cut(answer, "\n")
 	if len(answer) > 120 {
 		answer = answer[:120] + "…"

@@ -1,6 +1,7 @@
 package aomcheck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -179,9 +180,7 @@ func (o Options) withDefaults() Options {
 	if len(o.Solvers) == 0 {
 		o.Solvers = []Solver{Z3(), cvc5()}
 	}
-	if o.Limit == 0 {
-		o.Limit = time.Minute
-	}
+	o.Limit = cmp.Or(o.Limit, time.Minute)
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}

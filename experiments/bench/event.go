@@ -154,9 +154,6 @@ func NewStream(sinks ...Sink) *Stream {
 	return s
 }
 
-// addSink adds a sink. It must be called before the first event is published.
-func (s *Stream) addSink(sink Sink) { s.sinks = append(s.sinks, sink) }
-
 // Progress returns the newest state without waiting.
 func (s *Stream) Progress() Progress { return *s.board.Load() }
 

@@ -227,7 +227,7 @@ func RepeatStored(ctx context.Context, systems system.Set, f *store.Folder, stre
 		return 0, err
 	}
 	again := &ordinals{runs: map[uint32]*results.Run{}}
-	stream.addSink(again)
+	stream.sinks = append(stream.sinks, again)
 	if fixed.Simulated {
 		err = repeatSimulation(ctx, systems, f, stream)
 	} else {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,9 +64,7 @@ func MeasureSpec(ctx context.Context, spec Spec, o Options) (*Measurement, error
 		return nil, err
 	}
 	plan.Declared = o.Declared
-	if o.Cards == 0 {
-		o.Cards = min(runtime.GOMAXPROCS(0), len(plan.Seeds))
-	}
+	o.Cards = cmp.Or(o.Cards, min(runtime.GOMAXPROCS(0), len(plan.Seeds)))
 	if o.Stream == nil {
 		o.Stream = NewStream()
 	}

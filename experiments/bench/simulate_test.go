@@ -401,7 +401,7 @@ func BenchmarkSimulate(b *testing.B) {
 					var k *Keeper
 					switch mode {
 					case "measured", "published":
-						stream.addSink(counting{mode == "published"})
+						stream.sinks = append(stream.sinks, counting{mode == "published"})
 					case "kept":
 						st, err := store.Open(b.TempDir())
 						if err != nil {
@@ -409,7 +409,7 @@ func BenchmarkSimulate(b *testing.B) {
 						}
 						defer st.Close()
 						k = NewKeeper(st, time.Unix(1_700_000_000, 0))
-						stream.addSink(k)
+						stream.sinks = append(stream.sinks, k)
 					}
 					out, err := SimulateAll(b.Context(), s, SimulateOptions{Stream: stream})
 					if err != nil {

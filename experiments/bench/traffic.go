@@ -78,10 +78,11 @@ func (s *Spec) newTraffic() (traffic, error) {
 		return &trace.Player{Traffic: &t, Workload: &s.Workload}, nil
 	}
 	schedule, err := pktgen.NewSchedule(s.Workload, 0)
-	return burstTraffic{schedule}, err
+	return burstTraffic{schedule: schedule}, err
 }
 
-// silence is the traffic of an idle generator. It is used if closed-loop hosts send the frames.
+// silence is the traffic of an idle generator. It is used if closed-loop hosts send the frames. Traffic that is never
+// invalid embeds it.
 type silence struct{}
 
 func (silence) Load(uint64) (pktgen.Source, error) { return nil, nil }
@@ -89,13 +90,12 @@ func (silence) Faults(olaf.Duration) []string      { return nil }
 func (silence) Departures() trace.DepartureError   { return trace.DepartureError{} }
 func (silence) Close() error                       { return nil }
 
-type burstTraffic struct{ schedule *pktgen.Schedule }
+type burstTraffic struct {
+	silence
+	schedule *pktgen.Schedule
+}
 
 func (b burstTraffic) Load(seed uint64) (pktgen.Source, error) {
 	b.schedule.Reset(seed)
 	return b.schedule, nil
 }
-
-func (burstTraffic) Faults(olaf.Duration) []string    { return nil }
-func (burstTraffic) Departures() trace.DepartureError { return trace.DepartureError{} }
-func (burstTraffic) Close() error                     { return nil }

@@ -239,9 +239,7 @@ func (t *training) learn(w *worker) {
 
 // period returns the duration of w's iteration in ns, normalised so that its mean is meanNS for a worker with speed 1.
 func (w *worker) period(meanNS float64) int64 {
-	if w.usualNS == 0 {
-		w.usualNS = float64(w.cost)
-	}
+	w.usualNS = cmp.Or(w.usualNS, float64(w.cost))
 	ratio := min(max(float64(w.cost)/w.usualNS, shortestPeriod), longestPeriod)
 	w.usualNS += usualRate * (float64(w.cost) - w.usualNS)
 	return int64(float64(meanNS*w.speed) * ratio)

@@ -236,13 +236,8 @@ var specFields = map[string][]string{
 }
 
 // loopSystems returns the systems whose workers always wait.
-func loopSystems(set system.Set) (names []string) {
-	for _, s := range set.LoopedOnes() {
-		if !s.Open() {
-			names = append(names, s.Name)
-		}
-	}
-	return names
+func loopSystems(set system.Set) []string {
+	return set.LoopedOnes().Where(func(s *system.System) bool { return !s.Open() }).Names()
 }
 
 // setSizes sets the numbers of jobs, workers and slots.

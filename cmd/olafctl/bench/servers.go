@@ -67,7 +67,7 @@ func (f *modelFlags) refuseFlags(cmd *cobra.Command, set system.Set) error {
 
 // serverSystems returns the systems whose programs run on servers.
 func serverSystems(set system.Set) []string {
-	return slices.DeleteFunc(slices.Clone(set), func(s system.System) bool { return !s.OnServers }).Names()
+	return set.Where(func(s *system.System) bool { return s.OnServers }).Names()
 }
 
 // planTestbed returns the testbed to use: the testbed from a file, with its job changed by the flags, or one server

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -167,8 +168,12 @@ func (e *Exports) documentTargets(f *store.Folder) (targets []export.Target, err
 
 // WriteFiles checks all requested files and then writes them.
 func (e *Exports) WriteFiles(env *Env, r *sheets.Result, more ...export.Target) error {
-	targets := append(e.listTargets(r), more...)
-	if err := export.Files(targets, e.Force); err != nil {
+	return WriteTargets(env, append(e.listTargets(r), more...), e.Force)
+}
+
+// WriteTargets writes files and prints their names. Existing files are only replaced if force is set.
+func WriteTargets(env *Env, targets []export.Target, force bool) error {
+	if err := export.Files(targets, force); err != nil {
 		return err
 	}
 	for _, t := range targets {
@@ -221,9 +226,6 @@ func frameTargets(env *Env, f *store.Folder, dir string) []export.Target {
 				Observation: *o})
 			return failed == nil
 		})
-		if failed != nil {
-			return failed
-		}
-		return err
+		return cmp.Or(failed, err)
 	})}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -62,9 +63,7 @@ func AddFormatFlag(cmd *cobra.Command, value *Format, allowed ...Format) {
 	if len(allowed) == 0 {
 		allowed = []Format{Table, JSON, CSV}
 	}
-	if *value == "" {
-		*value = Table
-	}
+	*value = cmp.Or(*value, Table)
 	InGroup(cmd, OutputFlags, func() {
 		cmd.Flags().VarP(formatFlag{value, allowed}, "output", "o", "output format: "+joinFormats(allowed))
 	})

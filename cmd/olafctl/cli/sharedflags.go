@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -167,10 +168,7 @@ func RefuseFlags(cmd *cobra.Command, names []string, to string) error {
 
 // OrDash returns s, or a dash if it is empty.
 func OrDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
+	return cmp.Or(s, "-")
 }
 
 // MetricsFlag is the flag --metrics, which exposes the progress of a long command to Prometheus.

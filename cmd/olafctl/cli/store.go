@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -174,8 +175,5 @@ func (f *StoreFlag) CompleteRuns(env *Env, arguments int) cobra.CompletionFunc {
 
 // describeEntry returns the description to show next to a run's ID: its note, or else its experiment.
 func describeEntry(e *store.Entry) string {
-	if e.Note != "" {
-		return e.Note
-	}
-	return e.Experiment
+	return cmp.Or(e.Note, e.Experiment)
 }

@@ -17,13 +17,7 @@ var ErrLinux = olaf.NewError(olaf.Device, "namespaces and XDP need Linux: run th
 
 // TableSystems returns the names of the systems whose switch programs have tables.
 func TableSystems(set system.Set) []string {
-	var names []string
-	for _, s := range set {
-		if s.Program != nil && len(s.Program.Tables) > 0 {
-			names = append(names, s.Name)
-		}
-	}
-	return names
+	return set.Where(func(s *system.System) bool { return s.Program != nil && len(s.Program.Tables) > 0 }).Names()
 }
 
 // TablePrograms returns the program whose tables are in the system's pipeline. It returns none for a system whose ports

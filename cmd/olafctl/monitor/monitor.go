@@ -3,6 +3,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -91,9 +92,7 @@ func Listen(address string) (net.Listener, error) {
 	if err != nil {
 		host, port = "", address
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
+	host = cmp.Or(host, "127.0.0.1")
 	if port == "" {
 		return nil, &addressError{address, errors.New("no port")}
 	}

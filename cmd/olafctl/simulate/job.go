@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,18 +120,14 @@ func (p *jobPreset) refuseFlag(name string) error {
 
 // listSpecs returns the requested jobs. The first job is compared with each of the others.
 func (f *jobFlags) listSpecs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
-	if name == "" {
-		name = f.preset.system
-	}
+	name = cmp.Or(name, f.preset.system)
 	if f.workers < 1 || f.updates < 1 {
 		return nil, cli.UsageError("--workers and --updates must be at least 1")
 	}
 	if _, err := f.singleLoss(); err != nil {
 		return nil, err
 	}
-	if f.model == "" {
-		f.model = f.preset.model
-	}
+	f.model = cmp.Or(f.model, f.preset.model)
 	if err := f.preset.prepare(cmd, f); err != nil {
 		return nil, err
 	}

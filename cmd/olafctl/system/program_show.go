@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -124,9 +125,7 @@ func describeProgram(d *program.Description, build program.Config) (programDocum
 		Actions: slices.Sorted(maps.Keys(d.Actions)), Classes: []counterDocument{}, Sums: []counterDocument{},
 		Identities: []string{},
 	}
-	if doc.Profile == "" {
-		doc.Profile = d.Profiles[0]
-	}
+	doc.Profile = cmp.Or(doc.Profile, d.Profiles[0])
 	for i, c := range d.Ledger.Counters {
 		one := counterDocument{c.Name, c.Unit, c.Doc}
 		if i < d.Classes {

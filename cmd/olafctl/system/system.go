@@ -2,6 +2,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -152,10 +153,7 @@ func describeSystem(env *cli.Env, s *system.System) systemDocument {
 
 // programOf returns the name of the system's switch program, or "pass" for a switch that only forwards.
 func (d *systemDocument) programOf() string {
-	if d.Program == "" {
-		return "pass"
-	}
-	return d.Program
+	return cmp.Or(d.Program, "pass")
 }
 
 func newSystemListCmd(env *cli.Env) *cobra.Command {
@@ -246,10 +244,7 @@ func (d *systemDocument) write(w io.Writer) error {
 		}
 	}
 	for _, p := range d.Places {
-		says := p.Can
-		if says == "" {
-			says = "no: " + p.Reason
-		}
+		says := cmp.Or(p.Can, "no: "+p.Reason)
 		fmt.Fprintf(tw, "%s\t%s\n", p.Name, says)
 	}
 	return tw.Flush()

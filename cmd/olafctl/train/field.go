@@ -25,6 +25,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -125,10 +126,7 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.settleDevice(cmd, env); err != nil {
 		return err
 	}
-	if err := watch.RefusePlots(c.plots, "train", f.force); err != nil {
-		return err
-	}
-	if err := f.keep.CheckStore(env); err != nil {
+	if err := f.checkOutputs(env); err != nil {
 		return err
 	}
 	if sums {
@@ -362,23 +360,44 @@ func (f *trainFlags) runComparison(ctx context.Context, env *cli.Env, k *onwire.
 // showComparison runs a comparison, shows its progress, and stores, prints and draws the result.
 func (f *trainFlags) showComparison(ctx context.Context, env *cli.Env, k *onwire.Comparison,
 	run func(context.Context) (*onwire.Report, error)) error {
-	self, err := os.Executable()
+	command, err := ownCommand()
 	if err != nil {
 		return err
 	}
-	k.Options.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
 	live := &Curve{Total: k.Updates()}
-	k.OnUpdate = live.addReward
+	k.Options.Command, k.OnUpdate, k.Progress = command, live.addReward, f.printProgress(env)
 	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
-	k.Progress = func(format string, args ...any) {
+	return showReport(f, env, "train", k.Device, func() (*onwire.Report, error) {
+		defer bar.Stop()
+		return run(ctx)
+	})
+}
+
+// ownCommand returns a function that builds commands of this program.
+func ownCommand() (func(args ...string) *exec.Cmd, error) {
+	self, err := os.Executable()
+	return func(args ...string) *exec.Cmd { return exec.Command(self, args...) }, err
+}
+
+// printProgress returns a function that prints lines about the progress, unless --quiet is given.
+func (f *trainFlags) printProgress(env *cli.Env) func(format string, args ...any) {
+	return func(format string, args ...any) {
 		if !f.quiet {
 			fmt.Fprintf(env.Stderr, format+"\n", args...)
 		}
 	}
+}
+
+// checkOutputs returns an error if the result could not be drawn or stored.
+func (f *trainFlags) checkOutputs(env *cli.Env) error {
+	return errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.CheckStore(env))
+}
+
+// showReport runs a training, and stores, prints and draws its report.
+func showReport[R result.Report](f *trainFlags, env *cli.Env, experiment, device string, run func() (R, error)) error {
 	started := env.Now()
-	kept := f.keep.KeepDocument(env, "train", started)
-	report, err := run(ctx)
-	bar.Stop()
+	kept := f.keep.KeepDocument(env, experiment, started)
+	report, err := run()
 	if errors.Is(err, context.Canceled) {
 		err = cli.MarkInterrupted(err)
 	}
@@ -386,8 +405,8 @@ func (f *trainFlags) showComparison(ctx context.Context, env *cli.Env, k *onwire
 		return errors.Join(err, kept.Abort())
 	}
 	by := cli.NewProvenance(env, started)
-	by.Device = k.Device
-	err = errors.Join(kept.Finish(env, report, by, false, f.quiet),
-		watch.DrawFigures(env, f.field.plots, f.force, "train", report), cli.PrintReport(env, report, f.format, false))
-	return errors.Join(err, report.Err())
+	by.Device = device
+	return errors.Join(kept.Finish(env, report, by, false, f.quiet),
+		watch.DrawFigures(env, f.field.plots, f.force, "train", report), cli.PrintReport(env, report, f.format, false),
+		report.Err())
 }

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -15,7 +12,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
-	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/onwire"
@@ -88,9 +84,6 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 			return err
 		}
 	}
-	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.CheckStore(env)); err != nil {
-		return err
-	}
 	if sums {
 		mode, err := f.xdpMode(env)
 		if err != nil {
@@ -128,9 +121,6 @@ func (f *trainFlags) runProgramVirtual(cmd *cobra.Command, env *cli.Env, p *onwi
 	if err := cli.RefuseFlags(cmd, trainJobOnly, "--program with --system "+f.config.Network.Kind); err != nil {
 		return err
 	}
-	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.CheckStore(env)); err != nil {
-		return err
-	}
 	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*onwire.ProgramReport, error) {
 		return p.RunVirtual(ctx, f.own.compute)
 	})
@@ -165,9 +155,6 @@ func (f *trainFlags) runProgramJobs(cmd *cobra.Command, env *cli.Env, p *onwire.
 		if err := cli.RefuseFlags(cmd, []string{"compute"}, "-d "+f.field.device); err != nil {
 			return err
 		}
-	}
-	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.CheckStore(env)); err != nil {
-		return err
 	}
 	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*onwire.ProgramReport, error) {
 		return p.RunJobs(ctx, jobs)
@@ -220,26 +207,20 @@ func (f *trainFlags) buildProgram(cmd *cobra.Command, sums bool) (*onwire.Progra
 	if given("clusters") {
 		p.Clusters = f.config.Clusters
 	}
-	if p.Lanes == 0 {
-		p.Lanes = process.MaxOpenLanes
-	}
+	p.Lanes = cmp.Or(p.Lanes, process.MaxOpenLanes)
 	if f.field.versus != "" {
 		p.Systems = append(p.Systems, strings.Split(f.field.versus, ",")...)
 	}
 	known := append(engine.DisciplineNames(), rl.Ideal)
 	if sums {
-		if p.Values == 0 {
-			p.Values = programSums
-		}
+		p.Values = cmp.Or(p.Values, programSums)
 		known = f.set.ClosedLoop().Names()
 	} else {
 		p.Slots, p.OutRate = n.Slots, programRate
 		if given("out-rate") {
 			p.OutRate = n.OutRate
 		}
-		if p.Values == 0 {
-			p.Values = p.Lanes - attach.Overhead
-		}
+		p.Values = cmp.Or(p.Values, p.Lanes-attach.Overhead)
 	}
 	if err := checkProgramSystems(p.Systems, known); err != nil {
 		return nil, err
@@ -263,31 +244,13 @@ func checkProgramSystems(systems, known []string) error {
 
 // showProgram runs the training, shows its progress, and stores, prints and draws the result.
 func (f *trainFlags) showProgram(ctx context.Context, env *cli.Env, p *onwire.Program,
-	run func(context.Context) (*onwire.ProgramReport, error)) error {
-	self, err := os.Executable()
-	if err != nil {
+	run func(context.Context) (*onwire.ProgramReport, error)) (err error) {
+	if err := f.checkOutputs(env); err != nil {
 		return err
 	}
-	p.Olafctl = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
-	p.Progress = func(format string, args ...any) {
-		if !f.quiet {
-			fmt.Fprintf(env.Stderr, format+"\n", args...)
-		}
+	if p.Olafctl, err = ownCommand(); err != nil {
+		return err
 	}
-	p.OnPoint = func(onwire.Point) {}
-	started := env.Now()
-	kept := f.keep.KeepDocument(env, "program", started)
-	report, err := run(ctx)
-	if errors.Is(err, context.Canceled) {
-		err = cli.MarkInterrupted(err)
-	}
-	if err != nil {
-		return errors.Join(err, kept.Abort())
-	}
-	by := cli.NewProvenance(env, started)
-	by.Device = p.Device
-	err = errors.Join(kept.Finish(env, report, by, false, f.quiet), watch.DrawFigures(env, f.field.plots, f.force,
-		"train", report),
-		cli.PrintReport(env, report, f.format, false))
-	return errors.Join(err, report.Err())
+	p.Progress, p.OnPoint = f.printProgress(env), func(onwire.Point) {}
+	return showReport(f, env, "program", p.Device, func() (*onwire.ProgramReport, error) { return run(ctx) })
 }

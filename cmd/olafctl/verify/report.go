@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -43,10 +44,7 @@ const maxBroken = 8
 // printVerdict prints headline, which may be empty, and a verdict.
 func printVerdict(env *cli.Env, headline string, v *aomcheck.Verdict) error {
 	p, w := &v.Problem, bytes.NewBufferString(headline)
-	by := v.Solver
-	if by == "" {
-		by = "no solver found an answer"
-	}
+	by := cmp.Or(v.Solver, "no solver found an answer")
 	fmt.Fprintf(w, "%s: %s (%s, %.2f s)\n", p.Objective, strings.ToUpper(string(v.Answer)), by, v.Wall.Seconds())
 	fmt.Fprintf(w, "covers: %s\n", p.Scope())
 	for _, note := range v.Notes {

@@ -37,13 +37,7 @@ func DrawFigures(env *cli.Env, folder string, force bool, experiment string, r r
 			targets = append(targets, export.Figure(folder, format, name, &s))
 		}
 	}
-	if err := export.Files(targets, force); err != nil {
-		return err
-	}
-	for _, t := range targets {
-		fmt.Fprintf(env.Stderr, "wrote %s\n", t.Path)
-	}
-	return nil
+	return cli.WriteTargets(env, targets, force)
 }
 
 // RefusePlots returns an error if a folder already contains figures of the experiment. It is called before the run,

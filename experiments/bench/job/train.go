@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -48,10 +49,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, onUpdate func(worker int, 
 	if !s.Mode.Sync && parts.Server == nil {
 		// Stop after as many gradients as with other systems, because an update contains several gradients, from any
 		// workers.
-		fan := s.Options.H
-		if fan == 0 {
-			fan = c.Workers
-		}
+		fan := cmp.Or(s.Options.H, c.Workers)
 		updates = (c.Iterations*c.Workers + fan - 1) / fan
 	}
 	if job.Updates, err = closedloop.CheckRounds(updates); err != nil {

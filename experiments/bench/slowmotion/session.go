@@ -3,6 +3,7 @@
 package slowmotion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +123,10 @@ func (l *Session) Rewind(ctx context.Context) error {
 	width := max(length/(16*seriesPoints)/olaf.Cycle, 1) * olaf.Cycle
 	burst := olaf.Duration(float64(w.Size.Bits()) * float64(w.BurstPackets) / float64(w.MeanRate) * float64(olaf.Second))
 	for _, c := range l.cards {
-		if err := c.rewindCard(ctx); err != nil {
+		if err := c.Generator.Abort(); err != nil {
+			return err
+		}
+		if err := c.Prepare(ctx, c.index); err != nil {
 			return err
 		}
 		c.rec.reset(w.Placement, c.updates, w.Segments(), l.plan.Spec.Slots, width, max(2*burst, olaf.Microsecond))
@@ -131,13 +135,6 @@ func (l *Session) Rewind(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (c *card) rewindCard(ctx context.Context) error {
-	if err := c.Generator.Abort(); err != nil {
-		return err
-	}
-	return c.Prepare(ctx, c.index)
 }
 
 // startGenerator starts the generator. The run's clock starts with it.
@@ -286,9 +283,7 @@ func (l *Session) countWaiting(c *card) (int, error) {
 
 // hasLateFrames reports whether frames that have left a queue may still arrive at its capture.
 func (l *Session) hasLateFrames() (bool, error) {
-	if l.left == 0 {
-		l.left = l.now
-	}
+	l.left = cmp.Or(l.left, l.now)
 	if l.now.Sub(l.left) > bench.SettleTime {
 		return false, nil
 	}
@@ -516,11 +511,9 @@ func readRegister(d fpga.Registers, ref regmap.Ref) (RegisterValue, error) {
 		v.Decoded = strings.TrimSpace(new(big.Int).SetUint64(v.Value).String() + " " + r.Unit)
 		return v, err
 	}
-	words := make([]string, 0, len(r.Fields))
-	for _, f := range r.Decode(uint32(v.Value)) {
-		words = append(words, f.Field.Name+"="+f.Text)
-	}
-	v.Decoded = strings.Join(words, " ")
+	v.Decoded = strings.Join(olaf.Map(r.Decode(uint32(v.Value)), func(f regmap.FieldValue) string {
+		return f.Field.Name + "=" + f.Text
+	}), " ")
 	return v, err
 }
 

@@ -65,7 +65,8 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (res
 	}
 	t.Blocks = append(t.Blocks, result.Block{Name: "aggregators that one job needs for its peak",
 		Columns: []string{"by search", "window × payload ÷ round trip"},
-		Rows:    []result.Line{{Name: "PTA", Cells: []results.Statistic{exactly(float64(peak)), exactly(float64(pta()))}}}})
+		Rows: []result.Line{{Name: "PTA",
+			Cells: []results.Statistic{results.Exactly(float64(peak)), results.Exactly(float64(pta()))}}}})
 	mixes := []struct {
 		prefix  string
 		workers int
@@ -198,8 +199,8 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (result
 			if err != nil {
 				return nil, err
 			}
-			for i, cell := range []results.Statistic{scale(out.Number("jct_ns"), 1e-6), exactly(float64(out.Hung)),
-				share(out.Endpoints.Of("packets_resent"), out), exactly(float64(out.Endpoints.Of("packets_inexact")))} {
+			for i, cell := range []results.Statistic{results.Scale(out.Number("jct_ns"), 1e-6), results.Exactly(float64(out.Hung)),
+				share(out.Endpoints.Of("packets_resent"), out), results.Exactly(float64(out.Endpoints.Of("packets_inexact")))} {
 				lines[i].Cells = append(lines[i].Cells, cell)
 			}
 			if k.options.Recovery == "" {

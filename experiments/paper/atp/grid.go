@@ -1,6 +1,7 @@
 package atp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -90,10 +91,7 @@ type Config struct {
 }
 
 func (g *Grid) config(seeds []uint64) *Config {
-	limit := g.Limit
-	if limit == 0 {
-		limit = labLimit
-	}
+	limit := cmp.Or(g.Limit, labLimit)
 	return &Config{
 		System: g.System, Profile: g.Options.Profile, Model: g.Model.Name, Jobs: g.Jobs, Workers: g.Workers,
 		Sharings: g.Sharings, Amounts: g.Amounts,
@@ -111,8 +109,8 @@ type measure struct {
 
 // measures lists the quantities that a grid shows for each cell.
 var measures = []measure{
-	{"completion of a job", "ms", func(o *job.Outcome) results.Statistic { return scale(o.Number("jct_ns"), 1e-6) }},
-	{"gradients summed for a worker", "Gbit/s", func(o *job.Outcome) results.Statistic { return scale(o.Number("goodput_bps"), 1e-9) }},
+	{"completion of a job", "ms", func(o *job.Outcome) results.Statistic { return results.Scale(o.Number("jct_ns"), 1e-6) }},
+	{"gradients summed for a worker", "Gbit/s", func(o *job.Outcome) results.Statistic { return results.Scale(o.Number("goodput_bps"), 1e-9) }},
 	{"packets at a server for each of a vector", "", func(o *job.Outcome) results.Statistic { return o.Number("served") }},
 	{"collided, of packets of vectors", "%", func(o *job.Outcome) results.Statistic { return share(o.Program.Of("collided"), o) }},
 	{"sent again, of packets of vectors", "%", func(o *job.Outcome) results.Statistic { return share(o.Endpoints.Of("packets_resent"), o) }},
@@ -127,13 +125,7 @@ func share(n int64, o *job.Outcome) results.Statistic {
 	if first <= 0 {
 		return results.Describe(nil, "no vector was sent")
 	}
-	return exactly(100 * float64(n) / float64(first))
-}
-
-// exactly returns a statistic for a single number that covers all runs.
-func exactly(v float64) results.Statistic {
-	f := results.Float(v)
-	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
+	return results.Exactly(100 * float64(n) / float64(first))
 }
 
 // over returns a statistic of the ratios, seed by seed, between the completion times in a and b. convert converts each
@@ -146,12 +138,6 @@ func over(a, b *job.Outcome, convert func(float64) float64) results.Statistic {
 		}
 	}
 	return results.Describe(ratios, "no run of both finished")
-}
-
-// scale multiplies a statistic by a factor, to convert it to another unit.
-func scale(s results.Statistic, by results.Float) results.Statistic {
-	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
-	return s
 }
 
 // Fill runs the grid and adds its results to t. Each combination of amount and loss is a row, and each way of sharing
@@ -246,10 +232,7 @@ func (g *Grid) table(cells []Cell, seeds []uint64) *result.Result {
 
 // terms returns a description of the grid's jobs and settings.
 func (g *Grid) terms() []string {
-	profile := g.Options.Profile
-	if profile == "" {
-		profile = "p4ml"
-	}
+	profile := cmp.Or(g.Options.Profile, "p4ml")
 	return []string{fmt.Sprintf("%s, profile %s: %s of %s each, %s gradients, %g %% of each.", g.System, profile,
 		olaf.Plural(g.Jobs, "job"), olaf.Plural(g.Workers, "worker"), g.Model.Name, 100*g.Fraction)}
 }

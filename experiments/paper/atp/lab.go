@@ -1,6 +1,7 @@
 package atp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -110,9 +111,7 @@ func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
 	if c.Compute > 0 {
 		spec.Job.Jitter = 0.1
 	}
-	if spec.Job.Limit == 0 {
-		spec.Job.Limit = labLimit
-	}
+	spec.Job.Limit = cmp.Or(spec.Job.Limit, labLimit)
 	spec.Job.Layout.Values = max(int(float64(c.Model.Values)*c.Fraction), program.Lanes)
 	return spec, nil
 }

@@ -26,8 +26,8 @@ func runFig12(ctx context.Context, l *lab, o experiments.Options) (result.Report
 				return nil, err
 			}
 			iteration[k], aggregation[k] = float64(run.Number("iteration_ns").Mean), float64(run.Number("aggregation_ns").Mean)
-			shares.Cells = append(shares.Cells, one(100*aggregation[k]/iteration[k]))
-			times.Cells = append(times.Cells, one(100*iteration[k]/iteration[0]))
+			shares.Cells = append(shares.Cells, results.Exactly(100*aggregation[k]/iteration[k]))
+			times.Cells = append(times.Cells, results.Exactly(100*iteration[k]/iteration[0]))
 		}
 		share.Rows, relative.Rows = append(share.Rows, shares), append(relative.Rows, times)
 		overPS, overAR = append(overPS, 100*(1-iteration[2]/iteration[0])), append(overAR, 100*(1-iteration[2]/iteration[1]))
@@ -40,7 +40,8 @@ func runFig12(ctx context.Context, l *lab, o experiments.Options) (result.Report
 		values []float64
 	}{{"iteration_below_ps", overPS}, {"iteration_below_ar", overAR}, {"aggregation_below_ps", lessPS}, {"aggregation_below_ar", lessAR}} {
 		low, high := bounds(r.values)
-		ours[claim("fig12", r.row, "least")], ours[claim("fig12", r.row, "most")] = paper.Of(one(low)), paper.Of(one(high))
+		ours[claim("fig12", r.row, "least")] = paper.Of(results.Exactly(low))
+		ours[claim("fig12", r.row, "most")] = paper.Of(results.Exactly(high))
 	}
 	t.Compare(ours)
 	sayBasis(t)
@@ -81,14 +82,14 @@ func runFig15(ctx context.Context, l *lab, o experiments.Options) (result.Report
 				}
 				speedup := float64(first.Mean) / float64(time.Mean) * float64(gradientsPerUpdate(a,
 					workers)) / float64(gradientsPerUpdate(a, scales[0]))
-				s.X, s.Y = append(s.X, float64(workers)), append(s.Y, one(speedup))
+				s.X, s.Y = append(s.X, float64(workers)), append(s.Y, results.Exactly(speedup))
 				last[a] = speedup
 			}
 			panel.Series = append(panel.Series, s)
 		}
 		f.Panels = append(f.Panels, panel)
-		ours[claim("fig15", name, "isw_over_ps")] = paper.Of(one(last[syncSwitch] - last[syncPS]))
-		ours[claim("fig15", name, "ps_over_ar")] = paper.Of(one(last[syncPS] - last[allReduce]))
+		ours[claim("fig15", name, "isw_over_ps")] = paper.Of(results.Exactly(last[syncSwitch] - last[syncPS]))
+		ours[claim("fig15", name, "ps_over_ar")] = paper.Of(results.Exactly(last[syncPS] - last[allReduce]))
 	}
 	f.Compare(ours)
 	f.Say("the number of iterations is assumed to fall with the gradients per update (1 / workers), except for " +

@@ -161,19 +161,7 @@ func (l *lab) iteration(ctx context.Context, a approach, m Model, workers int, i
 	if err != nil {
 		return results.Statistic{}, err
 	}
-	return one(float64(o.Number("iteration_ns").Mean) / 1e6), nil
-}
-
-// scaleBy multiplies a statistic by a factor, to convert it to another unit.
-func scaleBy(s results.Statistic, by results.Float) results.Statistic {
-	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
-	return s
-}
-
-// one returns a statistic for a single number that does not depend on chance.
-func one(v float64) results.Statistic {
-	f := results.Float(v)
-	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
+	return results.Exactly(float64(o.Number("iteration_ns").Mean) / 1e6), nil
 }
 
 // grid returns a block of iteration times, with a row for each model and a column for each approach.

@@ -37,10 +37,10 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 		line, theirs := result.Line{Name: m.Name}, result.Line{Name: m.Name}
 		for k, a := range approaches {
 			id, hour := claim("table4", m.Name, a.paper), 3.6e6/m.Sync // ms per iteration
-			trained := scaleBy(times.Rows[i].Cells[k], results.Float(1/hour))
+			trained := results.Scale(times.Rows[i].Cells[k], results.Float(1/hour))
 			ours[id] = paper.Of(trained)
 			line.Cells = append(line.Cells, trained)
-			theirs.Cells = append(theirs.Cells, one(published[id].Value*hour))
+			theirs.Cells = append(theirs.Cells, results.Exactly(published[id].Value*hour))
 		}
 		hours.Rows, printed.Rows = append(hours.Rows, line), append(printed.Rows, theirs)
 	}
@@ -83,8 +83,8 @@ func runTable5(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 				return nil, err
 			}
 			ours[claim("table5", m.Name, a.paper)] = paper.Of(times.Rows[i].Cells[k])
-			old.Cells = append(old.Cells, one(float64(run.Number("staleness_updates").Mean)))
-			long.Cells = append(long.Cells, scaleBy(times.Rows[i].Cells[k], results.Float(m.async(a)/3.6e6)))
+			old.Cells = append(old.Cells, results.Exactly(float64(run.Number("staleness_updates").Mean)))
+			long.Cells = append(long.Cells, results.Scale(times.Rows[i].Cells[k], results.Float(m.async(a)/3.6e6)))
 		}
 		stale.Rows, hours.Rows = append(stale.Rows, old), append(hours.Rows, long)
 	}
@@ -134,7 +134,7 @@ func runTable3(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 				if err != nil {
 					return nil, err
 				}
-				speedup := one(float64(base.Mean) * s.training(&m, s.base) / (float64(time.Mean) * s.training(&m, a)))
+				speedup := results.Exactly(float64(base.Mean) * s.training(&m, s.base) / (float64(time.Mean) * s.training(&m, a)))
 				line.Cells = append(line.Cells, speedup)
 				ours[claim("table3", s.rows[k], m.Name)] = paper.Of(speedup)
 			}

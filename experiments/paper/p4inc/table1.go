@@ -244,7 +244,7 @@ func gaps(done tally) result.Block {
 			}
 			row.Cells = append(row.Cells, results.Describe(above, "no optimum was proved"))
 		}
-		row.Cells = append(row.Cells, exactly(printed[jobs][0]), exactly(printed[jobs][1]))
+		row.Cells = append(row.Cells, results.Exactly(printed[jobs][0]), results.Exactly(printed[jobs][1]))
 		b.Rows = append(b.Rows, row)
 	}
 	return b

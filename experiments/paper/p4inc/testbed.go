@@ -51,8 +51,8 @@ func runFig5(ctx context.Context, o experiments.Options) (result.Report, error) 
 			}
 			took[i] = plan.Outcome.CTBTI.Seconds()
 		}
-		by := exactly(took[0] / took[1])
-		times.Rows = append(times.Rows, result.Line{Name: m.Name, Cells: []results.Statistic{exactly(1e3 * took[0]), exactly(1e3 * took[1])}})
+		by := results.Exactly(took[0] / took[1])
+		times.Rows = append(times.Rows, result.Line{Name: m.Name, Cells: []results.Statistic{results.Exactly(1e3 * took[0]), results.Exactly(1e3 * took[1])}})
 		ratio.Rows = append(ratio.Rows, result.Line{Name: m.Name, Cells: []results.Statistic{by}})
 		ours["p4inc/fig5.speedup_of_inc."+strings.ToLower(m.Name)] = paper.Of(by)
 	}
@@ -64,12 +64,6 @@ func runFig5(ctx context.Context, o experiments.Options) (result.Report, error) 
 		"not explain the 3.7 and 3.8 printed for VGGs: the server must have taken 3.7 times its own time on the " +
 		"wire")
 	return t, nil
-}
-
-// exactly returns a statistic for a single number that does not depend on chance.
-func exactly(v float64) results.Statistic {
-	f := results.Float(v)
-	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
 // rackAssumptions returns the judged assumption and two others: no connections before the first slot, and jobs of

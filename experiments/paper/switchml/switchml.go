@@ -58,7 +58,7 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (resul
 			off := 100 * (have/predicted - 1)
 			worst = max(worst, math.Abs(off))
 			b.Rows = append(b.Rows, result.Line{Name: fmt.Sprintf("%d slots", slots),
-				Cells: []results.Statistic{one(have), one(predicted), one(off)}})
+				Cells: []results.Statistic{results.Exactly(have), results.Exactly(predicted), results.Exactly(off)}})
 			done++
 			o.ReportProgress(done, total)
 		}
@@ -99,9 +99,3 @@ func (c *config) run(ctx context.Context, set system.Set, slots int, payload ola
 }
 
 func seconds(d olaf.Duration) float64 { return float64(d) / float64(olaf.Second) }
-
-// one returns a statistic for a single number that does not depend on chance.
-func one(v float64) results.Statistic {
-	f := results.Float(v)
-	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
-}

@@ -61,28 +61,21 @@ var memoryMeasures = []struct {
 	of         func(*job.Outcome) results.Statistic
 }{
 	{"iteration", "ms", func(o *job.Outcome) results.Statistic {
-		return scaleStatistic(o.Number("iteration_ns"), 1e-6)
+		return results.Scale(o.Number("iteration_ns"), 1e-6)
 	}},
-	{"memory in use, mean over time", "kB", func(o *job.Outcome) results.Statistic { return scaleStatistic(o.Number("held_bytes"), 1e-3) }},
+	{"memory in use, mean over time", "kB", func(o *job.Outcome) results.Statistic { return results.Scale(o.Number("held_bytes"), 1e-3) }},
 	{"memory in use × time for an update", "kB·ms", func(o *job.Outcome) results.Statistic {
 		held, took := o.Number("held_bytes"), o.Number("iteration_ns")
-		return scaleStatistic(held, float64(took.Mean)*1e-9)
+		return results.Scale(held, took.Mean*1e-9)
 	}},
 	{"bytes on links for an update", "MB", func(o *job.Outcome) results.Statistic {
-		return scaleStatistic(o.Number("wire_bytes"), 1e-6/float64(o.Spec.Job.Updates))
+		return results.Scale(o.Number("wire_bytes"), 1e-6/results.Float(o.Spec.Job.Updates))
 	}},
 	{"AoM of the newest contribution", "ms",
-		func(o *job.Outcome) results.Statistic { return scaleStatistic(o.Number("aom_newest_ns"), 1e-6) }},
+		func(o *job.Outcome) results.Statistic { return results.Scale(o.Number("aom_newest_ns"), 1e-6) }},
 	{"packets of sums that are inexact", "", func(o *job.Outcome) results.Statistic {
 		return results.Statistic{Mean: results.Float(o.Endpoints.Of("packets_inexact")), N: len(o.Runs)}
 	}},
-}
-
-// scaleStatistic multiplies a statistic by a factor, to convert it to another unit.
-func scaleStatistic(s results.Statistic, by float64) results.Statistic {
-	f := results.Float(by)
-	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*f, s.SD*f, s.CI95*f, s.Min*f, s.Max*f
-	return s
 }
 
 // memorySeeds is the number of seeds that the comparison of memory needs before it judges the order of systems.

@@ -42,7 +42,7 @@ func runLoad(ctx context.Context, set system.Set, o experiments.Options) (result
 			if err != nil {
 				return err
 			}
-			l.Cells = append(l.Cells, only(us))
+			l.Cells = append(l.Cells, results.Exactly(us))
 		}
 		block.Rows = append(block.Rows, l)
 		return nil

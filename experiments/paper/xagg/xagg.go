@@ -143,12 +143,6 @@ func change(o *experiments.Options, net *closedloop.Network, j *closedloop.Job) 
 	j.Layout.Values = experiments.ScaleInput(o, volume, j.Layout.Values)
 }
 
-// only returns a statistic for a single number that does not depend on chance.
-func only(v float64) results.Statistic {
-	f := results.Float(v)
-	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
-}
-
 // fig1Time contains the time at which the root has the last sum in the example, and the transmission time of a packet.
 type fig1Time struct{ summed, packet float64 } // ns; packet is the time of a full packet on W2's half link
 
@@ -190,9 +184,9 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (result
 			if err != nil {
 				return nil, err
 			}
-			seconds := only(f.summed / 1e9 * float64(scale))
+			seconds := results.Exactly(f.summed / 1e9 * float64(scale))
 			row.Cells = append(row.Cells, seconds)
-			away.Cells = append(away.Cells, only(f.deviation(fig1Published[k]/float64(scale))))
+			away.Cells = append(away.Cells, results.Exactly(f.deviation(fig1Published[k]/float64(scale))))
 			if i == 0 {
 				ours["xagg/fig1.aggregation_time."+c.paper] = paper.Of(seconds)
 				times.Columns, off.Columns = append(times.Columns, c.paper), append(off.Columns, c.paper)
@@ -237,12 +231,12 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (resul
 			if err != nil {
 				return nil, err
 			}
-			times[c.paper] = only(float64(out.Number("aggregation_ns").Mean) / 1e6)
+			times[c.paper] = results.Exactly(float64(out.Number("aggregation_ns").Mean) / 1e6)
 			line.Cells = append(line.Cells, times[c.paper])
 			o.ReportProgress(i+1, len(columns))
 		}
 		for _, c := range columns[1:] {
-			ratio := only(float64(times["xagg"].Mean / times[c.paper].Mean))
+			ratio := results.Exactly(float64(times["xagg"].Mean / times[c.paper].Mean))
 			ours["xagg/fig13."+m.Name+"_over."+c.paper] = paper.Of(ratio)
 		}
 		b.Rows = append(b.Rows, line)

@@ -99,12 +99,7 @@ func (n *asyncNet) addMember(c attach.Config, socket string) (err error) {
 	m := new(asyncMember)
 	m.ctx, m.bye = context.WithCancel(n.ctx)
 	n.members = append(n.members, m)
-	if m.pushes, err = attach.NewPushes(c, nil, func(why error) {
-		if !errors.Is(why, attach.ErrBye) {
-			n.fail(why)
-		}
-		m.bye()
-	}); err != nil {
+	if m.pushes, err = attach.NewPushes(c, nil, n.ends(m.bye)); err != nil {
 		return err
 	}
 	return n.listen(socket, m.pushes)

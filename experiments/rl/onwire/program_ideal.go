@@ -1,6 +1,7 @@
 package onwire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,8 +204,5 @@ func (p *Program) Record(ctx context.Context, file *trace.File, waits bool) erro
 	_, err := p.run(ctx, s, "ideal", p.Seeds[0])
 	mu.Lock()
 	defer mu.Unlock()
-	if failed != nil {
-		return failed
-	}
-	return err
+	return cmp.Or(failed, err)
 }

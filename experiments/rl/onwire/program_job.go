@@ -140,12 +140,7 @@ func (n *jobNet) addMember(c attach.Config, socket string) error {
 	m.ctx, m.bye = context.WithCancel(n.ctx)
 	n.members = append(n.members, m)
 	var err error
-	if m.rounds, err = attach.NewRounds(c, func(why error) {
-		if !errors.Is(why, attach.ErrBye) {
-			n.fail(why)
-		}
-		m.bye()
-	}); err != nil {
+	if m.rounds, err = attach.NewRounds(c, n.ends(m.bye)); err != nil {
 		return err
 	}
 	return n.listen(socket, m.rounds)

@@ -34,6 +34,17 @@ func newSockets(ctx context.Context) sockets {
 	return s
 }
 
+// ends returns a function to be called when a client ends. It ends the client's work with bye and, unless the client
+// said goodbye, the network.
+func (s *sockets) ends(bye context.CancelFunc) context.CancelCauseFunc {
+	return func(why error) {
+		if !errors.Is(why, attach.ErrBye) {
+			s.fail(why)
+		}
+		bye()
+	}
+}
+
 // listen opens a socket and serves the client that connects to it.
 func (s *sockets) listen(socket string, h attach.Handler) error {
 	port, err := attach.Listen(socket, func(string, ...any) {})

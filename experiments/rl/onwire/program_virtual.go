@@ -123,12 +123,7 @@ func (n *virtual) addPusher(c attach.Config, cfg endpoint.Config, socket string)
 	m := &pusher{net: n, number: c.Worker, due: endpoint.Never}
 	m.ctx, m.bye = context.WithCancel(n.ctx)
 	n.members = append(n.members, m)
-	if m.pushes, err = attach.NewPushes(c, nil, func(why error) {
-		if !errors.Is(why, attach.ErrBye) {
-			n.fail(why)
-		}
-		m.bye()
-	}); err != nil {
+	if m.pushes, err = attach.NewPushes(c, nil, n.ends(m.bye)); err != nil {
 		return err
 	}
 	if m.end, err = endpoint.NewOpenWorker(cfg, endpoint.Olaf{Gate: m.pushes}, m); err != nil {

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,12 +120,8 @@ func PlayPlan(ctx context.Context, plan *sched.Plan, o Options) (*Report, error)
 
 // setDefaults sets defaults and rejects plans that cannot be carried out.
 func (o *Options) setDefaults(plan *sched.Plan) error {
-	if o.Packets == 0 {
-		o.Packets = maxPackets / 10
-	}
-	if o.Segment == 0 {
-		o.Segment = 256
-	}
+	o.Packets = cmp.Or(o.Packets, maxPackets/10)
+	o.Segment = cmp.Or(o.Segment, 256)
 	if o.Packets < 1 || o.Packets > maxPackets {
 		return fmt.Errorf("%w: %d packets; 1 to %d", ErrPlay, o.Packets, maxPackets)
 	}
