@@ -45,6 +45,12 @@ type Experiment struct {
 	ComparePaper bench.PaperComparison
 }
 
+// On returns a function for an experiment's Run field. The experiment runs on the given systems.
+func On(set system.Set, run func(context.Context, system.Set, Options) (result.Report, error)) func(context.Context,
+	Options) (result.Report, error) {
+	return func(ctx context.Context, o Options) (result.Report, error) { return run(ctx, set, o) }
+}
+
 // RunSpec returns a function for an experiment's Run field. The experiment consists of a single bench, whose
 // specification is spec.
 func RunSpec(spec func() bench.Spec, beside bench.PaperComparison) func(context.Context, Options) (result.Report, error) {

@@ -48,41 +48,49 @@ func (o *Options) FindDone(spec, to any) (ok bool, err error) {
 	return true, nil
 }
 
-// BenchParts returns parts for an experiment that consists of benches. Each part is a share of a bench. systems
-// contains the available systems.
-func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) *Parts {
+// NewParts returns parts of a kind. list calls add with the name and the specification of every part, and do runs one
+// part.
+func NewParts[S, R any](kind string, list func(o *Options, add func(name string, spec S)) error,
+	do func(context.Context, S) (R, error)) *Parts {
 	return &Parts{
-		Kind: "bench",
+		Kind: kind,
 		List: func(o Options) (parts []Part, err error) {
-			all, err := specs(&o)
-			if err != nil {
-				return nil, err
-			}
-			for i := range all {
-				for _, share := range divideShares(&all[i]) {
-					spec, err := json.Marshal(&share)
-					if err != nil {
-						return nil, fmt.Errorf("name a share of a bench: %w", err)
-					}
-					parts = append(parts, Part{Name: fmt.Sprintf("bench %d, runs %d to %d", i+1, share.From+1,
-						share.From+share.Runs), Spec: spec})
-				}
-			}
-			return parts, nil
+			var wrong error
+			err = list(&o, func(name string, one S) {
+				spec, err := json.Marshal(&one)
+				parts, wrong = append(parts, Part{Name: name, Spec: spec}), errors.Join(wrong, err)
+			})
+			return parts, errors.Join(err, wrong)
 		},
 		Do: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
-			var one share
+			var one S
 			if err := json.Unmarshal(spec, &one); err != nil {
 				return nil, err
 			}
-			one.Spec.Systems = systems
-			done, err := one.run(ctx)
+			done, err := do(ctx, one)
 			if err != nil {
 				return nil, err
 			}
 			return json.Marshal(done)
 		},
 	}
+}
+
+// BenchParts returns parts for an experiment that consists of benches. Each part is a share of a bench. systems
+// contains the available systems.
+func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) *Parts {
+	return NewParts("bench", func(o *Options, add func(string, share)) error {
+		all, err := specs(o)
+		for i := range all {
+			for _, share := range divideShares(&all[i]) {
+				add(fmt.Sprintf("bench %d, runs %d to %d", i+1, share.From+1, share.From+share.Runs), share)
+			}
+		}
+		return err
+	}, func(ctx context.Context, one share) (*shared, error) {
+		one.Spec.Systems = systems
+		return one.run(ctx)
+	})
 }
 
 // Measure runs a bench. If all its shares were already run, it assembles the result from them instead.

@@ -1,8 +1,6 @@
 package aomcheck
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // paper writes §12.2 and §12.3 as printed. Q counts the other clusters with an update that will be delivered and is
 // present when update k arrives. D = A + Q·p/C, plus the update's own service in the PaperService variant. The update

@@ -1,8 +1,6 @@
 package aomcheck
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // violate asserts the negation of the objective. A satisfying assignment is then a sample path that breaks the
 // objective.

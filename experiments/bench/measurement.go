@@ -274,8 +274,7 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s)%s%s: %s in %s, %s of %s each, %v offered %s, %s, %s, seed %d",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.describeTopology(), profile,
 		olaf.Plural(load.Workers, "worker"), olaf.Plural(load.Clusters, "cluster"), olaf.Plural(load.UpdatesPerWorker, "update"),
-		s.describeUpdate(), load.MeanRate,
-		s.describeArrivals(r.Outcome.sentHere()),
+		s.describeUpdate(), load.MeanRate, s.describeArrivals(r.Outcome.sentHere()),
 		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
 }
 

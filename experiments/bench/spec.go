@@ -247,9 +247,7 @@ func (s *Spec) findSystem(name string) (*system.System, error) {
 		return nil, fmt.Errorf("%w: %s can't be found, because no systems were given", ErrSpec, name)
 	case err != nil:
 		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or, without others, one that runs on "+
-			"servers: %s", ErrSpec,
-			name,
-			strings.Join(all.ForBench().Names(), ", "),
+			"servers: %s", ErrSpec, name, strings.Join(all.ForBench().Names(), ", "),
 			strings.Join(all.Where(func(s *system.System) bool { return s.OnServers }).Names(), ", "))
 	case s.Loop != nil && !found.CanLoop():
 		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name,
@@ -416,8 +414,7 @@ func DefaultSpec(systems system.Set) Spec {
 	}
 	return Spec{
 		Experiment: benchName,
-		Queue:      "olaf", Versus: "fifo", Systems: systems,
-		Workload: workload,
+		Queue:      "olaf", Versus: "fifo", Systems: systems, Workload: workload,
 		OutRates: []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps},
 		Slots:    8,
 		Profile:  engine.Calibrated,

@@ -330,8 +330,7 @@ func (c *checker) checkBackground() {
 
 func (c *checker) hasLink(a, b string) bool {
 	return slices.ContainsFunc(c.t.Links, func(l Link) bool {
-		return l.From == a && l.To == b || l.From == b &&
-			l.To == a
+		return l.From == a && l.To == b || l.From == b && l.To == a
 	})
 }
 

@@ -416,8 +416,7 @@ func (c *checking) judgeUnits(i int, loads map[string]*load, once func(string) b
 		}
 		if u.SwitchRate > 0 && l.moved > float64(u.SwitchRate)*(1+tolerance) && once("switch "+u.Name) {
 			c.addViolation(overSwitchRate, i, "", u.Name, "the switch of %s moves %s in slot %d, but it can move "+
-				"only %v", u.Name,
-				formatGbps(l.moved), i, u.SwitchRate)
+				"only %v", u.Name, formatGbps(l.moved), i, u.SwitchRate)
 		}
 		if l.ports > u.Ports && once("ports "+u.Name) {
 			c.addViolation(tooManyPorts, i, "", u.Name, "%s has %d connections in slot %d, but only %d ports", u.Name,

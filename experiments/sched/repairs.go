@@ -66,8 +66,7 @@ func repairList() []repair {
 		{KeepINC, "keep-inc", "Algorithm 2, 2–14", "a job in the middle of its transfer may get a switch",
 			"the aggregator is chosen when a job begins", false, true},
 		{ServeINC, "serve-inc", "Algorithm 2, line 8", "a job with a switch is removed from J, and lines 18–31 serve " +
-			"only jobs in J",
-			"it is served like the others", false, true},
+			"only jobs in J", "it is served like the others", false, true},
 		{Midpoint, "midpoint", "Algorithm 3, line 9", "the search for a window's end tests the lower bound", "it " +
 			"tests the midpoint", false, true},
 		{LateUpdate, "late-update", "Algorithm 3, line 9",

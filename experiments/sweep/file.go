@@ -279,8 +279,7 @@ func (f *File) listCells(c *Command) (axes []grid.Axis, cells [][]string, err er
 		in := func(err error) error { return f.atField(fmt.Sprintf("list[%d]", i), err) }
 		if given := slices.Sorted(maps.Keys(listed)); !slices.Equal(given, names) || len(given) == 0 {
 			return nil, nil, in(fmt.Errorf("%w: cell %d of the list sets %s, the first one sets %s; all cells must "+
-				"set the same options",
-				ErrSpec, i+1, strings.Join(given, ", "), strings.Join(names, ", ")))
+				"set the same options", ErrSpec, i+1, strings.Join(given, ", "), strings.Join(names, ", ")))
 		}
 		var cell []string
 		for k, name := range names {

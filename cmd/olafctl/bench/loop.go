@@ -284,10 +284,7 @@ func (f *loopFlags) setLoop(given func(string) bool, l *bench.Loop) error {
 		return cli.UsageError("--values sets the length itself, and --fraction needs --model; do not combine them")
 	}
 	for flag, take := range map[string]func(){
-		"values": func() {
-			l.Values, l.Model = f.Values,
-				""
-		}, "compute": func() { l.Compute = f.Compute }, "spread": func() { l.Spread = f.Spread },
+		"values": func() { l.Values, l.Model = f.Values, "" }, "compute": func() { l.Compute = f.Compute }, "spread": func() { l.Spread = f.Spread },
 		"delay": func() { l.Delay = f.Delay }, "loss": func() { l.Loss = f.loss.First() },
 		"limit":             func() { l.Limit = f.Limit },
 		system.OptionPacket: func() { l.Packet = f.Packet }, system.OptionWindow: func() { l.Window = f.Window },

@@ -88,8 +88,7 @@ func (f *replayFlags) addQueue(cmd *cobra.Command) {
 // queueConfig returns the queue's configuration.
 func (f *replayFlags) queueConfig(cmd *cobra.Command) (replay.Config, error) {
 	c := replay.Config{
-		Queue: f.queue, Lanes: f.to != "",
-		Engine: engine.Config{Slots: f.slots, RewardFilter: f.filter},
+		Queue: f.queue, Lanes: f.to != "", Engine: engine.Config{Slots: f.slots, RewardFilter: f.filter},
 	}
 	var err error
 	if c.Engine.RewardThreshold, err = engine.FixedReward(f.threshold); err != nil {

@@ -74,8 +74,7 @@ func (s *session) invalidReason(ended error) string {
 		return ended.Error()
 	case s.drops.Total() > 0:
 		return fmt.Sprintf("the capture lost %s: the socket %d, the interface %d; docs/guide/capture.md describes "+
-			"what to do",
-			olaf.Plural(s.drops.Total(), "packet"), s.drops.Socket, s.drops.Interface())
+			"what to do", olaf.Plural(s.drops.Total(), "packet"), s.drops.Socket, s.drops.Interface())
 	case s.blind != nil:
 		return "the number of lost packets is unknown: " + s.blind.Error()
 	case stamped.Err() != nil:

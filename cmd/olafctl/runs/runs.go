@@ -260,8 +260,7 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 		return verifyDocument(ctx, env, f, proof)
 	}
 	fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; "+
-		"all as they were\n",
-		f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"),
+		"all as they were\n", f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"),
 		olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
 	if proof.Unfinished > 0 {
 		fmt.Fprintf(env.Stdout, "it ended early: %s of an unfinished seed are in none of the numbers\n",

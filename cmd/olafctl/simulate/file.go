@@ -71,8 +71,7 @@ func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 	}
 	if len(file.Expect) > 0 && len(f.swept.Axes) > 0 {
 		errs = append(errs, cli.UsageError("expectations apply only to runs; leave out --sweep, or the "+
-			"expectations in %s",
-			file.Name))
+			"expectations in %s", file.Name))
 	}
 	return errors.Join(errs...)
 }

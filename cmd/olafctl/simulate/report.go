@@ -121,8 +121,7 @@ func (s *simulation) addRemarks() {
 	s.Remarks = nil
 	if late, all := s.topology.LateSends(); late > 0 {
 		s.Remarks = append(s.Remarks, fmt.Sprintf("%d of %d sends of %s are at or after the end, %v, and were not "+
-			"simulated",
-			late, all, s.topology.Sends, s.topology.Warmup+s.topology.Duration))
+			"simulated", late, all, s.topology.Sends, s.topology.Warmup+s.topology.Duration))
 	}
 	if len(s.Runs) == 0 || slices.ContainsFunc(s.Runs,
 		func(r *netsim.Result) bool { return r.Totals.SumOffered() == 0 || r.Totals.SumOutput() > 0 }) {

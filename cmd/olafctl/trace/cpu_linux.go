@@ -1,8 +1,6 @@
 package trace
 
-import (
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // ThreadCPUNS returns the CPU time of the calling thread in ns.
 func (c machineClock) ThreadCPUNS() int64 {

@@ -164,8 +164,7 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	}
 	if c.versus != "" {
 		return cli.UsageError("--versus %s: trainings through sums cannot be compared; --system olaf --versus fifo "+
-			"compares queues",
-			c.versus)
+			"compares queues", c.versus)
 	}
 	if err := cli.RefuseFlags(cmd, []string{"time-scale"}, "--system "+name); err != nil {
 		return err

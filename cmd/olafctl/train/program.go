@@ -198,8 +198,7 @@ func (f *trainFlags) buildProgram(cmd *cobra.Command, sums bool) (*onwire.Progra
 	n, given := &f.config.Network, cmd.Flags().Changed
 	p := &onwire.Program{
 		Command: f.own.command, Systems: []string{n.Kind}, Device: f.field.device, Workers: programWorkers, Clusters: 1,
-		Values: f.own.values, Lanes: n.Lanes,
-		Scale: f.own.scale,
+		Values: f.own.values, Lanes: n.Lanes, Scale: f.own.scale,
 	}
 	if given("workers") {
 		p.Workers = f.config.Workers

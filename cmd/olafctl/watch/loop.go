@@ -36,8 +36,7 @@ func NewLoop(env *cli.Env, view cli.ViewFlags, plan *bench.Plan, index int, runs
 	}
 	c := &plan.Configs[0]
 	return &Loop{
-		Env: env, View: view, Runs: runs,
-		About: loops.Options{
+		Env: env, View: view, Runs: runs, About: loops.Options{
 			System: c.Queue, About: fmt.Sprintf("at %v, %s", c.OutRate, plan.Spec.LoopTitle()), Seed: plan.Seeds[index],
 			Work: "bench", Leaving: "Runs that are complete are printed.",
 		},

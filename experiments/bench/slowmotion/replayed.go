@@ -255,8 +255,7 @@ func (l *replayed) Snapshot() (*Snapshot, error) {
 	rate := c.Output.Rate.Rate()
 	q := QueueSnapshot{Name: c.Queue, OutRate: rate, Slots: c.Engine.Slots, Counters: l.countsSoFar()}
 	l.rec.copyTo(&q, func(size olaf.Size) olaf.Duration {
-		return rate.TimeToSend(size +
-			olaf.Size(c.Output.OverheadBytes))
+		return rate.TimeToSend(size + olaf.Size(c.Output.OverheadBytes))
 	})
 	q.Teeth = l.rec.copyTeeth(l.watched)
 	if c.NoAges != "" {

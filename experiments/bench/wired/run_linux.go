@@ -92,8 +92,7 @@ func (r *run) checkSettings() error {
 		return fmt.Errorf("%w: packets of this system have no frames", ErrNetwork)
 	case r.net.PerRack > 0 || r.net.Tree != nil || r.net.Hops != nil:
 		return fmt.Errorf("%w: hosts are connected to one switch, and only the simulator has racks below it; "+
-			"leave them out",
-			ErrNetwork)
+			"leave them out", ErrNetwork)
 	case r.inside != nil && r.net.Link.Loss > 0:
 		return fmt.Errorf("%w: the contents of asynchronous frames are known only by their order, which loss destroys; leave out --loss", ErrNetwork)
 	}

@@ -244,8 +244,7 @@ func (s *sim) checkFan(parts *system.Parts) error {
 		}
 		if children := len(s.switches[at].members[j]); s.sync && parts.Fan > 0 && parts.Fan < children {
 			return fmt.Errorf("%w: H is %d, but a switch has %d children: sums would complete without all "+
-				"workers, which wait for all; leave H out, or use mode async",
-				ErrConfig, parts.Fan, children)
+				"workers, which wait for all; leave H out, or use mode async", ErrConfig, parts.Fan, children)
 		}
 	}
 	return nil

@@ -2,9 +2,7 @@
 // decides whether to send a new update. It has no clock, so that a simulator and a real worker can use the same code.
 package tc
 
-import (
-	"github.com/olafctl/olaf"
-)
+import "github.com/olafctl/olaf"
 
 // Status is the queue status in an ACK: N, Qmax and Qn in the paper. A server sends the zero Status, which ports on the
 // way overwrite.

@@ -24,15 +24,13 @@ func Experiments(set system.Set) experiments.Set {
 		Name: "atp/sharing", Artefact: "Sharing", Needs: "40 s",
 		About: "three VGG16 jobs that share aggregators or have a third each, with half to three times the " +
 			"number that one job needs",
-		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
-			return runSharing(ctx, set, o)
-		},
+		Run:    experiments.On(set, runSharing),
 		Inputs: experiments.InputsByTenth(gradientSize),
 	}, {
 		Name: "atp/loss", Artefact: "Loss", Needs: "20 s",
 		About: "one job under loss: ATP in both profiles, SwitchML with both of its timeouts, ATP without " +
 			"resending",
-		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) { return runLoss(ctx, set, o) },
+		Run: experiments.On(set, runLoss),
 	}}
 }
 

@@ -25,7 +25,7 @@ func cycles(set system.Set) experiments.Experiment {
 		About:    "the same traffic under calibrated, ideal and measured cycles, with two read ports and with one",
 		Needs:    "2 min",
 		Long:     true,
-		Run:      func(ctx context.Context, o experiments.Options) (result.Report, error) { return runCycles(ctx, set, o) },
+		Run:      experiments.On(set, runCycles),
 	}
 }
 

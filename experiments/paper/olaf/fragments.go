@@ -23,9 +23,7 @@ func splitUpdates(set system.Set) experiments.Experiment {
 		About: "updates of 2,205 values in 1 to 64 frames, where each frame's place is a separate cluster: " +
 			"loss, ages, and models torn between mixtures",
 		Needs: "10 s",
-		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
-			return runFragments(ctx, set, o)
-		},
+		Run:   experiments.On(set, runFragments),
 	}
 }
 
@@ -128,8 +126,7 @@ func judgeFragments(f *result.Result) []fragmentsExpectation {
 	first, short := at(lost[olafPlace], 1), at(lost[olafPlace], last)
 	return []fragmentsExpectation{
 		{fmt.Sprintf("with 8 slots per place OLAF loses %.1f %% of whole updates, and %.1f %% of frames with %d "+
-			"per update", first, short, last),
-			short < first},
+			"per update", first, short, last), short < first},
 		{fmt.Sprintf("with 8 slots in all OLAF loses %.1f %% with 8 frames per update and %.1f %% with %d", at(lost[olafAll], 8),
 			at(lost[olafAll], last), last), losesMost},
 		{fmt.Sprintf("with 8 slots per place OLAF tears %.1f %% of updates with 4 frames and %.1f %% with %d, "+

@@ -48,8 +48,7 @@ func (t *cyclesTable) fitAgain(ctx context.Context, c *cyclesConfig, p engine.Pr
 	t.line("Sensitivity: bursts and weights fitted again under each profile, off the paper", "%",
 		fmt.Sprintf("%s, burst %d, σ %g", p, w.BurstPackets, w.ClusterSigma), columns, off)
 	t.refit = append(t.refit, fmt.Sprintf("fitted again under %s with bursts of %d and σ %g, the worst of six "+
-		"counts is %.1f %% off the paper",
-		p, w.BurstPackets, w.ClusterSigma, furthest(off)))
+		"counts is %.1f %% off the paper", p, w.BurstPackets, w.ClusterSigma, furthest(off)))
 	return nil
 }
 

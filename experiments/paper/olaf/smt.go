@@ -74,8 +74,7 @@ func timeOf(ctx context.Context, c fairnessCase) (time.Duration, error) {
 	const ms = olaf.Millisecond
 	v, err := aomcheck.Verify(ctx, aomcheck.Problem{
 		Clusters: []aomcheck.Cluster{{Interval: 100 * ms}, {Interval: c.Interval}},
-		Service:  2 * ms, Horizon: 80,
-		Control:   aomcheck.Control{DeltaT: 400 * ms},
+		Service:  2 * ms, Horizon: 80, Control: aomcheck.Control{DeltaT: 400 * ms},
 		Objective: aomcheck.Objective{Kind: aomcheck.Fairness, Bound: ms / 10},
 	}, aomcheck.Options{Solvers: []aomcheck.Solver{aomcheck.Z3()}})
 	if err != nil {

@@ -22,9 +22,7 @@ func table1Trace(set system.Set) experiments.Experiment {
 		About:    "Table 1's testbed under traffic scaled from a real recording, beside the fitted bursts and the paper",
 		Needs:    "10 s",
 		OnDevice: true,
-		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
-			return runTable1Trace(ctx, set, o)
-		},
+		Run:      experiments.On(set, runTable1Trace),
 		Parts: experiments.BenchParts(set, func(o *experiments.Options) (all []bench.Spec, err error) {
 			base := table1TraceBase(set, o)
 			for _, v := range traceVariants() {

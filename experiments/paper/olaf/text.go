@@ -21,7 +21,7 @@ func claimsOfText(set system.Set) experiments.Experiment {
 		About:    "statements without a number: FIFO's age by queue size, ACKs and downlink bytes of Olaf and FIFO",
 		Needs:    "10 s",
 		Inputs:   experiments.InputsByTenth(experiments.OfferedRate, experiments.FrameSize),
-		Run:      func(ctx context.Context, o experiments.Options) (result.Report, error) { return runText(ctx, set, o) },
+		Run:      experiments.On(set, runText),
 	}
 }
 

@@ -110,32 +110,14 @@ func learn(ctx context.Context, c rl.Config, progress rl.Observer) (*learned, er
 // trainings divides a figure into parts. Each part trains one scheme with one seed, for the full or the quick number of
 // seeds.
 func trainings(schemes func(*experiments.Options) []scheme, full, quick int) *experiments.Parts {
-	return &experiments.Parts{
-		Kind: "olaf/training",
-		List: func(o experiments.Options) (parts []experiments.Part, err error) {
-			all := schemes(&o)
-			runs, seed := o.Seeds(full, quick)
-			for i, c := range trainingsOf(all, runs, seed) {
-				spec, err := json.Marshal(&c)
-				if err != nil {
-					return nil, fmt.Errorf("name a training: %w", err)
-				}
-				parts = append(parts, experiments.Part{Name: fmt.Sprintf("%s, seed %d", all[i%len(all)].Name, c.Seed), Spec: spec})
-			}
-			return parts, nil
-		},
-		Do: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
-			var c rl.Config
-			if err := json.Unmarshal(spec, &c); err != nil {
-				return nil, err
-			}
-			l, err := learn(ctx, c, nil)
-			if err != nil {
-				return nil, err
-			}
-			return json.Marshal(l)
-		},
-	}
+	return experiments.NewParts("olaf/training", func(o *experiments.Options, add func(string, rl.Config)) error {
+		all := schemes(o)
+		runs, seed := o.Seeds(full, quick)
+		for i, c := range trainingsOf(all, runs, seed) {
+			add(fmt.Sprintf("%s, seed %d", all[i%len(all)].Name, c.Seed), c)
+		}
+		return nil
+	}, func(ctx context.Context, c rl.Config) (*learned, error) { return learn(ctx, c, nil) })
 }
 
 // storedPath returns the path at which a training run is stored. It depends on the whole configuration.

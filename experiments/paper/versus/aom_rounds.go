@@ -181,8 +181,7 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 	t.Say("expected before the run, in rounds, at every rate: ages within %d %% of the arithmetic: at most %.1f "+
 		"%% off, so %s", near, off, formatVerdict(t, off <= near))
 	t.Say("expected: ATP, whose sums pass a server, is older than SwitchML, and the 95 %% intervals do not "+
-		"overlap: %s",
-		formatVerdict(t, ordered))
+		"overlap: %s", formatVerdict(t, ordered))
 	t.Say("expected: SwitchML in rounds is older than %s, whose workers do not wait: %s", beside.Columns[roundsColumn],
 		formatVerdict(t, older))
 	t.Say("seen after the run: when ATP resent something, a packet had met another job's aggregator and gone to " +

@@ -20,36 +20,28 @@ func Experiments(set system.Set) experiments.Set {
 		About: "FIFO, OLAF and iSwitch with H = 2, 3, 6 under Table 1's load from 80 to 5 Gbps, to a server " +
 			"and back to the workers; iSwitch, SwitchML and ATP in rounds",
 		Needs: "20 s",
-		Run:   func(ctx context.Context, o experiments.Options) (result.Report, error) { return runAoM(ctx, set, o) },
+		Run:   experiments.On(set, runAoM),
 	}, {
 		Name:     "versus/multihop",
 		Artefact: "Multi-hop",
 		About: "OLAF's Tables 2 and 3 with every system: FIFO, OLAF, iSwitch in both modes, SwitchML and ATP " +
 			"over two levels of switches",
 		Needs: "30 s",
-		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
-			return runMultiHop(ctx, set, o)
-		},
+		Run:   experiments.On(set, runMultiHop),
 	}, {
 		Name:     "versus/memory",
 		Artefact: "Memory",
 		About:    "switch memory × time, iterations and bytes of synchronous jobs under stragglers and loss: iSwitch, SwitchML, ATP, a server",
 		Needs:    "10 s",
-		Run: func(ctx context.Context, o experiments.Options) (result.Report,
-			error) {
-			return runMemory(ctx, set, o)
-		},
+		Run:      experiments.On(set, runMemory),
 	}, {
 		Name:     "versus/reward",
 		Artefact: "Reward",
 		About:    "LunarLander through FIFO, OLAF, iSwitch, SwitchML and ATP: rewards over gradients and over virtual time",
 		Needs:    "25 min",
 		Long:     true,
-		Run: func(ctx context.Context, o experiments.Options) (result.Report,
-			error) {
-			return runReward(ctx, set, o)
-		},
-		Parts: rewardParts(set),
+		Run:      experiments.On(set, runReward),
+		Parts:    rewardParts(set),
 	}}
 }
 

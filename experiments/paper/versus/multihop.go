@@ -198,8 +198,7 @@ func judgeHops(t *result.Result) {
 		"tables and groups, and the intervals do not overlap: %s", formatVerdict(t, fresher))
 	t.Say("expected: per worker every system whose workers wait is fresher than FIFO: %s", formatVerdict(t, perWorker))
 	t.Say("expected: asynchronous iSwitch, with H equal to the workers of a cluster, is within 20 %% of OLAF per "+
-		"cluster: %s",
-		formatVerdict(t, near))
+		"cluster: %s", formatVerdict(t, near))
 	t.Say("expected: if workers wait, nothing is lost for good, and Jain's index of clusters is above 0.95: %s",
 		formatVerdict(t, whole && even))
 	sync := cell(0, 0, "iswitch sync")

@@ -2,7 +2,6 @@ package versus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -96,34 +95,15 @@ func (c *rewardConfig) training(l *learner, seed uint64) training {
 
 // rewardParts divides the comparison into parts, one per training run.
 func rewardParts(set system.Set) *experiments.Parts {
-	return &experiments.Parts{
-		Kind: "versus/training",
-		List: func(o experiments.Options) (parts []experiments.Part, err error) {
-			c := rewardOf(&o)
-			for i := range learners {
-				for _, seed := range c.Seeds {
-					spec, err := json.Marshal(c.training(&learners[i], seed))
-					if err != nil {
-						return nil, err
-					}
-					parts = append(parts, experiments.Part{Name: fmt.Sprintf("%s, seed %d", learners[i].name, seed),
-						Spec: spec})
-				}
+	return experiments.NewParts("versus/training", func(o *experiments.Options, add func(string, training)) error {
+		c := rewardOf(o)
+		for i := range learners {
+			for _, seed := range c.Seeds {
+				add(fmt.Sprintf("%s, seed %d", learners[i].name, seed), c.training(&learners[i], seed))
 			}
-			return parts, nil
-		},
-		Do: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
-			var t training
-			if err := json.Unmarshal(spec, &t); err != nil {
-				return nil, err
-			}
-			done, err := t.carryOut(ctx, set)
-			if err != nil {
-				return nil, err
-			}
-			return json.Marshal(done)
-		},
-	}
+		}
+		return nil
+	}, func(ctx context.Context, t training) (*trained, error) { return t.carryOut(ctx, set) })
 }
 
 // carryOut carries out one training run.

@@ -25,7 +25,7 @@ func Experiments(set system.Set) experiments.Set {
 		experiments.Options) (result.Report, error)) experiments.Experiment {
 		return experiments.Experiment{
 			Name: "xagg/" + name, Artefact: artefact, About: about, Needs: needs,
-			Run:    func(ctx context.Context, o experiments.Options) (result.Report, error) { return run(ctx, set, o) },
+			Run:    experiments.On(set, run),
 			Inputs: experiments.InputsByTenth(slowRate, fastRate, lateness, volume),
 		}
 	}

@@ -47,8 +47,7 @@ func (p *Program) sumBed(mode string) (*lab.Lab, error) {
 	mtu := max(lab.DefaultMTU, int(olaf.FrameSize(p.Lanes)))
 	fragments := (attach.RoundsJob(p.Values, p.Lanes) + p.Lanes - 1) / p.Lanes
 	text := fmt.Sprintf("name: train\ntree: {workers: %d, mode: %s, rate: 0bps, mtu: %d}\njob: {lanes: %d, "+
-		"fragments: %d}\n",
-		p.Workers, mode, mtu, p.Lanes, fragments)
+		"fragments: %d}\n", p.Workers, mode, mtu, p.Lanes, fragments)
 	file, err := lab.Parse("train", []byte(text))
 	if err != nil {
 		return nil, err

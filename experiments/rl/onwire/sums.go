@@ -150,8 +150,7 @@ func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*T
 // saySums adds statements to f about training with sums.
 func (c *Comparison) saySums(f *result.Result, curves []*curve) {
 	f.Say("%d workers wait for the sum of all gradients before they continue; %s; each iteration's mean over all "+
-		"workers, ± the 95 %% interval over seeds",
-		c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))
+		"workers, ± the 95 %% interval over seeds", c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))
 	for _, k := range curves {
 		greedy := k.over(func(t *Training) float64 { return t.Greedy })
 		f.Say("%s: without exploring %s", k.name, text.FormatRounded(&greedy, 1))

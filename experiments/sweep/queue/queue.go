@@ -139,8 +139,7 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 	}
 	q := &Queue{remark: o.Remark}
 	options := []nats.Option{nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(again),
-		nats.Timeout(request),
-		nats.PingInterval(beats), nats.MaxPingsOutstanding(2),
+		nats.Timeout(request), nats.PingInterval(beats), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				o.Remark(fmt.Sprintf("the connection to %s is lost (%v); trying again", o.URL, err))
