@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/olafctl/olaf"
@@ -141,21 +142,15 @@ func (row *Row) addReal(runs []*Run) {
 	var bursts []Float
 	for _, r := range runs {
 		if d := r.Decisions; d != nil {
-			if row.Decisions == nil {
-				row.Decisions = new(olaf.Decisions)
-			}
+			row.Decisions = cmp.Or(row.Decisions, new(olaf.Decisions))
 			row.Decisions.Add(d)
 		}
 		if l := r.LatenessNS; l != nil {
-			if row.LatenessNS == nil {
-				row.LatenessNS = new(olaf.Quantiles)
-			}
+			row.LatenessNS = cmp.Or(row.LatenessNS, new(olaf.Quantiles))
 			row.LatenessNS.Worst(l)
 		}
 		if r.Withheld != "" {
-			if row.Withheld == nil {
-				row.Withheld = &Withheld{Reason: r.Withheld}
-			}
+			row.Withheld = cmp.Or(row.Withheld, &Withheld{Reason: r.Withheld})
 			row.Withheld.Runs++
 		}
 		if r.BurstRate > 0 {

@@ -11,15 +11,20 @@ import (
 // confidence is the confidence level of all intervals.
 const confidence = 0.95
 
-// Describe returns a statistic of values, with Student's t interval. Missing values are skipped. If no value remains,
-// the statistic is missing for the given reason. A single value has no spread and no interval.
-func Describe(values []Float, reason string) Statistic {
-	known := make([]float64, 0, len(values))
+// KnownValues returns the values that are not missing.
+func KnownValues(values []Float) (known []float64) {
 	for _, v := range values {
 		if v.Known() {
 			known = append(known, float64(v))
 		}
 	}
+	return known
+}
+
+// Describe returns a statistic of values, with Student's t interval. Missing values are skipped. If no value remains,
+// the statistic is missing for the given reason. A single value has no spread and no interval.
+func Describe(values []Float, reason string) Statistic {
+	known := KnownValues(values)
 	s := Statistic{Mean: Missing(), SD: Missing(), CI95: Missing(), Min: Missing(), Max: Missing(), N: len(known)}
 	if len(known) < len(values) || len(known) == 0 {
 		s.Reason = reason

@@ -127,7 +127,7 @@ func clusterSheet(lines []Cluster) *table.Sheet {
 		l := &lines[i]
 		s.Rows = append(s.Rows, []table.Cell{table.S(l.Title), table.S(l.Queue),
 			table.S(olaf.Rate(l.OutRateBPS).String()), table.S(fmt.Sprint(l.Cluster)), table.S(text.Duration(l.A.Mean)),
-			table.S(text.Duration(l.B.Mean)), table.S(formatChange(l.ChangePct)), table.S(twinOf(&l.A)), table.S(twinOf(&l.B))})
+			table.S(text.Duration(l.B.Mean)), table.S(text.Percent(l.ChangePct)), table.S(twinOf(&l.A)), table.S(twinOf(&l.B))})
 	}
 	return s
 }

@@ -373,7 +373,7 @@ func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool
 	line = Line{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title, Unit: m.Unit,
 		A: results.Describe(valuesA, missingReason(m, a)), B: results.Describe(valuesB, missingReason(m, b)),
 		Difference: pairedDifference(m, a, b), ChangePct: results.Missing(), P: results.Missing(), Effect: results.Missing()}
-	knownA, knownB := knownValues(valuesA), knownValues(valuesB)
+	knownA, knownB := results.KnownValues(valuesA), results.KnownValues(valuesB)
 	if allZero(knownA) && allZero(knownB) {
 		return line, false
 	}
@@ -386,7 +386,7 @@ func (l *Line) test(pairs [][2]float64, a, b []float64) {
 	l.Test, l.PHolm, l.PSignedRank = rankSum, results.Missing(), results.Missing()
 	asked := inference.RankSum(a, b)
 	if len(pairs) > 0 {
-		differences := knownValues(differencesOf(pairs))
+		differences := results.KnownValues(differencesOf(pairs))
 		l.Test, asked = pairedT, inference.PairedT(differences)
 		l.PSignedRank = results.Float(inference.SignedRank(differences).P)
 	}
@@ -497,7 +497,7 @@ func pairedDifference(m *metric.Metric, a, b []*results.Run) Paired {
 	differences := differencesOf(pairsOf(m, a, b))
 	p := Paired{Statistic: results.Describe(differences, "no runs with equal seeds on both sides"),
 		Low: results.Missing(), High: results.Missing()}
-	if low, high, ok := results.Bootstrap(knownValues(differences), resamples, 1); ok {
+	if low, high, ok := results.Bootstrap(results.KnownValues(differences), resamples, 1); ok {
 		p.Low, p.High = results.Float(low), results.Float(high)
 	}
 	return p
@@ -524,15 +524,6 @@ func missingReason(m *metric.Metric, runs []*results.Run) string {
 		}
 	}
 	return "no valid run"
-}
-
-func knownValues(values []results.Float) (out []float64) {
-	for _, v := range values {
-		if v.Known() {
-			out = append(out, float64(v))
-		}
-	}
-	return out
 }
 
 // allZero reports whether all values are 0.
@@ -603,7 +594,7 @@ func extendSpan(have, next string) string {
 func (d *Document) notes() (notes []string) {
 	settings := foldSettings(d.Config)
 	for _, c := range settings[:min(len(settings), maxSettings)] {
-		notes = append(notes, fmt.Sprintf("config %s: %s → %s", c.Name, orNone(c.A), orNone(c.B)))
+		notes = append(notes, fmt.Sprintf("config %s: %s → %s", c.Name, cmp.Or(c.A, "(none)"), cmp.Or(c.B, "(none)")))
 	}
 	if more := len(settings) - maxSettings; more > 0 {
 		notes = append(notes, fmt.Sprintf("%d more settings differ; -o json lists all", more))
@@ -614,11 +605,4 @@ func (d *Document) notes() (notes []string) {
 	return append(notes, fmt.Sprintf(
 		"A is %s, B is %s; paired t test over runs of equal seed, else permutation of rank sums, at %v by Holm over "+
 			"all lines; ± is a 95 %% half-width", d.A, d.B, alpha))
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "(none)"
-	}
-	return s
 }

@@ -250,7 +250,7 @@ func TestMarkdown(t *testing.T) {
 func TestFormatChange(t *testing.T) {
 	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %",
 		0.0499: "0.0 %", 0.05: "+0.1 %", 0.0502: "+0.1 %", -0.0502: "−0.1 %"} {
-		if got := formatChange(pct); got != want {
+		if got := text.Percent(pct); got != want {
 			t.Errorf("%v prints as %q", pct, got)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -136,7 +135,7 @@ func sheetOf(lines []*Line) *table.Sheet {
 		}
 		var row []table.Cell
 		for _, content := range []string{title, text.FormatRounded(&l.A, by), text.FormatRounded(&l.B, by),
-			formatChange(l.ChangePct), text.FormatRounded(&l.Difference.Statistic, by), formatP(l.PHolm),
+			text.Percent(l.ChangePct), text.FormatRounded(&l.Difference.Statistic, by), formatP(l.PHolm),
 			formatP(l.PSignedRank), l.Verdict} {
 			row = append(row, table.S(content))
 		}
@@ -168,18 +167,6 @@ func (d *Document) twinSheet() *table.Sheet {
 		}
 	}
 	return s
-}
-
-func formatChange(pct results.Float) string {
-	switch {
-	case !pct.Known():
-		return "–"
-	case math.Abs(float64(pct)) < 0.05:
-		return "0.0 %"
-	case pct > 0:
-		return "+" + text.Decimal(float64(pct), 1) + " %"
-	}
-	return text.Decimal(float64(pct), 1) + " %"
 }
 
 // formatP returns a p-value as text. It never returns 0, because no test has this result.

@@ -81,18 +81,7 @@ func (g barGroups) eachBar(visit func(k, series int, foot, head, half, paper flo
 	for k, at := range g.rows {
 		row, foot := g.sheet.Rows[at], 0.0
 		for i, one := range g.chart.Series {
-			head, ok := numberAt(row, one.Column)
-			if !ok {
-				head = math.NaN()
-			}
-			half, ok := numberAt(row, one.ErrorColumn)
-			if !ok {
-				half = math.NaN()
-			}
-			paper, ok := numberAt(row, one.PaperColumn)
-			if !ok {
-				paper = math.NaN()
-			}
+			head, half, paper := valueAt(row, one.Column), valueAt(row, one.ErrorColumn), valueAt(row, one.PaperColumn)
 			if g.chart.Kind == table.Bars {
 				visit(k, i, 0, head, half, paper)
 				continue

@@ -1,14 +1,16 @@
 package figure
 
 import (
+	"cmp"
 	"image/color"
 	"math"
 
-	"github.com/olafctl/olaf/results/table"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/olafctl/olaf/results/table"
 )
 
 // fewPoints is the maximum number of points with which a curve has a marker and an interval at each point. With more
@@ -128,24 +130,13 @@ type point struct{ x, y, half, paper float64 }
 
 func (c *curve) points() (list []point) {
 	one := &c.chart.Series[c.series]
-	x := c.chart.X
-	if one.X > 0 {
-		x = one.X
-	}
+	x := cmp.Or(one.X, c.chart.X)
 	for _, k := range c.rows {
 		row := c.sheet.Rows[k]
 		if row[x].Kind != table.Number {
 			continue
 		}
-		p := point{row[x].Number, math.NaN(), math.NaN(), math.NaN()}
-		for _, value := range []struct {
-			to     *float64
-			column int
-		}{{&p.y, one.Column}, {&p.half, one.ErrorColumn}, {&p.paper, one.PaperColumn}} {
-			if v, ok := numberAt(row, value.column); ok {
-				*value.to = v
-			}
-		}
+		p := point{row[x].Number, valueAt(row, one.Column), valueAt(row, one.ErrorColumn), valueAt(row, one.PaperColumn)}
 		if math.IsNaN(p.y) {
 			p.half = math.NaN()
 		}

@@ -10,6 +10,7 @@ import (
 	"html"
 	"image/color"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -166,6 +167,14 @@ func numberAt(row []table.Cell, column int) (v float64, ok bool) {
 		return 0, false
 	}
 	return row[column].Number, true
+}
+
+// valueAt returns the number in a column of a row, or NaN if there is none.
+func valueAt(row []table.Cell, column int) float64 {
+	if v, ok := numberAt(row, column); ok {
+		return v
+	}
+	return math.NaN()
 }
 
 func rectanglePath(x0, y0, x1, y1 vg.Length) []vg.Point {

@@ -282,7 +282,9 @@ func loss(b *results.Bench) table.Sheet {
 		}
 		s.Rows = append(s.Rows, cells)
 	}
-	chart.Series = dropZero(&s, chart.Series)
+	chart.Series = slices.DeleteFunc(chart.Series, func(one table.Series) bool {
+		return !slices.ContainsFunc(s.Rows, func(row []table.Cell) bool { return row[one.Column].Number != 0 })
+	})
 	if last := len(chart.Series) - 1; last >= 0 && len(b.Rows) <= mostBars {
 		chart.Series[last].ErrorColumn = 2
 		s.Charts = []table.Chart{chart}
@@ -293,17 +295,6 @@ func loss(b *results.Bench) table.Sheet {
 // mostBars is the maximum number of configurations whose losses are drawn as bars. Experiments with more
 // configurations, such as Fig. 10, have separate figures.
 const mostBars = 20
-
-// dropZero returns the series that have a value other than zero.
-func dropZero(s *table.Sheet, series []table.Series) []table.Series {
-	var out []table.Series
-	for _, one := range series {
-		if slices.ContainsFunc(s.Rows, func(row []table.Cell) bool { return row[one.Column].Number != 0 }) {
-			out = append(out, one)
-		}
-	}
-	return out
-}
 
 // Runs returns a sheet with a row for each run.
 func Runs(runs []results.Run) table.Sheet {

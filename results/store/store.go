@@ -15,6 +15,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/internal/lockfile"
 	"github.com/olafctl/olaf/internal/suggest"
@@ -265,10 +267,7 @@ func (s *Store) List() ([]Entry, error) {
 		entries = append(entries, s.unfinishedEntry(id))
 	}
 	slices.SortFunc(entries, func(a, b Entry) int {
-		if c := strings.Compare(b.Started, a.Started); c != 0 {
-			return c
-		}
-		return strings.Compare(b.ID, a.ID)
+		return cmp.Or(strings.Compare(b.Started, a.Started), strings.Compare(b.ID, a.ID))
 	})
 	return entries, nil
 }

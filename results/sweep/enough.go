@@ -7,6 +7,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/internal/exactmath"
+	"github.com/olafctl/olaf/results"
 )
 
 // ErrRule is matched by errors about stopping rules.
@@ -53,11 +54,7 @@ func (e *Enough) Decide(lots []*Lot, metrics []string, look int) (enough bool, w
 	for _, name := range metrics {
 		var known []float64
 		for _, lot := range lots {
-			for _, v := range lot.Of(name) {
-				if v.Known() {
-					known = append(known, float64(v))
-				}
-			}
+			known = append(known, results.KnownValues(lot.Of(name))...)
 		}
 		if len(known) > 0 {
 			widest = max(widest, halfWidth(known, e.Level(look)))

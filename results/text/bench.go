@@ -51,7 +51,6 @@ func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 func (p *Page) printBeside(rows []results.Row) {
 	g := &table.Grid{Keys: 3, Columns: []table.GridColumn{{Header: "AGES"}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "PLAN", Right: true},
 		{Header: "TWIN", Right: true}, {Header: "MEASURED", Right: true}, {Header: "MEASURED/TWIN, %", Right: true, Spare: 1}}}
-	any := false
 	for i := range rows {
 		r := &rows[i]
 		for k := range r.Stats {
@@ -59,11 +58,10 @@ func (p *Page) printBeside(rows []results.Row) {
 			if s.TwinComparison == nil || s.Column == "" || s.Unit != "ns" {
 				continue
 			}
-			any = true
 			g.Add(s.Column, r.Queue, olaf.Rate(r.OutRateBPS).String(), Duration(s.Plan), Duration(s.Twin), Duration(s.Measured), FormatSigned(s.OutputPct()))
 		}
 	}
-	if !any {
+	if len(g.Rows) == 0 {
 		return
 	}
 	p.Grid(g)
@@ -341,18 +339,11 @@ func (p *Page) statistics(rows []results.Row) {
 		for k := range r.Stats {
 			s := &r.Stats[k]
 			by, unit := ScaleOf(s.Unit, &s.Statistic)
-			g.Add(s.Name, unit, FormatRounded(&s.Statistic, by), formatScaled(s.Min, by), formatScaled(s.Max, by), strconv.Itoa(s.N), s.Title)
+			g.Add(s.Name, unit, FormatRounded(&s.Statistic, by), Single(float64(s.Min)*by), Single(float64(s.Max)*by), strconv.Itoa(s.N), s.Title)
 		}
 		p.Grid(g)
 		p.Printf("\n")
 	}
-}
-
-func formatScaled(f results.Float, by float64) string {
-	if !f.Known() {
-		return Missing
-	}
-	return Single(float64(f) * by)
 }
 
 func (p *Page) validity(b *results.Bench) {
