@@ -169,13 +169,11 @@ func (c *QueueConfig) listSteps(capabilities uint32) (steps []regmap.Step) {
 	if c.Provenance {
 		mode |= regmap.QueueModeProvenance
 	}
-	increment := c.Output.Rate
-	increment = cmp.Or(increment, engine.Line)
 	write(regmap.QueueMode, mode)
 	write(regmap.QueueDepth, uint32(c.Depth))
 	write(regmap.QueueRewardThreshold, uint32(c.RewardThreshold))
 	write(regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable)
-	write(regmap.QueueLimiterIncrement, uint32(increment))
+	write(regmap.QueueLimiterIncrement, uint32(cmp.Or(c.Output.Rate, engine.Line)))
 	write(regmap.QueueLimiterOverhead, uint32(c.Output.OverheadBytes))
 	if capabilities&regmap.CommonCapabilitiesModelCycles != 0 {
 		write(regmap.QueueDequeueCycles, uint32(c.Output.DequeueCycles))

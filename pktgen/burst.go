@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/internal/exactmath"
@@ -44,44 +43,15 @@ type Burst struct {
 	ActiveClusters int `json:"active_clusters"`
 }
 
-// preset is a workload with a name.
-type preset struct {
-	Name, About string
-	Burst       Burst
-}
-
-// listPresets returns the workloads of the paper's micro-benchmarks. Their traffic shape was fitted to Table 1 in the
+// Table1Burst returns the workload of the paper's micro-benchmarks (§8.1). Its traffic shape was fitted to Table 1 in the
 // paper.
-func listPresets() []preset {
-	table1 := Burst{
+func Table1Burst() Burst {
+	return Burst{
 		Placement: Placement{Workers: 27, Clusters: 9}, UpdatesPerWorker: 500, Size: 256,
 		LineRate: 100 * olaf.Gbps, MeanRate: 60 * olaf.Gbps,
 		BurstPackets: 135, BurstDist: Fixed, GapDist: Fixed,
 		ClusterSigma: 1, HoldBursts: 3,
 	}
-	smooth := table1
-	smooth.BurstPackets = 1
-	equal := table1
-	equal.ClusterSigma = 0
-	return []preset{
-		{"olaf-table1", "27 workers in 9 clusters, 500 updates of 2048 bit each, bursts of 135 at 100G, 60G on average (§8.1)", table1},
-		{"olaf-fig6", "the same traffic, for the distribution of aggregations (Fig. 6)", table1},
-		{"olaf-smooth", "the same workers without bursts", smooth},
-		{"olaf-equal", "the same bursts with equal cluster rates", equal},
-	}
-}
-
-// PresetBurst returns the workload of the named preset. If there is none, the error matches ErrWorkload and lists the
-// names.
-func PresetBurst(name string) (Burst, error) {
-	var names []string
-	for _, p := range listPresets() {
-		if p.Name == name {
-			return p.Burst, nil
-		}
-		names = append(names, p.Name)
-	}
-	return Burst{}, fmt.Errorf("%w: no preset is named %q; use one of %s", ErrWorkload, name, strings.Join(names, ", "))
 }
 
 // Limits of a workload. A device may support less, which is checked when it is programmed.

@@ -228,17 +228,6 @@ func TestLimitsOfAWorkload(t *testing.T) {
 	}
 }
 
-func TestPresetValues(t *testing.T) {
-	smooth, err := PresetBurst("olaf-smooth")
-	if err != nil || smooth.BurstPackets != 1 || smooth.ClusterSigma != 1 {
-		t.Errorf("olaf-smooth: %+v, %v", smooth, err)
-	}
-	equal, err := PresetBurst("olaf-equal")
-	if err != nil || equal.BurstPackets != 135 || equal.ClusterSigma != 0 {
-		t.Errorf("olaf-equal: %+v, %v", equal, err)
-	}
-}
-
 // TestAddressesReachTheEnd checks that the last worker can have the last possible address.
 func TestAddressesReachTheEnd(t *testing.T) {
 	a := Addressing{Workers: netip.MustParseAddr("255.255.255.0"), Server: netip.MustParseAddr("10.0.0.1")}

@@ -408,13 +408,10 @@ const benchName = "bench"
 // DefaultSpec returns the specification of the lab testbed, with traffic that was fitted to the OLAF paper. systems
 // contains the available systems.
 func DefaultSpec(systems system.Set) Spec {
-	workload, err := pktgen.PresetBurst("olaf-table1")
-	if err != nil {
-		panic(err) // the preset is part of this build
-	}
 	return Spec{
 		Experiment: benchName,
-		Queue:      "olaf", Versus: "fifo", Systems: systems, Workload: workload,
+		Queue:      "olaf", Versus: "fifo", Systems: systems,
+		Workload: pktgen.Table1Burst(),
 		OutRates: []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps},
 		Slots:    8,
 		Profile:  engine.Calibrated,

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"slices"
+
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
@@ -166,12 +168,7 @@ func (s *schema) setAction(e *Entry, t *configv1.Table, a *v1.TableAction) error
 func setParams(e *Entry, action *configv1.Action, given []*v1.Action_Param) error {
 	seen := make(map[uint32]bool, len(action.Params))
 	for _, g := range given {
-		at := -1
-		for i, p := range action.Params {
-			if p.Id == g.GetParamId() {
-				at = i
-			}
-		}
+		at := slices.IndexFunc(action.Params, func(p *configv1.Action_Param) bool { return p.Id == g.GetParamId() })
 		if at < 0 {
 			return status.Errorf(codes.InvalidArgument, "action %s has no parameter %d", nameOf(action), g.GetParamId())
 		}

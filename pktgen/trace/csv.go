@@ -161,13 +161,13 @@ func (s *CSVSource) Next(u *Update) error {
 		GenNS:       field.parseInt("gen_ns", math.MaxInt64),
 		Worker:      olaf.WorkerID(field.parseInt("worker", math.MaxUint16)),
 		Cluster:     olaf.ClusterID(field.parseInt("cluster", math.MaxUint16)),
-		Reward:      field.parseFloat("reward"),
+		Reward:      parseField(&field, "reward", olaf.ParseNumber),
 		BaseVersion: uint64(field.parseInt("base_version", math.MaxInt64)),
 		Episodes:    uint32(field.parseInt("episodes", math.MaxUint32)),
 		EnvSteps:    uint32(field.parseInt("env_steps", math.MaxUint32)),
 		CostNS:      field.parseInt("cost_ns", math.MaxInt64),
-		GradNorm:    float32(field.parseFloat("grad_norm")),
-		Digest:      field.parseHex("digest"),
+		GradNorm:    float32(parseField(&field, "grad_norm", olaf.ParseNumber)),
+		Digest:      parseField(&field, "digest", func(s string) (uint64, error) { return strconv.ParseUint(s, 16, 64) }),
 		Seq:         uint32(field.parseInt("seq", math.MaxUint32)),
 	}
 	if field.err != nil {
@@ -187,49 +187,26 @@ type fields struct {
 	err    error
 }
 
-func (f *fields) text(name string) (string, bool) {
+// parseField returns a column's value as read by parse, or 0 if the line lacks the column. It stores the first error.
+func parseField[T any](f *fields, name string, parse func(string) (T, error)) (v T) {
 	i, ok := f.place[name]
 	if !ok || i >= len(f.record) {
-		return "", false
+		return v
 	}
-	return strings.TrimSpace(f.record[i]), true
-}
-
-func (f *fields) recordError(name, text string, err error) {
+	text := strings.TrimSpace(f.record[i])
+	v, err := parse(text)
 	if err != nil && f.err == nil {
 		f.err = fmt.Errorf("%s is %q", name, text)
 	}
+	return v
 }
 
 func (f *fields) parseInt(name string, largest int64) int64 {
-	text, ok := f.text(name)
-	if !ok {
-		return 0
-	}
-	v, err := strconv.ParseInt(text, 10, 64)
-	if err == nil && (v < 0 || v > largest) {
-		err = strconv.ErrRange
-	}
-	f.recordError(name, text, err)
-	return v
-}
-
-func (f *fields) parseFloat(name string) float64 {
-	text, ok := f.text(name)
-	if !ok {
-		return 0
-	}
-	v, err := olaf.ParseNumber(text)
-	f.recordError(name, text, err)
-	return v
-}
-
-func (f *fields) parseHex(name string) uint64 {
-	text, ok := f.text(name)
-	if !ok {
-		return 0
-	}
-	v, err := strconv.ParseUint(text, 16, 64)
-	f.recordError(name, text, err)
-	return v
+	return parseField(f, name, func(text string) (int64, error) {
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err == nil && (v < 0 || v > largest) {
+			err = strconv.ErrRange
+		}
+		return v, err
+	})
 }

@@ -1,7 +1,6 @@
 package metric
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/olafctl/olaf"
@@ -12,14 +11,9 @@ import (
 // hosts' counters. Times in picoseconds and traffic in bits are counters as well, so that all metrics of a stored run
 // can be computed again.
 func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Ledger) *Declaration {
-	arrivals := make([]string, classes)
-	front := &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}
+	front, arrivals := frontOf(program, classes)
 	for i := range front.Counters {
-		c := &front.Counters[i]
-		c.Register, c.Column, c.Sparse = fmt.Sprintf("aggregator.count_%d", i), "", true
-		if i < classes {
-			arrivals[i] = c.Name
-		}
+		front.Counters[i].Column = ""
 	}
 	hosts := &olaf.Ledger{Counters: slices.Clone(endpoints.Counters), Identities: endpoints.Identities,
 		Offered: []string{"packets_sent"}, Output: []string{"updates_applied"}}

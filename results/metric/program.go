@@ -11,15 +11,7 @@ import (
 // queue. program declares the program's counters, with the classes of its arrivals first. flow and sums declare the
 // queue's counters. Losses are counted in updates, regardless of whether they were lost alone or in a sum.
 func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *olaf.Ledger) *Declaration {
-	arrivals := make([]string, classes)
-	front := &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}
-	for i := range front.Counters {
-		c := &front.Counters[i]
-		c.Register, c.Sparse = fmt.Sprintf("aggregator.count_%d", i), true
-		if i < classes {
-			arrivals[i] = c.Name
-		}
-	}
+	front, arrivals := frontOf(program, classes)
 	sending, queue, inside, table := sendingTo(arrivals...), queueBehind(flow), insideOf(sums), tableHeld
 	queue.Identities = append(queue.Identities, olaf.Identity{Left: []string{"in"}, Right: program.Output})
 	l := olaf.JoinLedgers(sending, astray, front, queue, captured, inside, table)
@@ -32,6 +24,20 @@ func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *ola
 	d.Metrics = append(d.Metrics, summed...)
 	d.Metrics = append(d.Metrics, tableMetrics...)
 	return d
+}
+
+// frontOf returns a program's counters with their registers, and the names of the classes of its arrivals.
+func frontOf(program *olaf.Ledger, classes int) (front *olaf.Ledger, arrivals []string) {
+	arrivals = make([]string, classes)
+	front = &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}
+	for i := range front.Counters {
+		c := &front.Counters[i]
+		c.Register, c.Sparse = fmt.Sprintf("aggregator.count_%d", i), true
+		if i < classes {
+			arrivals[i] = c.Name
+		}
+	}
+	return front, arrivals
 }
 
 // OldestStamp is the name of a metric. If it is declared, ages are also computed from the oldest and the mean

@@ -69,10 +69,7 @@ func poissonArrivals(seed uint64, updates int) ([]arrival, error) {
 
 // burstArrivals returns arrivals in the bursts that were fitted to Table 1.
 func burstArrivals(seed uint64, updates int) ([]arrival, error) {
-	w, err := pktgen.PresetBurst("olaf-table1")
-	if err != nil {
-		return nil, err
-	}
+	w := pktgen.Table1Burst()
 	w.UpdatesPerWorker = updates
 	schedule, err := pktgen.NewSchedule(w, seed)
 	if err != nil {
