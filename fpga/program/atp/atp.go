@@ -63,15 +63,14 @@ type aggregator struct {
 
 // Switch is the table of aggregators in one switch. It implements program.Program.
 type Switch struct {
-	cfg    program.Config
-	levels bool          // the profile has two levels
-	jobs   []program.Job // as configured
-	slots  []aggregator
-	lanes  []uint32
-	counts [counters]uint64
-	used   int
-	out    program.Packet
-	result []uint32
+	program.Tally // Used includes complete sums that wait for their acknowledgement
+	cfg           program.Config
+	levels        bool          // the profile has two levels
+	jobs          []program.Job // as configured
+	slots         []aggregator
+	lanes         []uint32
+	out           program.Packet
+	result        []uint32
 }
 
 var _ program.Program = (*Switch)(nil)
@@ -90,7 +89,7 @@ func New(cfg program.Config) (*Switch, error) {
 		return nil, err
 	}
 	return &Switch{
-		cfg: cfg, levels: cfg.Profile == Paper, slots: make([]aggregator, cfg.Slots),
+		Tally: program.NewTally(classes, 0), cfg: cfg, levels: cfg.Profile == Paper, slots: make([]aggregator, cfg.Slots),
 		lanes:  make([]uint32, cfg.Slots*cfg.LaneMemory),
 		result: make([]uint32, cfg.LaneMemory),
 	}, nil
@@ -175,28 +174,20 @@ func keyOf(p *program.Packet) uint64 { return 1 + (uint64(p.Job)<<48 | p.Seg&(1<
 // freeSlot empties an aggregator. If its sum was not sent, it counts as cleared.
 func (s *Switch) freeSlot(t *aggregator) {
 	if !t.left {
-		s.counts[vectorsCleared] += uint64(t.trace.Vectors)
-		s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+		s.CountCleared(t.trace.Vectors)
 	}
-	s.used--
+	s.Used--
 	*t = aggregator{}
 }
 
 // Reset empties the table and sets the counts to 0. Jobs and allocated memory are kept.
 func (s *Switch) Reset() {
 	clear(s.slots)
-	s.counts, s.used = [counters]uint64{}, 0
+	s.ResetCounts()
 }
 
 // Slots returns the number of aggregators in the table.
 func (s *Switch) Slots() int { return len(s.slots) }
-
-// CountOccupied returns the number of aggregators in use, including those with complete sums that wait for their
-// acknowledgement.
-func (s *Switch) CountOccupied() int { return s.used }
-
-// Counts returns the values of the counters in the description's ledger.
-func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
 // Memory returns the size of the table. Each aggregator has its values and a bitmap, a count, a mark, and the job and
 // sequence number, of 4 bytes each.

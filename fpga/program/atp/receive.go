@@ -13,63 +13,57 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	out program.Out) program.Class {
 	switch {
 	case p.Kind == program.Ack:
-		return s.countClass(s.handleAck(p, lanes, out))
+		return s.CountClass(s.handleAck(p, lanes, out))
 	case p.Kind != program.Data || from == program.Uplink:
 		program.ForwardPacket(from, p, lanes, out)
-		return s.countClass(forwarded)
+		return s.CountClass(forwarded)
 	case p.Flags&program.Overflow != 0:
 		out.Emit(program.Up, p, lanes)
-		return s.countClass(bypassed)
+		return s.CountClass(bypassed)
 	case int(p.Index) >= len(s.slots):
-		return s.countClass(outOfRange)
+		return s.CountClass(outOfRange)
 	}
 	k := s.findJob(p.Job)
 	bit, ok := bitOf(k, from, p)
 	switch {
 	case !ok:
-		return s.countClass(stranger)
+		return s.CountClass(stranger)
 	case k.Slots > 0 && k.ID == p.Job && (int(p.Index) < k.Base || int(p.Index) >= k.Base+k.Slots):
-		return s.countClass(outOfRange)
+		return s.CountClass(outOfRange)
 	case s.levels && (k.Level > 0) != (p.Flags&program.Second != 0):
 		out.Emit(program.Up, p, lanes) // for the other level
-		return s.countClass(forwarded)
+		return s.CountClass(forwarded)
 	case p.Flags&program.Resend != 0:
-		return s.countClass(s.handleResend(k, bit, p, lanes, out))
+		return s.CountClass(s.handleResend(k, bit, p, lanes, out))
 	}
 	t, key := &s.slots[p.Index], keyOf(p)
 	switch {
 	case t.key == 0:
 		t.key, t.lanes, t.since = key, p.Lanes, now
-		s.used++
+		s.Used++
 	case t.key != key:
 		s.sendCollided(p, lanes, out)
-		return s.countClass(Collided)
+		return s.CountClass(Collided)
 	case t.lanes != p.Lanes:
-		return s.countClass(mismatched)
+		return s.CountClass(mismatched)
 	}
 	marked := t.ecn
 	t.ecn = t.ecn || p.Flags&program.ECN != 0
 	full := requiredCount(k, p)
 	if t.bitmap&bit != 0 {
 		if t.time < full {
-			return s.countClass(duplicate)
+			return s.CountClass(duplicate)
 		}
 		s.sendSum(k, int(p.Index), p, marked, out)
-		return s.countClass(answered)
+		return s.CountClass(answered)
 	}
 	s.addPacket(t, bit, p, lanes)
 	if t.time < full {
-		return s.countClass(consumed)
+		return s.CountClass(consumed)
 	}
 	s.markLeft(t)
 	s.sendSum(k, int(p.Index), p, marked, out)
-	return s.countClass(completed)
-}
-
-// countClass counts a packet in the given class and returns the class.
-func (s *Switch) countClass(class program.Class) program.Class {
-	s.counts[class]++
-	return class
+	return s.CountClass(completed)
 }
 
 // levelShift is the position of the second bitmap in a packet's Bitmap. The first bitmap is for the workers in a rack,
@@ -149,8 +143,7 @@ func (s *Switch) addPacket(t *aggregator, bit uint32, p *program.Packet, lanes [
 	t.bitmap |= bit
 	t.time++
 	t.trace.Add(&p.Trace)
-	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
-	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+	s.CountAdded(p.Trace.Vectors)
 }
 
 // addLanes adds a packet's lanes to aggregator i, or stores them if it is empty.
@@ -165,8 +158,7 @@ func (s *Switch) addLanes(i int, lanes []uint32) {
 // markLeft marks an aggregator's sum as sent to the server and updates the counts.
 func (s *Switch) markLeft(t *aggregator) {
 	t.left = true
-	s.counts[vectorsOut] += uint64(t.trace.Vectors)
-	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	s.CountSent(t.trace.Vectors)
 }
 
 // sendSum replaces the contents of the current packet with the aggregator's sum and forwards the packet. The sum is

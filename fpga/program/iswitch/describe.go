@@ -7,15 +7,6 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Contribution counters, after those of the classes.
-const (
-	vectorsIn      = int(classes) + program.VectorsIn
-	vectorsOut     = int(classes) + program.VectorsOut
-	vectorsHeld    = int(classes) + program.VectorsHeld
-	vectorsCleared = int(classes) + program.VectorsCleared
-	counters       = int(classes) + program.Sums
-)
-
 // newLedger returns a ledger with the program's classes and the counters that all programs have.
 func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{

@@ -102,14 +102,13 @@ type job struct {
 
 // Switch is the accelerator in one switch. It implements program.Program.
 type Switch struct {
-	cfg    program.Config
-	exact  bool
-	jobs   []*job // by id
-	slots  []slot
-	lanes  []uint32 // LaneMemory per slot
-	counts [counters]uint64
-	used   int
-	out    program.Packet // used for packets other than sums; kept here to avoid an allocation
+	program.Tally
+	cfg   program.Config
+	exact bool
+	jobs  []*job // by id
+	slots []slot
+	lanes []uint32       // LaneMemory per slot
+	out   program.Packet // used for packets other than sums; kept here to avoid an allocation
 }
 
 var _ program.Program = (*Switch)(nil)
@@ -127,7 +126,7 @@ func New(cfg program.Config) (*Switch, error) {
 		return nil, err
 	}
 	s := &Switch{
-		cfg: cfg, exact: cfg.Profile == Exactly,
+		Tally: program.NewTally(classes, 0), cfg: cfg, exact: cfg.Profile == Exactly,
 		slots: make([]slot, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory),
 	}
 	s.Reset()

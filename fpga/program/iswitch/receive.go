@@ -16,43 +16,42 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	}
 	k := s.findJob(p.Job)
 	if k == nil {
-		return s.countClass(stranger)
+		return s.CountClass(stranger)
 	}
 	t := s.findSlot(k, p.Seg)
 	if t == nil {
-		return s.countClass(outOfRange)
+		return s.CountClass(outOfRange)
 	}
 	count := t.count
 	if count > 0 && t.sum.Lanes != p.Lanes {
-		return s.countClass(mismatched)
+		return s.CountClass(mismatched)
 	}
 	if s.exact {
 		bit := k.portBit(from)
 		if bit == 0 {
-			return s.countClass(stranger)
+			return s.CountClass(stranger)
 		}
 		if !t.admitRound(bit, p) {
-			return s.countClass(duplicate)
+			return s.CountClass(duplicate)
 		}
 	}
 	if count == 0 {
 		t.since, t.sum.Lanes = now, p.Lanes
 		t.sum.Trace.Set(&p.Trace)
-		s.used++
+		s.Used++
 	} else {
 		t.sum.Trace.Add(&p.Trace)
 	}
 	count++
 	t.count = count
-	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
-	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+	s.CountAdded(p.Trace.Vectors)
 	if s.cfg.LaneMemory > 0 {
 		s.addLanes(t, lanes)
 	}
 	if int(count) < k.fan {
-		return s.countClass(consumed)
+		return s.CountClass(consumed)
 	}
-	s.counts[completed]++
+	s.CountClass(completed)
 	s.freeSum(t, k)
 	s.sendSum(t, k, p.Seg, k.sumDest(), out)
 	return completed
@@ -62,23 +61,17 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 func (s *Switch) handleOther(from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	switch {
 	case p.Kind == program.Control:
-		return s.countClass(s.handleControl(from, p, out))
+		return s.CountClass(s.handleControl(from, p, out))
 	case p.Kind != program.Data && p.Kind != program.Result:
 		program.ForwardPacket(from, p, lanes, out)
-		return s.countClass(forwarded)
+		return s.CountClass(forwarded)
 	}
 	k := s.findJob(p.Job)
 	if k == nil {
-		return s.countClass(stranger)
+		return s.CountClass(stranger)
 	}
 	s.relayResult(k, p, lanes, out)
-	return s.countClass(Relayed)
-}
-
-// countClass counts a packet in the given class and returns the class.
-func (s *Switch) countClass(class program.Class) program.Class {
-	s.counts[class]++
-	return class
+	return s.CountClass(Relayed)
 }
 
 // relayResult forwards a result from the parent switch to the children. In profile isw-x it also stores the result in
@@ -158,9 +151,8 @@ func (s *Switch) addLanes(t *slot, lanes []uint32) {
 
 // freeSum counts the contributions in a slot as sent and frees the slot.
 func (s *Switch) freeSum(t *slot, k *job) {
-	s.counts[vectorsOut] += uint64(t.sum.Vectors)
-	s.counts[vectorsHeld] -= uint64(t.sum.Vectors)
-	s.used--
+	s.CountSent(t.sum.Vectors)
+	s.Used--
 	t.sum.Count, t.count = t.count, 0
 	t.done, t.final = true, !k.Parent
 }
@@ -184,8 +176,8 @@ func (s *Switch) sendSum(t *slot, k *job, seg uint64, to program.Dest, out progr
 
 // clearSlot frees a slot but keeps its round.
 func (s *Switch) clearSlot(t *slot) {
-	s.counts[vectorsHeld] -= uint64(t.sum.Vectors)
-	s.used--
+	s.CountCleared(t.sum.Vectors)
+	s.Used--
 	*t = slot{sum: program.Packet{Round: t.sum.Round}, at: t.at}
 }
 
@@ -275,7 +267,6 @@ func (s *Switch) clearSums(k *job, seg uint64, by *program.Packet) {
 		if t.count == 0 || by != nil && s.exact && seg != allSegments && by.Round != t.sum.Round {
 			continue
 		}
-		s.counts[vectorsCleared] += uint64(t.sum.Vectors)
 		s.clearSlot(t)
 	}
 }

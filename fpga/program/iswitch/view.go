@@ -8,12 +8,6 @@ import (
 // Slots returns the number of segments in the table.
 func (s *Switch) Slots() int { return len(s.slots) }
 
-// CountOccupied returns the number of segments with a partial sum.
-func (s *Switch) CountOccupied() int { return s.used }
-
-// Counts returns the values of the counters in the description's ledger.
-func (s *Switch) Counts() []uint64 { return s.counts[:] }
-
 // Memory returns the size of the table. Each lane takes four bytes and each counter two, as in the paper's buffers and
 // Seg counters. Profile isw-x adds a bitmap and a round.
 func (s *Switch) Memory() olaf.Size {
@@ -47,6 +41,5 @@ func (s *Switch) Reset() {
 	for i := range s.slots {
 		s.slots[i] = slot{at: uint32(i)}
 	}
-	s.counts = [counters]uint64{}
-	s.used = 0
+	s.ResetCounts()
 }

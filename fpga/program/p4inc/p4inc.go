@@ -64,13 +64,12 @@ type aggregator struct {
 
 // Switch is the table of aggregators in one switch. It implements program.Program.
 type Switch struct {
-	cfg    program.Config
-	jobs   program.Tenants
-	slots  []aggregator
-	lanes  []uint32 // LaneMemory each for the sum and the shadow copy
-	counts [counters]uint64
-	used   int
-	out    program.Packet
+	program.Tally
+	cfg   program.Config
+	jobs  program.Tenants
+	slots []aggregator
+	lanes []uint32 // LaneMemory each for the sum and the shadow copy
+	out   program.Packet
 }
 
 var _ program.Program = (*Switch)(nil)
@@ -88,8 +87,8 @@ func New(cfg program.Config) (*Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Switch{cfg: cfg, slots: make([]aggregator, cfg.Slots), lanes: make([]uint32, 2*cfg.Slots*cfg.LaneMemory)},
-		nil
+	return &Switch{Tally: program.NewTally(classes, 0), cfg: cfg, slots: make([]aggregator, cfg.Slots),
+		lanes: make([]uint32, 2*cfg.Slots*cfg.LaneMemory)}, nil
 }
 
 // Configure adds a job and assigns its segment of the table. Segments must not overlap, and all workers of a job must
@@ -128,17 +127,11 @@ func (s *Switch) Remove(id olaf.ClusterID) {
 // Reset empties the table and sets the counts to 0. Jobs and allocated memory are kept.
 func (s *Switch) Reset() {
 	clear(s.slots)
-	s.counts, s.used = [counters]uint64{}, 0
+	s.ResetCounts()
 }
 
 // Slots returns the number of aggregators in the table.
 func (s *Switch) Slots() int { return len(s.slots) }
-
-// CountOccupied returns the number of aggregators with an incomplete sum.
-func (s *Switch) CountOccupied() int { return s.used }
-
-// Counts returns the values of the counters in the description's ledger.
-func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
 // Memory returns the size of the table. Each aggregator has its values, their shadow copy, a bitmap, and two fragment
 // numbers of 4 bytes.

@@ -12,8 +12,7 @@ import (
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	class := s.handlePacket(now, from, p, lanes, out)
-	s.counts[class]++
-	return class
+	return s.CountClass(class)
 }
 
 func (s *Switch) handlePacket(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
@@ -62,14 +61,13 @@ func (s *Switch) startFragment(now olaf.Time, i int, p *program.Packet) {
 	t := &s.slots[i]
 	t.seg, t.lanes, t.since, t.trace = p.Seg, p.Lanes, now, program.Trace{}
 	clear(s.buffer(i, 0, p.Lanes))
-	s.used++
+	s.Used++
 }
 
 // clearSum discards the partial sum in an aggregator.
 func (s *Switch) clearSum(t *aggregator) {
-	s.counts[vectorsCleared] += uint64(t.trace.Vectors)
-	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
-	s.used--
+	s.CountCleared(t.trace.Vectors)
+	s.Used--
 	t.bitmap = 0
 }
 
@@ -78,19 +76,17 @@ func (s *Switch) addPacket(i int, bit uint32, p *program.Packet, lanes []uint32)
 	t.bitmap |= bit
 	t.trace.Add(&p.Trace)
 	adder.AddWrapping(s.buffer(i, 0, t.lanes), lanes)
-	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
-	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+	s.CountAdded(p.Trace.Vectors)
 }
 
 // completeSum sends an aggregator's sum to all workers, stores it as the shadow copy and empties the aggregator.
 func (s *Switch) completeSum(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
-	s.counts[vectorsOut] += uint64(t.trace.Vectors)
-	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	s.CountSent(t.trace.Vectors)
 	t.hasShadow, t.shadowSeg, t.shadowLen, t.shadowTrace = true, t.seg, t.lanes, t.trace
 	copy(s.buffer(i, 1, t.lanes), s.buffer(i, 0, t.lanes))
 	t.bitmap = 0
-	s.used--
+	s.Used--
 	s.sendResult(k.ID, i, program.Down, out)
 }
 

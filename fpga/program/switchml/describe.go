@@ -8,15 +8,6 @@ import (
 // profile is the name of the only profile. It follows the released program.
 const profile = "p4app"
 
-// Contribution counters, after those of the classes.
-const (
-	vectorsIn      = int(classes) + program.VectorsIn
-	vectorsOut     = int(classes) + program.VectorsOut
-	vectorsHeld    = int(classes) + program.VectorsHeld
-	vectorsCleared = int(classes) + program.VectorsCleared
-	counters       = int(classes) + program.Sums
-)
-
 // newLedger returns a ledger with the program's classes and the counters that all programs have.
 func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{

@@ -11,29 +11,29 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	out program.Out) program.Class {
 	if p.Kind != program.Data && p.Kind != program.Result {
 		program.ForwardPacket(from, p, lanes, out)
-		return s.countClass(forwarded)
+		return s.CountClass(forwarded)
 	}
 	k := s.jobs.Find(p.Job)
 	if k == nil {
-		return s.countClass(stranger)
+		return s.CountClass(stranger)
 	}
 	i := int(p.Index)
 	if i < k.Base || i >= k.Base+k.Slots {
-		return s.countClass(outOfRange)
+		return s.CountClass(outOfRange)
 	}
 	v := int(p.Flags & program.Set1 / program.Set1)
 	if from == program.Uplink {
 		s.relayResult(i, v, p, lanes, out)
-		return s.countClass(relayed)
+		return s.CountClass(relayed)
 	}
 	if int(from) >= len(k.Ports) || k.Ports[from] < 0 {
-		return s.countClass(stranger)
+		return s.CountClass(stranger)
 	}
 	slot := &s.sets[i]
 	t := &slot[v]
 	first := t.bitmap == 0
 	if !first && t.lanes != p.Lanes {
-		return s.countClass(mismatched)
+		return s.CountClass(mismatched)
 	}
 	// The bitmap determines the first packet and the counter the last, as in the two registers of the released program.
 	// They disagree if a packet arrives after the end of its set.
@@ -42,7 +42,7 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	t.bitmap |= bit
 	slot[1-v].bitmap &^= bit
 	if inside {
-		return s.countClass(s.handleRepeat(k, i, v, from, p, out))
+		return s.CountClass(s.handleRepeat(k, i, v, from, p, out))
 	}
 	if first || t.count == 0 {
 		s.startSet(now, t, first, p)
@@ -51,22 +51,15 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 		t.value = maxExponents(t.value, p.Value)
 	}
 	t.trace.Add(&p.Trace)
-	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
-	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+	s.CountAdded(p.Trace.Vectors)
 	if s.cfg.LaneMemory > 0 {
 		s.addLanes(i, v, first, lanes)
 	}
 	if !s.countDown(t, len(k.Members)) {
-		return s.countClass(consumed)
+		return s.CountClass(consumed)
 	}
 	s.completeSet(k, i, v, p, out)
-	return s.countClass(completed)
-}
-
-// countClass counts a packet in the given class and returns the class.
-func (s *Switch) countClass(class program.Class) program.Class {
-	s.counts[class]++
-	return class
+	return s.CountClass(completed)
 }
 
 // handleRepeat processes a packet whose contribution was already added.
@@ -83,8 +76,7 @@ func (s *Switch) handleRepeat(k *program.Tenant, i, v int, from program.Port, p 
 // outlived its set, and the new sum is added to the old contents, as in the released program.
 func (s *Switch) startSet(now olaf.Time, t *set, first bool, p *program.Packet) {
 	if first {
-		s.counts[vectorsCleared] += s.countWaiting(t)
-		s.counts[vectorsHeld] -= s.countWaiting(t)
+		s.CountCleared(s.countWaiting(t))
 		t.lanes, t.value = p.Lanes, p.Value
 	}
 	t.since, t.final = now, false
@@ -101,11 +93,11 @@ func (s *Switch) addLanes(i, v int, first bool, lanes []uint32) {
 }
 
 // countWaiting returns the number of contributions in a set if the set is incomplete, and otherwise 0.
-func (s *Switch) countWaiting(t *set) uint64 {
+func (s *Switch) countWaiting(t *set) uint32 {
 	if t.count == 0 {
 		return 0
 	}
-	return uint64(t.trace.Vectors)
+	return t.trace.Vectors
 }
 
 // countDown decrements the number of packets that a set still waits for, and reports whether the set is complete.
@@ -115,12 +107,12 @@ func (s *Switch) countDown(t *set, workers int) bool {
 		return true
 	case t.count == 0:
 		t.count = uint8(workers - 1)
-		s.used++
+		s.Used++
 		return false
 	}
 	t.count--
 	if t.count == 0 {
-		s.used--
+		s.Used--
 	}
 	return t.count == 0
 }
@@ -135,8 +127,7 @@ func maxExponents(a, b uint64) uint64 {
 // completeSet sends a set's sum to all workers, or to the parent as a partial sum.
 func (s *Switch) completeSet(k *program.Tenant, i, v int, p *program.Packet, out program.Out) {
 	t := &s.sets[i][v]
-	s.counts[vectorsOut] += uint64(t.trace.Vectors)
-	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	s.CountSent(t.trace.Vectors)
 	t.final = !k.Parent
 	if k.Parent {
 		s.sendSet(k, i, v, program.Data, program.Up, p, out)

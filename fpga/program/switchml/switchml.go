@@ -54,13 +54,12 @@ type set struct {
 
 // Switch is the pool of slots in one switch. It implements program.Program.
 type Switch struct {
-	cfg    program.Config
-	jobs   program.Tenants
-	sets   [][2]set // by slot
-	lanes  []uint32 // LaneMemory per set
-	counts [counters]uint64
-	used   int // number of incomplete sets
-	out    program.Packet
+	program.Tally
+	cfg   program.Config
+	jobs  program.Tenants
+	sets  [][2]set // by slot
+	lanes []uint32 // LaneMemory per set
+	out   program.Packet
 }
 
 var _ program.Program = (*Switch)(nil)
@@ -77,7 +76,8 @@ func New(cfg program.Config) (*Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Switch{cfg: cfg, sets: make([][2]set, cfg.Slots), lanes: make([]uint32, 2*cfg.Slots*cfg.LaneMemory)}, nil
+	return &Switch{Tally: program.NewTally(classes, 0), cfg: cfg, sets: make([][2]set, cfg.Slots),
+		lanes: make([]uint32, 2*cfg.Slots*cfg.LaneMemory)}, nil
 }
 
 // Configure adds a job, whose members are numbered by their index. Its slots are not shared with other jobs. The
@@ -112,26 +112,19 @@ func (s *Switch) Remove(id olaf.ClusterID) {
 // discardSet counts the contributions in an incomplete set as cleared.
 func (s *Switch) discardSet(t *set) {
 	if t.count > 0 {
-		s.counts[vectorsCleared] += uint64(t.trace.Vectors)
-		s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
-		s.used--
+		s.CountCleared(t.trace.Vectors)
+		s.Used--
 	}
 }
 
 // Reset empties the pool and sets the counts to 0. Jobs and allocated memory are kept.
 func (s *Switch) Reset() {
 	clear(s.sets)
-	s.counts, s.used = [counters]uint64{}, 0
+	s.ResetCounts()
 }
 
 // Slots returns the number of slots in the pool. Each slot has two sets.
 func (s *Switch) Slots() int { return len(s.sets) }
-
-// CountOccupied returns the number of slots with an incomplete set.
-func (s *Switch) CountOccupied() int { return s.used }
-
-// Counts returns the values of the counters in the description's ledger.
-func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
 // Memory returns the size of the pool. Each slot has two sets, with a bitmap, a counter, two exponents and the lanes
 // for which the slot is built.

@@ -57,7 +57,7 @@ func (s *Server) handleParent(k *program.Tenant, p *program.Packet, out program.
 			}
 			// Sums in progress will be sent in any case.
 			if t := s.refreshSlot(k, k.Base+int(i)); t.complete && t.epoch == p.Round && s.sendUp(k, k.Base+int(i), out) {
-				s.counts[resent]++
+				s.Counts()[resent]++
 			}
 		}
 	}
@@ -127,12 +127,12 @@ func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *p
 		switch {
 		case !k.Parent && s.results[i].inEpochs(uint16(p.Value), p.Round):
 			s.sendResult(k, i, program.Dest(from), out)
-			s.counts[resent]++
+			s.Counts()[resent]++
 		case !t.hasChild(child, p.Round):
 			lost |= 1 << bit
 		case k.Parent && t.complete && t.epoch == p.Round:
 			if s.sendUp(k, i, out) {
-				s.counts[resent]++
+				s.Counts()[resent]++
 			}
 			onward |= 1 << bit
 		case k.Parent && (t.epoch != p.Round || uint16(p.Value) != p.Round): // the parent may have the result already
@@ -140,7 +140,7 @@ func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *p
 		}
 	}
 	if lost != 0 {
-		s.counts[missed] += uint64(bits.OnesCount64(lost))
+		s.Counts()[missed] += uint64(bits.OnesCount64(lost))
 		s.nameFragments(k, from, Lost, int(p.Seg), lost, p.Round, out)
 		if k.Parent && uint16(p.Value) != p.Round {
 			onward |= lost

@@ -5,14 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Counters after those of the classes.
-const (
-	vectorsIn      = int(classes) + program.VectorsIn
-	vectorsOut     = int(classes) + program.VectorsOut
-	vectorsHeld    = int(classes) + program.VectorsHeld
-	vectorsCleared = int(classes) + program.VectorsCleared
-)
-
+// Counters after those of all programs.
 const (
 	saturated = int(classes) + program.Sums + iota
 	checks

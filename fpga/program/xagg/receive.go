@@ -12,8 +12,7 @@ import (
 func (s *Server) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	class := s.handlePacket(now, from, p, lanes, out)
-	s.counts[class]++
-	return class
+	return s.CountClass(class)
 }
 
 func (s *Server) handlePacket(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
@@ -82,14 +81,13 @@ func (s *Server) addFragment(now olaf.Time, k *program.Tenant, child int, p *pro
 	}
 	s.addLanes(i, t.inside == 0, lanes)
 	if t.inside == 0 {
-		s.used++
+		s.Used++
 	}
 	t.bitmap |= bit
 	t.inside++
 	t.count += uint32(p.Count)
 	t.trace.Add(&p.Trace)
-	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
-	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+	s.CountAdded(p.Trace.Vectors)
 	if int(t.inside) < len(k.Members) {
 		return Consumed
 	}
@@ -106,7 +104,7 @@ func (s *Server) addLanes(i int, first bool, lanes []uint32) {
 	case s.wrap:
 		adder.AddWrapping(buffer, lanes)
 	default:
-		s.counts[saturated] += adder.AddSaturating(buffer, lanes)
+		s.Counts()[saturated] += adder.AddSaturating(buffer, lanes)
 	}
 }
 
@@ -114,9 +112,8 @@ func (s *Server) addLanes(i int, first bool, lanes []uint32) {
 func (s *Server) sendComplete(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
 	t.complete = true
-	s.used--
-	s.counts[vectorsOut] += uint64(t.trace.Vectors)
-	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	s.Used--
+	s.CountSent(t.trace.Vectors)
 	if k.Parent {
 		s.sendUp(k, i, out)
 		return
@@ -156,7 +153,7 @@ func (s *Server) sendResult(k *program.Tenant, i int, to program.Dest, out progr
 // numbers to the child. It reports whether none is missing.
 func (s *Server) reportMissing(k *program.Tenant, child int, from program.Port, epoch uint16, first, end int,
 	out program.Out) (all bool) {
-	s.counts[checks]++
+	s.Counts()[checks]++
 	all = true
 	s.refreshSlots(k, end)
 	for ; first < end; first += NameSpan {
@@ -169,7 +166,7 @@ func (s *Server) reportMissing(k *program.Tenant, child int, from program.Port, 
 		if lost != 0 {
 			all = false
 			s.nameFragments(k, from, Lost, first, lost, epoch, out)
-			s.counts[missed] += uint64(bits.OnesCount64(lost))
+			s.Counts()[missed] += uint64(bits.OnesCount64(lost))
 		}
 	}
 	return all

@@ -106,6 +106,7 @@ type result struct {
 
 // Server is an aggregation server. It implements program.Program.
 type Server struct {
+	program.Tally
 	cfg         program.Config
 	wrap        bool
 	jobs        program.Tenants
@@ -114,10 +115,8 @@ type Server struct {
 	results     []result // results, kept by a root switch
 	lanes       []uint32 // LaneMemory per slot
 	resultLanes []uint32 // lanes of results
-	counts      [counters]uint64
-	used        int
-	group       int   // number of a child's packets between two checks
-	model       Model // model of an agent; nil in other switches
+	group       int      // number of a child's packets between two checks
+	model       Model    // model of an agent; nil in other switches
 	epochs      Epochs
 	out         program.Packet
 }
@@ -137,8 +136,8 @@ func New(cfg program.Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, group: Group, wrap: cfg.Profile == Wrapping, slots: make([]slot, cfg.Slots),
-		lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
+	return &Server{Tally: program.NewTally(classes, counters-saturated), cfg: cfg, group: Group,
+		wrap: cfg.Profile == Wrapping, slots: make([]slot, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
 }
 
 // SetGroup sets the number of a child's packets that are acknowledged together. It must be a power of two; 0 means
@@ -205,16 +204,15 @@ func (s *Server) discardSum(t *slot) {
 	if t.inside == 0 || t.complete || s.model != nil {
 		return
 	}
-	s.counts[vectorsCleared] += uint64(t.trace.Vectors)
-	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
-	s.used--
+	s.CountCleared(t.trace.Vectors)
+	s.Used--
 }
 
 // Reset empties the model and sets the counts to 0. Jobs and allocated memory are kept.
 func (s *Server) Reset() {
 	clear(s.slots)
 	clear(s.results)
-	s.counts, s.used = [counters]uint64{}, 0
+	s.ResetCounts()
 }
 
 // Epochs returns the first epoch for a child's job with the given number of vectors, or the reason why there is none. A
@@ -259,12 +257,6 @@ func (s *Server) SetEpochs(e Epochs) { s.epochs = e }
 
 // Slots returns the number of fragments in the model.
 func (s *Server) Slots() int { return len(s.slots) }
-
-// CountOccupied returns the number of fragments with an incomplete sum.
-func (s *Server) CountOccupied() int { return s.used }
-
-// Counts returns the values of the counters in the description's ledger.
-func (s *Server) Counts() []uint64 { return s.counts[:] }
 
 // Memory returns the size of the model. Each fragment has a bitmap, a counter and the lanes for which it is built
 // (paper, Fig. 4), and in the root also its last result.
