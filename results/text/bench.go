@@ -339,7 +339,8 @@ func (p *Page) statistics(rows []results.Row) {
 		for k := range r.Stats {
 			s := &r.Stats[k]
 			by, unit := ScaleOf(s.Unit, &s.Statistic)
-			g.Add(s.Name, unit, FormatRounded(&s.Statistic, by), Single(float64(s.Min)*by), Single(float64(s.Max)*by), strconv.Itoa(s.N), s.Title)
+			g.Add(s.Name, unit, FormatRounded(&s.Statistic, by), Single(float64(s.Min)*by), Single(float64(s.Max)*by),
+				strconv.Itoa(s.N), s.Title)
 		}
 		p.Grid(g)
 		p.Printf("\n")
