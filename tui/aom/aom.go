@@ -2,6 +2,7 @@
 package aom
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -105,7 +106,7 @@ func DrawMean(r screen.Region, s *slowmotion.Snapshot, queue int, span chart.Spa
 		points = append(points, chart.PointAt(s.Now, float64(now)))
 	}
 	if len(points) == 0 {
-		r.Text(0, 0, theme.Dim, "no age to show")
+		drawReason(r, cmp.Or(q.NoAges, "no age to show"))
 		return
 	}
 	chart.DrawLines(r, span.Axes(top), chart.Line{Points: points, Style: style})
@@ -130,10 +131,17 @@ func DrawSawtooth(r screen.Region, s *slowmotion.Snapshot, queue int, span chart
 		points = append(points, chart.PointAt(s.Now, (last.Age+s.Now.Sub(last.At)).NS()))
 	}
 	if len(points) == 0 {
-		r.Text(0, 0, theme.Dim, "no delivery of this cluster yet")
+		drawReason(r, cmp.Or(q.NoAges, "no delivery of this cluster yet"))
 		return
 	}
 	chart.DrawLines(r, span.Axes(top), chart.Line{Points: clipLine(points, chart.PointAt(span.From, 0).X), Style: style})
+}
+
+// drawReason writes in place of a chart why there is none.
+func drawReason(r screen.Region, reason string) {
+	for i, line := range chart.WrapText(reason, r.W) {
+		r.Text(0, i, theme.Dim, line)
+	}
 }
 
 // clipLine removes the part of a line before x.

@@ -259,7 +259,7 @@ func (l *replayed) Snapshot() (*Snapshot, error) {
 	})
 	q.Teeth = l.rec.copyTeeth(l.watched)
 	if c.NoAges != "" {
-		q.clearAges()
+		q.clearAges(c.NoAges)
 	}
 	q.Invalid = c.Coarse
 	if l.done {
@@ -305,8 +305,9 @@ func (l *replayed) openRerun(context.Context, Rerun) (watchable, error) {
 		bench.ErrSpec)
 }
 
-// clearAges removes all ages from the snapshot.
-func (q *QueueSnapshot) clearAges() {
+// clearAges removes all ages from the snapshot for a reason.
+func (q *QueueSnapshot) clearAges(reason string) {
+	q.NoAges = reason
 	none := [olaf.Readings]results.Float{results.Missing(), results.Missing()}
 	q.MeanAoM, q.AoMNow, q.Teeth = none, none, nil
 	for i := range q.Clusters {

@@ -137,7 +137,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 	p.Execute(t.Context(), Seek{To: olaf.Time(olaf.Second)})
 	s := p.Snapshot()
-	if s.Err != nil || s.State != Done || s.Queues[0].MeanAoM[0].Known() || s.Queues[0].Clusters[7].Mean[0].Known() ||
+	if s.Err != nil || s.State != Done || s.Queues[0].NoAges != "clocks" || s.Queues[0].MeanAoM[0].Known() || s.Queues[0].Clusters[7].Mean[0].Known() ||
 		s.Queues[0].Clusters[7].Delivered != 2 {
 		t.Errorf("%v, %v, %+v", s.State, s.Err, s.Queues[0].Clusters[7])
 	}

@@ -541,7 +541,7 @@ func (q *QueueSnapshot) hideUncertain(c *fpga.Capture, over bool) {
 	case over && q.Counters.Of("capture_lost") > 0:
 		q.Invalid = bench.PlaceLoss(q.Counters, nil, c)
 	}
-	q.clearAges()
+	q.clearAges("no ages here: the clocks are compared after a run; 'olafctl bench' prints them")
 }
 
 // openRerun opens a session for another plan on the same device. A polled device has only one card, so the old session

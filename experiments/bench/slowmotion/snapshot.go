@@ -69,6 +69,7 @@ type QueueSnapshot struct {
 	// Ages are in ns, means over clusters. MeanAoM averages each sawtooth from its first delivery to its last one so
 	// far, like a bench (docs/reference/metrics.md); AoMNow excludes finished sawtooths.
 	MeanAoM, AoMNow [olaf.Readings]results.Float
+	NoAges          string // the reason why the snapshot has no ages; empty if it has them
 
 	Counters olaf.Counts
 	Invalid  string // the broken accounting identity; empty for none
