@@ -14,7 +14,7 @@
 //	*_case_test.go  the cases
 //
 // 'make pci' runs all cases; 'go test' without -matrix runs the core of them. They need qemu-system-x86 and Debian's
-// kernel package, which apt-get downloads once. Cases with tables also need gcc and sshd. Cases whose programs are missing
+// kernel package, which apt-get downloads once. The cases with -matrix also need sshd. Cases whose programs are missing
 // are skipped, except with CI=true. Guests have one virtual processor, because QEMU 7.2 drops accesses when two use the
 // card. No case measures time: a guest may take three minutes for an answer.
 //

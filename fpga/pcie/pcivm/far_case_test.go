@@ -107,8 +107,8 @@ exec /bin/sshd -D -e -f /dev/null -h /etc/host -o AuthorizedKeysFile=/etc/user -
 func startOnHead(t *testing.T, command string) *headProcess {
 	t.Helper()
 	args := strings.Fields(command)
-	// A failed case leaves its plan in TMPDIR, which is one folder for all commands.
 	p := &headProcess{Cmd: exec.CommandContext(t.Context(), filepath.Join(buildFolder, args[0]), args[1:]...), command: command}
+	// A failed case leaves its plan in TMPDIR, which is one folder for all commands.
 	p.Env = append(os.Environ(), "OLAFCTL_CONFIG=/dev/null", "OLAFCTL_HOME="+t.TempDir(), "TMPDIR="+buildFolder, fmt.Sprintf("OLAFCTL_SSH=ssh -F none -i %s/user "+
 		"-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR", buildFolder))
 	p.Stdout, p.Stderr = &p.out, &p.said
@@ -226,20 +226,16 @@ func checkFar(t *testing.T, queueGuest *farGuest, w *wire) {
 	if got := statsOf(t, startOnHead(t, bench+single).expect(t, 0)); !maps.Equal(got, want) {
 		t.Errorf("the run on the far card counts %v, on the twin %v", got, want)
 	}
+	l.checkHolders(t, want)
 	l.checkRoles(t, roles, want)
 }
 
 // slowBench is a bench whose frames take three minutes.
 const slowBench = bench + " --rate 10k"
 
-// TestHeldCards brings up a testbed whose holders lend the cards of two guests. It checks a bench, and that a guard stops
-// the generator if the holder of its card is killed while the bench can do nothing.
-func TestHeldCards(t *testing.T) {
-	needTables(t)
-	t.Parallel()
-	w := newWire(t)
-	l := newFarLab(t, bootFar(t, w, "queue"), w)
-	want := statsOf(t, startOnHead(t, bench).expect(t, 0))
+// checkHolders brings up a testbed whose holders lend both cards. It checks a bench, and that a guard stops the
+// generator if the holder of its card is killed while the bench can do nothing.
+func (l *farLab) checkHolders(t *testing.T, want map[string]float64) {
 	name := fmt.Sprintf("guests%d", os.Getpid())
 	text := "hosts: {g: {ssh: 'SSHG'}, q: {ssh: 'SSHQ'}}\nroles:\n  generator: {host: g, device: 'pci:CARD'}\n" +
 		"  queue: {host: q, device: 'pci:CARD'}\n  server: {host: g, interface: eth0}\n"

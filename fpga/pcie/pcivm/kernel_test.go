@@ -92,7 +92,11 @@ func download(name, dir string) error {
 // needImages returns the paths of the kernel and of the initramfs, or skips the test.
 func needImages(t *testing.T) (image, initramfs string) {
 	t.Helper()
-	for _, program := range []string{"qemu-system-x86_64", "apt-get", "apt-cache", "dpkg-deb"} {
+	programs := []string{"qemu-system-x86_64", "apt-get", "apt-cache", "dpkg-deb"}
+	if *matrix {
+		programs = append(append(programs, "gcc", "ssh", "ssh-keygen"), hostPrograms...)
+	}
+	for _, program := range programs {
 		peer.NeedProgram(t, program)
 	}
 	dir, err := findKernel()
@@ -107,25 +111,6 @@ func needImages(t *testing.T) (image, initramfs string) {
 		t.Fatalf("%s has %d kernels: %v", dir, len(images), err)
 	}
 	return images[0], initramfs
-}
-
-// tablePrograms returns this host's programs that cases with the card's tables need.
-func tablePrograms() []string { return append([]string{"gcc", "ssh", "ssh-keygen"}, hostPrograms...) }
-
-// needTables skips the test if the image for guests cannot contain the drivers of the card's tables and sshd.
-func needTables(t *testing.T) {
-	t.Helper()
-	for _, program := range tablePrograms() {
-		peer.NeedProgram(t, program)
-	}
-}
-
-// hasTables reports whether the image for guests contains the drivers of the card's tables and sshd.
-func hasTables() bool {
-	return !slices.ContainsFunc(tablePrograms(), func(program string) bool {
-		_, err := exec.LookPath(program)
-		return err != nil
-	})
 }
 
 // standInSymbol is the name of the configuration that the stand-in for AMD's driver exports.
@@ -145,19 +130,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// buildInitramfs builds the initramfs for all guests. It contains the programs and modules and, if this host has the
-// programs for them, the drivers for the card's tables with the C library that they need, and sshd.
+// buildInitramfs builds the initramfs for all guests. It contains the programs and modules and, for the matrix, the
+// drivers for the card's tables with the C library that they need.
 var buildInitramfs = sync.OnceValues(func() (path string, err error) {
 	if buildFolder, err = os.MkdirTemp("", "olafctl-pcivm-"); err != nil {
 		return "", err
 	}
 	var a archive
-	err = errors.Join(a.addProgram("init", "go", "./guest"), a.addModules())
-	if hasTables() {
-		err = errors.Join(err, a.addProgram("bin/olafctl", "env CGO_ENABLED=1 go", "-tags", "vnp4", "../../../cmd/olafctl"),
-			a.addDrivers(), a.addPrograms())
-	} else {
-		err = errors.Join(err, a.addProgram("bin/olafctl", "go", "../../../cmd/olafctl"))
+	olafctl := []string{"../../../cmd/olafctl"}
+	if *matrix {
+		olafctl = []string{"-tags", "vnp4", "../../../cmd/olafctl"}
+	}
+	err = errors.Join(a.addProgram("init", "./guest"), a.addProgram("bin/olafctl", olafctl...), a.addModules())
+	if *matrix {
+		err = errors.Join(err, a.addDrivers(), a.addPrograms())
 	}
 	a.add("TRAILER!!!", 0, nil)
 	path = filepath.Join(buildFolder, "initramfs")
@@ -199,11 +185,11 @@ func (a *archive) addFile(name, from string) error {
 	return err
 }
 
-// addProgram builds a program with the tool and appends it. Its source comes last in args.
-func (a *archive) addProgram(name, tool string, args ...string) error {
+// addProgram builds a program and appends it. Its source comes last in args.
+func (a *archive) addProgram(name string, args ...string) error {
 	path := filepath.Join(buildFolder, filepath.Base(name))
-	words := append(strings.Fields(tool), "build", "-trimpath", "-ldflags", "-s -w", "-o", path)
-	if _, err := output(words[0], append(words[1:], args...)...); err != nil {
+	args = append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", path}, args...)
+	if _, err := output("go", args...); err != nil {
 		return err
 	}
 	return a.addFile(name, path)
@@ -238,7 +224,8 @@ func (a *archive) addDrivers() error {
 	return nil
 }
 
-// hostPrograms lists this host's programs for guests: sshd, its shell, and the programs that the shell needs.
+// hostPrograms lists this host's programs for guests of the matrix: sshd, its shell, and the programs that the shell
+// needs.
 var hostPrograms = []string{"/usr/sbin/sshd", "/bin/sh", "/bin/uname", "/bin/mkdir", "/bin/rm", "/bin/ip"}
 
 // addPrograms appends hostPrograms, and the libraries of all programs.

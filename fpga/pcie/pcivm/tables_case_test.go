@@ -99,7 +99,6 @@ func bootOnWire(t *testing.T, w *wire, name string, qemu ...string) *machine {
 // TestTables runs benches and writes tables on a card, and then from another host.
 func TestTables(t *testing.T) {
 	needMatrix(t)
-	needTables(t)
 	t.Parallel()
 	w := newWire(t)
 	m := bootFar(t, w, "owner")
