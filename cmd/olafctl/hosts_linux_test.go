@@ -383,6 +383,7 @@ func TestFarKernelBenches(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
 	}
+	t.Parallel() // 20 benches take a minute, of which a third is waiting
 	l := testbedtest.NewNetwork(t, 3, pathOfOlafctl(t))
 	for i := range 20 {
 		device := l.Hosts[i%len(l.Hosts)].URL([]string{"xdp:", "host:"}[i%2])
