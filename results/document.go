@@ -79,6 +79,9 @@ type Host struct {
 	// ClockBy is the method by which the clocks of generator and server are compared for ages: echo, ptp, mirror or
 	// probe. The three values above are always by echo.
 	ClockBy string `json:"clock_by,omitempty"`
+	// Log contains what happened on the host: lines with the time (UTC) by the clock of Provenance.Host, then the messages
+	// of the program there.
+	Log []string `json:"log,omitempty"`
 }
 
 // Digest is the hash of one named input.

@@ -178,6 +178,15 @@ func (l *kernelLab) expectBench(t *testing.T, device string, lost float64) {
 	if code != 0 || len(doc.Rows) != 1 || len(doc.Provenance.Hosts) != 3 {
 		t.Fatalf("exit code %d, %d rows, hosts %+v: %s", code, len(doc.Rows), doc.Provenance.Hosts, said)
 	}
+	for i := range doc.Provenance.Hosts {
+		h := &doc.Provenance.Hosts[i]
+		log := strings.Join(h.Log, "\n")
+		for _, want := range []string{"connected to " + h.SSH, "examined: olafctl ", "opened ", "clock ahead by "} {
+			if !strings.Contains(log, want) {
+				t.Errorf("the log of host %s contains no %q: %s", h.Name, want, log)
+			}
+		}
+	}
 	for i := range doc.Rows {
 		r := &doc.Rows[i]
 		if d := r.Decisions; d == nil || d.Checked == 0 || d.Equal != d.Checked {

@@ -56,6 +56,14 @@ func ConnectHost(ctx context.Context, at sshlink.Address, a *Access) (*Host, err
 	return h, nil
 }
 
+// Messages returns what ssh and the agent have printed for people, in lines; nil if another program started the agent.
+func (h *Host) Messages() []string {
+	if h.link == nil {
+		return nil
+	}
+	return h.link.Messages()
+}
+
 // hostClock returns the function that reads this host's clock.
 func (a *Access) hostClock() func() time.Time {
 	if a.Now != nil {

@@ -187,10 +187,11 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", describeOffer(s), s.Identity.Address, s.Target,
-		f.secure.Describe())
 	if f.lifeline {
 		err = sshlink.ShareSocket(s.Target)
+	} else {
+		fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", describeOffer(s), s.Identity.Address, s.Target,
+			f.secure.Describe())
 	}
 	if err := errors.Join(err, ready()); err != nil {
 		return errors.Join(err, s.Close())

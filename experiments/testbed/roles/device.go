@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,12 +112,27 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	if err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
+	s.logRoles()
 	bed.JoinHosts(func(ctx context.Context) []results.Host { return s.describe(ctx, examined) }, s.Close)
 	bed.KeepErrors(func(err error) {
 		noteError(name, time.Now(), err)
+		s.logs.add(p.Queue.Host, "error: %v", err)
 		s.stopUnheldGenerators(context.WithoutCancel(ctx))
 	})
 	return bed, nil
+}
+
+// logRoles adds to each host's log which devices and interfaces are in use for its roles.
+func (s *Hosts) logRoles() {
+	p := s.plan
+	for _, role := range []struct {
+		*Role
+		name string
+	}{{p.Generator, lab.Generator}, {p.Queue, lab.QueueName}, {p.Server, "server"}, {p.Mirror, lab.ByMirror}} {
+		if role.Role != nil {
+			s.logs.add(role.Host, "opened %s for the role %s", cmp.Or(role.Device, role.Interface), role.name)
+		}
+	}
 }
 
 // open opens the queue's device with the generator and the captures on their hosts.

@@ -61,6 +61,7 @@ type Hosts struct {
 	plan   *Plan
 	access testbed.Access
 	links  []hostLink // as in the plan; nil for a host that could not be reached
+	logs   hostLogs
 }
 
 // Access returns a copy of a with the program and the rights that the file specifies for each host.
@@ -92,7 +93,7 @@ func ConnectHosts(ctx context.Context, p *Plan, a testbed.Access) (*Hosts, error
 // connectReachable connects to those hosts of a plan that can be reached. The other hosts have no link and are named in
 // the error.
 func connectReachable(ctx context.Context, p *Plan, a testbed.Access) (*Hosts, error) {
-	s := &Hosts{plan: p, access: a, links: make([]hostLink, len(p.Hosts))}
+	s := &Hosts{plan: p, access: a, links: make([]hostLink, len(p.Hosts)), logs: hostLogs{now: a.Now}}
 	var err error
 	if s.access, err = p.Access(a); err != nil {
 		return s, err
@@ -110,6 +111,7 @@ func connectReachable(ctx context.Context, p *Plan, a testbed.Access) (*Hosts, e
 		link, err := testbed.ConnectHost(ctx, at, &s.access)
 		if err == nil {
 			s.links[i] = farHost{link}
+			s.logs.add(h.Name, "connected to %s", h.SSH)
 		}
 		return err
 	})
@@ -132,7 +134,9 @@ func (s *Hosts) each(do func(i int) error) error {
 	for i := range s.plan.Hosts {
 		all.Go(func() {
 			if err := do(i); err != nil {
-				errs[i] = fmt.Errorf("host %s: %w", s.plan.Hosts[i].Name, s.plan.adviseSudo(s.plan.Hosts[i].Name, err))
+				name := s.plan.Hosts[i].Name
+				s.logs.add(name, "error: %v", err)
+				errs[i] = fmt.Errorf("host %s: %w", name, s.plan.adviseSudo(name, err))
 			}
 		})
 	}
@@ -217,6 +221,10 @@ func (s *Hosts) Examine(ctx context.Context, frame olaf.Size) ([]Examination, er
 		if bound := s.plan.ClockNS; bound > 0 && s.plan.ClockBy == lab.ByEcho && e.Clock.BoundNS > bound {
 			e.Faults = append(e.Faults, fmt.Sprintf("its clock is compared within %v, clock.at_most is %v; ages will be withheld",
 				time.Duration(e.Clock.BoundNS), time.Duration(bound)))
+		}
+		s.logs.add(h.Name, "examined: olafctl %s, %s, clock %s", e.Build, e.Kernel, describeClock(e.Clock))
+		for _, fault := range e.Faults {
+			s.logs.add(h.Name, "fault: %s", fault)
 		}
 		return nil
 	})
@@ -346,6 +354,11 @@ func (s *Hosts) measure(ctx context.Context) ([]testbed.Offset, error) {
 	})
 }
 
+// describeClock returns the time by which a host's clock is ahead.
+func describeClock(o testbed.Offset) string {
+	return fmt.Sprintf("ahead by %v ± %v", time.Duration(o.OffsetNS), time.Duration(o.BoundNS))
+}
+
 // describe returns descriptions of the hosts for a document. They include the hosts' clocks before and after the runs.
 func (s *Hosts) describe(ctx context.Context, examined []Examination) (all []results.Host) {
 	after, err := s.measure(ctx)
@@ -353,13 +366,17 @@ func (s *Hosts) describe(ctx context.Context, examined []Examination) (all []res
 		e := &examined[i]
 		h := results.Host{Name: e.Name, SSH: e.SSH, Roles: e.Roles, Build: e.Build, Kernel: e.Kernel, Device: e.Device,
 			OffsetNS: results.Float(e.Clock.OffsetNS), BoundNS: results.Float(e.Clock.BoundNS), DriftNS: results.Missing(),
-			ClockBy: s.plan.ClockBy}
+			ClockBy: s.plan.ClockBy, Log: s.logs.of(e.Name)}
 		if e.NIC != nil {
 			h.NIC, h.Driver = e.NIC.Name, e.NIC.Driver
 		}
 		if err == nil {
 			r := testbed.Relation{Before: e.Clock, After: after[i]}
 			h.DriftNS, h.BoundNS = results.Float(r.DriftNS()), results.Float(max(r.Before.BoundNS, r.After.BoundNS))
+			h.Log = append(h.Log, s.logs.stamp("clock "+describeClock(after[i])))
+		}
+		if far, ok := s.links[i].(farHost); ok {
+			h.Log = append(h.Log, far.Messages()...)
 		}
 		all = append(all, h)
 	}

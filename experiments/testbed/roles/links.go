@@ -157,6 +157,7 @@ func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
 			failed(c.To, err)
 			return
 		case arrived:
+			s.logs.add(c.To.Host, "received a probe frame from %s at %s", c.From, c.To.Interface)
 			s.compareRates(ctx, c)
 			return
 		}

@@ -163,6 +163,9 @@ func (l *Link) read(out io.Reader) {
 	close(l.done)
 }
 
+// Messages returns the last lines that ssh and the agent printed for people.
+func (l *Link) Messages() []string { return l.words.all() }
+
 // fail ends the link because of an error on this side.
 func (l *Link) fail(why error) {
 	l.mu.Lock()
