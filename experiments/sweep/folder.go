@@ -63,8 +63,12 @@ func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 		return nil, fmt.Errorf("the sweep can't be stored: %w", err)
 	}
 	p.Started = started.UTC().Format(time.RFC3339Nano)
-	for at := started.UTC(); ; at = at.Add(time.Second) {
-		p.ID = at.Format(idTime) + "-" + experimentName(p.Command)
+	base := started.UTC().Format(idTime) + "-" + experimentName(p.Command)
+	for n := 1; ; n++ {
+		p.ID = base
+		if n > 1 {
+			p.ID = fmt.Sprintf("%s-%d", base, n)
+		}
 		if _, err := f.store.Load(p.ID); err == nil {
 			continue
 		}
@@ -75,7 +79,6 @@ func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the sweep can't be stored: %w", err)
 		}
-		p.Started = at.Format(time.RFC3339Nano)
 		break
 	}
 	one := &Folder{Plan: p, store: f.store, dir: filepath.Join(f.dir, p.ID)}

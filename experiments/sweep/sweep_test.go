@@ -414,6 +414,29 @@ func manyWords(n int) string {
 	return strings.Join(words, ",")
 }
 
+// TestSweepsOfOneSecond checks that sweeps which start in the same second have different ids and keep their true start,
+// by which the newest run is found.
+func TestSweepsOfOneSecond(t *testing.T) {
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, want := range []string{"20260102-030405-sweep-toy", "20260102-030405-sweep-toy-2", "20260102-030405-sweep-toy-3"} {
+		p := plan(t, &File{Sweep: []string{"n=1..4"}})
+		folder, err := FoldersOf(s).Create(p, time.Date(2026, 1, 2, 3, 4, 5, 7e8, time.UTC))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.ID != want || p.Started != "2026-01-02T03:04:05.7Z" {
+			t.Errorf("the sweep is %s, started %s; want %s, and the time at which it started", p.ID, p.Started, want)
+		}
+		if err := folder.Leave(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestFolders checks that a sweep stays where it was left, is locked by one process at a time, and becomes a run with
 // its own id.
 func TestFolders(t *testing.T) {
