@@ -217,14 +217,13 @@ func TestSSHWithoutForwarding(t *testing.T) {
 var killedFlag = flag.Int("hosts", 2, "moments per host at which something is killed, stopped or cut off")
 
 // victims lists the faults at those moments, with the exit codes of the bench: 3 for a lost device, 130 after Ctrl-C,
-// and -1 if the head was killed. The head is also killed where the victim is not found, because it does not run yet or its
-// first thread is in another namespace for a moment, and by a Ctrl-C before it handles signals. A holder is killed after
-// 'testbed up', with a bench on the device that it lends.
+// and -1 if the head was killed. The head is also killed where an agent or ssh does not run yet, and by a Ctrl-C before
+// it handles signals. A holder is killed after 'testbed up', with a bench on the device that it lends.
 var victims = []struct {
 	name  string
 	codes []int
 }{{"head", []int{-1}}, {"ssh", []int{3, -1}}, {"agent", []int{3, -1}}, {"blip", []int{130, -1}}, {"stop", []int{3, -1}}, {"cut", []int{3}},
-	{holderVictim, []int{3, -1}}}
+	{holderVictim, []int{3}}}
 
 const (
 	holderVictim = "holder"
@@ -448,7 +447,9 @@ func killVictim(t *testing.T, l *testbedtest.Network, host *testbedtest.Host, he
 	case "agent":
 		pid = pidOf(t, host, "olafctl device serve")
 	case holderVictim:
-		pid = pidOf(t, host, "olafctl testbed hold")
+		if pid = pidOf(t, host, "olafctl testbed hold"); pid == 0 {
+			t.Errorf("no holder runs on %s after 'testbed up', only %q", host.Name, host.Processes(t))
+		}
 	}
 	if pid == 0 { // the victim is the head, or its process has not started yet
 		pid = head.Process.Pid

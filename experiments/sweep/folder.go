@@ -31,7 +31,6 @@ const (
 	resultsFile = "results.jsonl"
 	beatFile    = "progress.json"
 	lockName    = "lock"
-	idTime      = "20060102-150405"
 )
 
 // ErrHeld reports that another olafctl is working on the sweep.
@@ -63,12 +62,8 @@ func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 		return nil, fmt.Errorf("the sweep can't be stored: %w", err)
 	}
 	p.Started = started.UTC().Format(time.RFC3339Nano)
-	base := started.UTC().Format(idTime) + "-" + experimentName(p.Command)
 	for n := 1; ; n++ {
-		p.ID = base
-		if n > 1 {
-			p.ID = fmt.Sprintf("%s-%d", base, n)
-		}
+		p.ID = store.NewID(experimentName(p.Command), started, n)
 		if _, err := f.store.Load(p.ID); err == nil {
 			continue
 		}

@@ -40,17 +40,22 @@ type Writer struct {
 
 var experimentName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
+// NewID returns the id of the n-th run, from 1, of an experiment that started in the same second.
+func NewID(experiment string, started time.Time, n int) string {
+	id := started.UTC().Format(idTime) + "-" + experiment
+	if n > 1 {
+		id = fmt.Sprintf("%s-%d", id, n)
+	}
+	return id
+}
+
 // Create creates a run of the named experiment that started at the given time. The caller must call Finish or Abort.
 func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
 	if !experimentName.MatchString(experiment) {
 		return nil, fmt.Errorf("%w: the experiment %q: use small letters, digits, dots and dashes", ErrName, experiment)
 	}
-	base := started.UTC().Format(idTime) + "-" + experiment
 	for n := 1; ; n++ {
-		id := base
-		if n > 1 {
-			id = fmt.Sprintf("%s-%d", base, n)
-		}
+		id := NewID(experiment, started, n)
 		if _, err := os.Stat(s.path(id)); err == nil {
 			continue
 		}

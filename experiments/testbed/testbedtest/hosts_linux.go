@@ -154,7 +154,7 @@ func (h *Host) Processes(t testing.TB) (all []string) {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	requireNoError(t, err)
 	for _, p := range entries { // any of them may end meanwhile
-		if network, err := os.Stat(p + "/ns/net"); err != nil || !os.SameFile(own, network) || p == fmt.Sprint("/proc/", os.Getpid()) {
+		if p == fmt.Sprint("/proc/", os.Getpid()) || !hasThreadIn(p, own) {
 			continue
 		}
 		if command, _ := os.ReadFile(p + "/cmdline"); len(command) > 0 && !bytes.Contains(command, []byte("sshd")) {
@@ -162,6 +162,16 @@ func (h *Host) Processes(t testing.TB) (all []string) {
 		}
 	}
 	return all
+}
+
+// hasThreadIn reports whether a process has a thread in a network. Programs enter other networks with single threads, and
+// the first one may be among them.
+func hasThreadIn(process string, network os.FileInfo) bool {
+	threads, _ := filepath.Glob(process + "/task/[0-9]*/ns/net") // none if it has ended
+	return slices.ContainsFunc(threads, func(thread string) bool {
+		its, err := os.Stat(thread)
+		return err == nil && os.SameFile(network, its)
+	})
 }
 
 // leavePatience is the longest time that an agent may take to end. It includes the longest silence and the time to
